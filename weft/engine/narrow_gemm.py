@@ -15,11 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.dtype import DType, float32
-from . import workers
+from . import host, workers
 from .convert import convert
 from .expr import load
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK
-from .host import cpu
 from .kernel import Code, Launch, compile_loop, shared
 from .llvm import emit, memory_type, suffix
 from .loops import MEMSET
@@ -43,7 +42,7 @@ _PAIRS = f"<{2 * _LANES} x bfloat>"
 
 def available() -> bool:
     """Whether this processor multiplies bfloat16."""
-    return "+avx512bf16" in cpu()[1].split(",")
+    return "+avx512bf16" in host.cpu()[1].split(",")
 
 
 @functools.cache

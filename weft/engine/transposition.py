@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .host import cpu
+from . import host
 from .tiles import Region
 
 
@@ -34,7 +34,7 @@ def transposed_tiles(tiles: Region, itemsize: int) -> TransposedTiles | None:
 
 
 def _register_bytes() -> int:
-    return 64 if "+avx512f" in cpu()[1].split(",") else 32
+    return 64 if "+avx512f" in host.cpu()[1].split(",") else 32
 
 
 def transposition_ir(itemsize: int, side: int) -> str:

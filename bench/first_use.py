@@ -1,4 +1,4 @@
-"""`python -m bench.first_use weft`: the seconds in which a program runs every operation below for the first time."""
+"""`python -m bench.first_use weft`: the seconds in which a program imports weft and runs every operation below for the first time."""
 
 import importlib
 import sys
@@ -26,9 +26,9 @@ OPERATIONS = (
 
 
 def main(implementation: str) -> None:
+    start = time.perf_counter()
     names = {"torch": importlib.import_module(implementation)}
     exec(SETUP, names)
-    start = time.perf_counter()
     for operation in OPERATIONS:
         eval(operation, names)
     if implementation == "weft":

@@ -42,7 +42,7 @@ def sections(implementations: Sequence[str], effort: Effort) -> list[tuple[Secti
 
 
 def first_use(implementations: Sequence[str], rounds: int) -> Rows:
-    """Every operation of `first_use.py` once, in a fresh process, with a filled and an empty kernel cache."""
+    """The import and every operation of `first_use.py` once, in a fresh process, with a filled and an empty kernel cache."""
     measured: dict[str, Row] = {}
 
     def measure(cache: str) -> Row:
@@ -58,7 +58,7 @@ def first_use(implementations: Sequence[str], rounds: int) -> Rows:
             names = [name for name in FIRST_USE.implementations if name in implementations]
             if cache == "filled" and "weft" in names:
                 turn("weft")
-            row = Row(FIRST_USE.key, f"{len(OPERATIONS)} operations, {cache} kernel cache", "s")
+            row = Row(FIRST_USE.key, f"import and {len(OPERATIONS)} operations, {cache} kernel cache", "s")
             measured[cache] = take_turns(row, {name: partial(turn, name) for name in names}, rounds)
         if cache == "empty" and (filled := measured.get("filled")) and "weft" in filled.values:
             row.most = filled.values["weft"] + FIRST_USE_SECONDS

@@ -8,7 +8,7 @@ import weft
 from weft.ops.linalg import eigen, equations, factorizations, linalg
 
 DTYPES = ("f4", "f8", "c8", "c16")
-SHAPES = ((1, 1), (5, 5), (3, 40, 40), (2, 2, 33, 33), (7, 4), (4, 7), (2, 70, 30))
+SHAPES = ((1, 1), (2, 42, 42), (7, 4), (4, 7))
 
 
 def matrices(shape, dtype, seed=0):
@@ -99,7 +99,7 @@ def test_of_square_matrices(dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", ((1, 1), (5, 5), (3, 20, 20)), ids=str)
+@pytest.mark.parametrize("shape", ((1, 1), (3, 20, 20)), ids=str)
 def test_from_factors(dtype, shape):
     a, b = positive(matrices(shape, dtype)), matrices((*shape[:-1], 3), dtype, seed=1)
     for upper in (False, True):
@@ -110,7 +110,7 @@ def test_from_factors(dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", ((1, 1), (2, 2), (4, 5, 5), (3, 20, 20)), ids=str)
+@pytest.mark.parametrize("shape", ((1, 1), (3, 20, 20)), ids=str)
 def test_eigenvalues(dtype, shape):
     a = matrices(shape, dtype)
     values, vectors = weft.linalg.eig(weft.from_numpy(a))
@@ -131,7 +131,7 @@ def test_eigenvalues(dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", ((1, 1), (5, 3), (3, 20, 20), (3, 33, 21)), ids=str)
+@pytest.mark.parametrize("shape", ((5, 3), (3, 20, 20)), ids=str)
 def test_least_squares(dtype, shape):
     a, b = matrices(shape, dtype), matrices((*shape[:-1], 3), dtype, seed=1)
     compare(lambda T, a, b: T.linalg.lstsq(a, b), a, b)
@@ -151,8 +151,8 @@ def restored(T, values, vectors):
     return (vectors * values.unsqueeze(-2)) @ vectors.mH
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", ((5, 5), (3, 40, 40)), ids=str)
+@pytest.mark.parametrize("dtype", ("f4", "c16"))
+@pytest.mark.parametrize("shape", ((5, 5), (3, 20, 20)), ids=str)
 @pytest.mark.parametrize("upper", (False, True))
 @pytest.mark.parametrize("unitriangular", (False, True))
 def test_triangles(dtype, shape, upper, unitriangular):
@@ -218,7 +218,7 @@ def test_numpy_without_openblas(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("weft.engine.blas.numpy_library", lambda: None)
         try:
-            test_of_square_matrices("f8", (3, 40, 40))
+            test_of_square_matrices("f8", (2, 42, 42))
             test_of_any_matrix("f4", (7, 4))
         finally:
             for op in ops:

@@ -65,7 +65,10 @@ class FusedRule:
         return self.rule(*values) if plan is None else self.kernel(*operands)
 
     def over(self, *values: Any) -> Any:
-        """The cotangent of the input, written into the memory of the given cotangent if both have the same spec."""
+        """The cotangent of the input, written into the memory of the given cotangent if both have the same spec.
+
+        A deferred result takes over that memory when it is computed (`engine/defer.py`).
+        """
         operands, plan = self._planned(values)
         if plan is None:
             return self.rule(*values)

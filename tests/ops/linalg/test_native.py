@@ -1,5 +1,7 @@
 """LAPACK on the memory of tensors: the results, strides and errors of PyTorch, from any memory order, in any stack."""
 
+import operator
+
 import numpy as np
 import pytest
 import torch
@@ -223,3 +225,14 @@ def test_numpy_without_openblas(monkeypatch):
         finally:
             for op in ops:
                 op.plans.clear()
+
+
+@pytest.mark.parametrize("name", ["cholesky_solve", "linalg.solve_triangular"])
+def test_the_copy_of_an_operand_lives_until_it_is_read(name):
+    b, a = matrices((1, 1), "c8", 1), positive(matrices((1, 1), "c8"))
+    operands = (b, a) if name == "cholesky_solve" else (a, b)
+    ours, theirs = (operator.attrgetter(name)(T) for T in (weft, torch))
+    expected = theirs(*(torch.from_numpy(x).conj() for x in operands), upper=False).resolve_conj().numpy()
+    for _ in range(20):
+        result = ours(*(weft.from_numpy(x).conj() for x in operands), upper=False)
+        np.testing.assert_allclose(result.resolve_conj().numpy(), expected, rtol=1e-5)

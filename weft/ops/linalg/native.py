@@ -337,7 +337,8 @@ def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bo
 
     def run(a: Tensor, b: Tensor) -> Tensor:
         result = new(b)
-        routines(_address(copied(a) if copied else a), result._storage.ptr)
+        matrix = copied(a) if copied else a  # lives until LAPACK has read it
+        routines(_address(matrix), result._storage.ptr)
         return result
 
     return run
@@ -401,7 +402,8 @@ def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
 
     def run(b: Tensor, factor: Tensor) -> Tensor:
         result = new(b)
-        routines(_address(copied(factor) if copied else factor), result._storage.ptr)
+        matrix = copied(factor) if copied else factor  # lives until LAPACK has read it
+        routines(_address(matrix), result._storage.ptr)
         return result
 
     return run

@@ -452,8 +452,11 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
     storages: set[Any] = set()
     copies = [_stand_in(value, storages) for value in (*args, *kwargs.values())]
     given, named = copies[: len(args)], dict(zip(kwargs, copies[len(args) :]))
-    seen = _watched(table.python, given, named, ops)
-    again = table.python(*given, **named)  # not watched, because watchers change how a call is recorded
+    try:
+        seen = _watched(table.python, given, named, ops)
+        again = table.python(*given, **named)  # not watched, because watchers change how a call is recorded
+    except RuntimeError:  # a copy that requires grad is a leaf, which relu(inplace=True) must not write to
+        return result
     if ops and (ops[-1][3] is seen or type(ops[-1][3]) is tuple and _is_made_of(seen, ops[-1][3])):
         ops[-1] = (*ops[-1][:3], again)
     places = _places(copies) if table is _of_methods["__getitem__"] else ()

@@ -97,8 +97,17 @@ _held = 0  # bytes of the operands of promises that wait; too large while promis
 
 
 def is_deferred(result: Spec) -> bool:
-    """Whether a result with this spec may be computed later."""
-    return result.numel >= LEAST_ELEMENTS and result.device is CPU and result.is_dense and _has_gil
+    """Whether a result with this spec may be computed later.
+
+    A result of more than MOST_BYTES is computed at once, so that the call itself raises if there is no memory for it.
+    """
+    return (
+        LEAST_ELEMENTS <= result.numel
+        and result.nbytes <= MOST_BYTES
+        and result.device is CPU
+        and result.is_dense
+        and _has_gil
+    )
 
 
 def deferrable(

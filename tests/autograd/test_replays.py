@@ -149,6 +149,16 @@ def test_views_are_seen_by_writes():
             assert base.sum().item() == 16 + 8
 
 
+def test_a_call_that_writes_runs_once():
+    relu, out = torch.nn.functional.relu, torch.zeros(3)
+    for _ in range(4):
+        x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True) * 1.0
+        assert relu(x, inplace=True) is x and x._version == 1
+        version = out._version
+        torch.sum(torch.ones(2, 3), 0, out=out)
+        assert out._version == version + 1
+
+
 def test_a_write_after_a_replayed_call_is_noticed():
     for _ in range(4):
         x = torch.ones(4, requires_grad=True)

@@ -447,7 +447,10 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
             table.seen.add(key)
         return table.python(*args, **kwargs)
     table.seen.discard(key)
+    before = _versions(args, kwargs)
     result = table.python(*args, **kwargs)
+    if _versions(args, kwargs) != before:  # the function writes into an argument, so it must not run again
+        return result
     ops: list = []
     storages: set[Any] = set()
     copies = [_stand_in(value, storages) for value in (*args, *kwargs.values())]
@@ -465,6 +468,11 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
     if table.learned == MOST_LEARNED:
         table.stop()
     return result
+
+
+def _versions(args: Sequence[Any], kwargs: dict[str, Any]) -> list[int]:
+    """How often the memory of each tensor was written to."""
+    return [each._storage.version for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
 
 
 def _is_made_of(result: Any, parts: tuple) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from .checking import write_checks
 from .entry import entry
 from .locks import new_lock
 from .names import ROOT
@@ -159,6 +160,7 @@ def _watched() -> list[tuple[FunctionType, CodeType]]:
         for function, reported, is_operator in calls:
             if not isinstance(function, FunctionType) or id(function) in result:
                 continue
+            write_checks(function)  # else its first call would do so, and undo the exchange of its code
             behind = entry_of.get(function)
             if behind is None:
                 behind = entry(with_own_code(function), reported=reported, is_operator=is_operator)

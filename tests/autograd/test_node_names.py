@@ -9,7 +9,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import weft
 
-STEP = 3  # every third op, because all of them take 6 s on AMD Zen 3
+STEP = 3  # every third op, because all of them take 6 s on AMD Zen 4
 
 # Functions whose last step is another one than PyTorch's.
 COMPOSED_OTHERWISE = """

@@ -35,7 +35,7 @@ from .memory import CACHE_LIMIT
 
 # Elements. The results of smaller operations are computed at once, because a promise and its share of keeping a chain cost 5 us,
 # and values of this size stay in the cache between two operations: a chain of three on 10^5 floats takes 28 us in one kernel and
-# 30 us in three, on 10^6 floats 127 and 205 us (AMD Zen 3, 2 threads). WEFT_DEFER sets another number.
+# 30 us in three, on 10^6 floats 127 and 205 us (AMD Zen 4, 2 threads). WEFT_DEFER sets another number.
 LEAST_ELEMENTS = int(os.environ.get("WEFT_DEFER", 1 << 17))
 if os.environ.get("WEFT_EAGER") == "1":
     LEAST_ELEMENTS = sys.maxsize

@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
 parts: list[Part] = []
 
-# Storages. Machine code takes 20 ms to load and install (AMD Zen 3), as much as 40,000 calls save; but a process that has made as
+# Storages. Machine code takes 20 ms to load and install (AMD Zen 4), as much as 40,000 calls save; but a process that has made as
 # many is likely to go on for longer.
 ENOUGH = 1000
 

@@ -13,7 +13,7 @@ def _import_all() -> None:
     """Import every module of this package without collections of garbage.
 
     While modules load, a collection walks all objects and finds next to none to free. This took a sixth of the time of `import weft`
-    (AMD Zen 3).
+    (AMD Zen 4).
     """
     modules = sorted(
         pkgutil.walk_packages(__path__, f"{__name__}."),

@@ -36,7 +36,7 @@ def sections(implementations: Sequence[str], effort: Effort) -> list[tuple[Secti
         "installed size": partial(install_size, implementations),
     }
     for name in EXAMPLES:
-        row = f"examples/{name}.py, filled kernel cache"
+        row = f"example {name}, filled kernel cache"
         whole[row] = partial(example, row, ROOT / "examples" / f"{name}.py", implementations, effort.fewest)
     return [(FIRST_USE, first), (WHOLE, whole)]
 

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
@@ -54,6 +55,8 @@ ASKING = ("is_contiguous",)
 # Constructors, and what they fill a new tensor with.
 CREATING = {f"{form.format(name)}": value for form in ("{}", "{}_like", "new_{}")
             for name, value in (("empty", None), ("zeros", 0), ("ones", 1))}  # fmt: skip
+# A call that takes longer is not learned: it would run twice more, and gain a thousandth of its time.
+MOST_SECONDS = 1e-3
 MOST_READ = 1000  # elements of a list: no signal is handled while they are read
 
 _NUMBERS = {
@@ -447,8 +450,10 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
             table.seen.add(key)
         return table.python(*args, **kwargs)
     table.seen.discard(key)
-    before = _versions(args, kwargs)
+    before, start = _versions(args, kwargs), time.perf_counter()
     result = table.python(*args, **kwargs)
+    if time.perf_counter() - start > MOST_SECONDS:
+        return result
     if _versions(args, kwargs) != before:  # the function writes into an argument, so it must not run again
         return result
     ops: list = []

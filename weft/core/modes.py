@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from inspect import CO_VARARGS
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -264,6 +265,8 @@ def exchange_code(new: Iterable[tuple[FunctionType, CodeType]]) -> None:
     with _lock:
         later = {id(function): k for k, (function, _) in enumerate(_own_code)} if _entered else {}
         for function, code in new:
+            if code.co_flags & CO_VARARGS and not hasattr(function, "__wrapped__"):
+                function.__wrapped__ = with_own_code(function)  # `inspect.signature` shows its parameters
             if id(function) in later:
                 _own_code[later[id(function)]] = function, code
             else:

@@ -10,6 +10,9 @@ EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life 
 FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py \
 	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter linalg/test_lapack linalg/test_stacks nn/test_conv_products)
 
+# What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores.
+IN_PYTHON := tests/families tests/autograd tests/core tests/engine/test_defer.py
+
 .DELETE_ON_ERROR:
 .PHONY: demo test performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
@@ -27,6 +30,7 @@ test: .venv-test/installed
 	$(TEST)/pytest -n auto -q
 	WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
+	WEFT_CALLS=python WEFT_EAGER=1 $(TEST)/pytest -n auto -q $(IN_PYTHON)
 
 # weft beside PyTorch on this machine, ten minutes: bench/results, docs/performance.md, the README's table (bench/README.md).
 performance: .venv-test/installed

@@ -266,7 +266,7 @@ def exchange_code(new: Iterable[tuple[FunctionType, CodeType]]) -> None:
         later = {id(function): k for k, (function, _) in enumerate(_own_code)} if _entered else {}
         for function, code in new:
             if code.co_flags & CO_VARARGS and not hasattr(function, "__wrapped__"):
-                function.__wrapped__ = with_own_code(function)  # `inspect.signature` shows its parameters
+                function.__wrapped__ = with_own_code(function)  # type: ignore[attr-defined]  # for `inspect.signature`
             if id(function) in later:
                 _own_code[later[id(function)]] = function, code
             else:

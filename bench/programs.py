@@ -68,8 +68,12 @@ def first_use(implementations: Sequence[str], rounds: int) -> Rows:
 
 
 def run(command: list[str], **environment: str) -> str:
-    """The output of a program; Failed with its last words if it fails."""
+    """The output of a program; Failed with its last words if it fails.
+
+    The program may keep the bytecode of weft's source tree, because installed packages have theirs.
+    """
     environment = {**os.environ, **environment}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
@@ -86,6 +90,8 @@ def import_time(implementations: Sequence[str], rounds: int) -> Row:
         return float(run([sys.executable, "-c", code.format(name)]))
 
     turns = {name: partial(turn, name) for name in WHOLE.implementations if name in implementations}
+    for warm_up in turns.values():
+        warm_up()
     return take_turns(Row(WHOLE.key, "import", "s", most=IMPORT_SECONDS), turns, rounds)
 
 

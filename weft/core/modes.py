@@ -10,6 +10,7 @@ One exchange of all functions takes about 1 ms.
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from inspect import CO_VARARGS
@@ -265,8 +266,12 @@ def exchange_code(new: Iterable[tuple[FunctionType, CodeType]]) -> None:
     with _lock:
         later = {id(function): k for k, (function, _) in enumerate(_own_code)} if _entered else {}
         for function, code in new:
-            if code.co_flags & CO_VARARGS and not hasattr(function, "__wrapped__"):
-                function.__wrapped__ = with_own_code(function)  # type: ignore[attr-defined]  # for `inspect.signature`
+            if (
+                id(function) not in later
+                and code.co_flags & CO_VARARGS
+                and not hasattr(function, "__wrapped__")
+            ):
+                function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # the new code hides it
             if id(function) in later:
                 _own_code[later[id(function)]] = function, code
             else:

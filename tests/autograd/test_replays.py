@@ -137,6 +137,20 @@ def test_without_grad_and_in_inference_mode(name):
                 assert [described(each) for each in flat(call(m, v))] == expected
 
 
+def test_a_call_with_a_gradient_is_no_call_with_a_number():
+    x = torch.ones(2, 3, 4, 5, requires_grad=True)
+    y = x.detach()
+    for context in (torch.enable_grad, torch.no_grad):
+        for call in (torch.Tensor.sum, torch.Tensor.flatten, torch.Tensor.mean, torch.Tensor.squeeze):
+            with context():
+                for _ in range(4):
+                    call(x)
+            for number in range(4):
+                expected = in_python(call, y, number)
+                found = call(y, number)
+                assert (found.shape, found.requires_grad) == (expected.shape, False)
+
+
 def test_views_are_seen_by_writes():
     for grad in (False, True):
         for _ in range(4):

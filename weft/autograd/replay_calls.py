@@ -14,7 +14,8 @@ The key of a call is a sequence of 64-bit words. Equal keys mean equal calls:
     of `tensor[...]`: a slice   the address of the class, its length and its step; the place is no part of the key
     a tuple or a list           the address of the class, the number of items, then the items
     names of keyword arguments  as a tuple
-    autograd takes part         1 + 2 * whether grad mode is on + 4 * which of the tensors have an edge, as bits
+    autograd takes part         2 + 4 * whether grad mode is on + 8 * which of the tensors have an edge, as bits: no address, because
+                                addresses of objects are multiples of 8
 
 A call with any other argument is not replayed.
 """
@@ -336,9 +337,9 @@ def encode_call() -> Text:
     f.require(f.same(f.load(name("detours"), SIZE, "i64"), "0", "i64"), "no")
     on = f.let("call i32 @grad_mode()")
     f.require(f.let(f"icmp sge i32 {on}, 0"), "no")
-    twice = f.let(f"shl i64 {f.let(f'zext i32 {on} to i64')}, 1")
-    shifted = f.let(f"shl i64 {mask}, 2")
-    f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.add(f.add(shifted, twice), '1')})"))
+    mode = f.let(f"shl i64 {f.let(f'zext i32 {on} to i64')}, 2")
+    edges = f.let(f"shl i64 {mask}, 3")
+    f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.add(f.add(edges, mode), '2')})"))
     f.label("yes")
     f.ret("true")
     f.label("no")

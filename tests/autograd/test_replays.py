@@ -385,6 +385,29 @@ def test_counts_of_references_stay_exact():
     assert done.returncode == 0, done.stderr
 
 
+def test_a_list_that_changes_during_the_call():
+    """The tensors of a list live until the call ends, even if another thread or a finalizer empties the list meanwhile."""
+    program = """
+import weft as torch
+from weft.engine import storages
+def tensors():
+    return [torch.ones(3, requires_grad=True) * 1.0 for _ in range(3)]
+for _ in range(5):
+    torch.cat(tensors())
+for _ in range(50):
+    items = tensors()
+    storages.when_busy(1, items.clear)
+    joined = torch.cat(items)
+    joined.sum().backward()
+    assert not items and joined.tolist() == [1.0] * 9 and len(joined.grad_fn.next_functions) == 3
+print("ok")
+"""
+    environment = {**os.environ, "WEFT_CALLS": "native", "PYTHONMALLOC": "debug"}
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100)
+    assert found.stdout == "ok\n", (found.returncode, found.stderr[-2000:])
+
+
 def test_replays_own_what_they_launch():
     """A cache of plans drops its oldest plans. The memory of their kernels' arguments stays while calls are replayed."""
     program = """

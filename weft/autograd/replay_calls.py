@@ -51,7 +51,7 @@ ENTRIES = 64  # of a table: the hash of a key and its record, direct-mapped
 TABLE = 2 * ENTRIES  # words; before them stand the Python function, and the one that learns
 PYTHON, LEARN, FIRST = 0, 8, 16  # bytes
 
-MOST_OWNED = 128  # objects that a program makes while it runs; the learner refuses longer programs
+MOST_OWNED = 128  # references that a program holds while it runs; the learner refuses longer programs
 MOST_ARGUMENTS = 40  # of a launch
 MOST_RESULTS = 4  # of a program
 
@@ -564,8 +564,10 @@ def program() -> Text:
     with f.each(inputs) as k:
         tensor = f.word("%frame", f.add(k, str(INPUT)), "ptr")
         storage = f.load(tensor, TENSOR["_storage"])
-        f.incref(storage)
-        own(storage)
+        # A launch lets other threads run. They may take a tensor out of the list that is an argument.
+        for value in (tensor, storage):
+            f.incref(value)
+            own(value)
         start = f.address(f.call("PyLong_AsVoidPtr", f.load(storage, STORAGE["ptr"])))
         place = f.add(start, f.address(f.call("PyLong_AsVoidPtr", f.load(tensor, TENSOR["_byte_offset"]))))
         made = f.call("PyLong_FromVoidPtr", f.pointer(place))

@@ -224,7 +224,8 @@ def _program(launches: Launches, tensors: list[Tensor], result: Any, alive: list
     for allocate, each in zip(launches.allocators, results, strict=True):
         words += [id(allocate), id(each.spec)]
     positions = {id(each): k for k, each in enumerate(tensors)}
-    made = len(tensors) + 12
+    # An input's tensor, storage and address; a result's storage and tensor; scratch memory. Addresses with an offset follow.
+    owned = 3 * len(tensors) + 2 * len(results) + 1
     for function, arguments in launches.steps:
         alive.append(function)
         words += [id(function), len(arguments)]
@@ -240,8 +241,8 @@ def _program(launches: Launches, tensors: list[Tensor], result: Any, alive: list
                 words += [source, positions[id(value)], offset]
             else:
                 words += [source, value, offset]
-            made += offset != 0
-    if 2 * made > calls.MOST_OWNED:
+            owned += offset != 0
+    if owned > calls.MOST_OWNED:
         raise Refused
     return struct.pack(f"{len(words)}q", *words)
 

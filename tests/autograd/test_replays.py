@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -149,6 +150,26 @@ def test_a_call_with_a_gradient_is_no_call_with_a_number():
                 expected = in_python(call, y, number)
                 found = call(y, number)
                 assert (found.shape, found.requires_grad) == (expected.shape, False)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda m: F.softmax(m), "Implicit dimension"),
+        (lambda m: F.log_softmax(m), "Implicit dimension"),
+        (lambda m: F.mse_loss(m, m[0]), "target size"),
+        (lambda m: F.mse_loss(m, m, size_average=True), "size_average"),
+        (lambda m: m[torch.tensor([1, 0, 1], dtype=torch.uint8)], "uint8"),
+        (lambda m: torch.where(m.to(torch.uint8), m, m), "uint8"),
+    ],
+)
+def test_each_call_warns_once(call, message):
+    m = torch.rand(3, 4)
+    for _ in range(6):
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            call(m)
+        assert [message in str(each.message) for each in shown] == [True]
 
 
 def test_views_are_seen_by_writes():

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import warnings
 
 # Under `weft run`, the names of weft's modules begin with "torch".
 _INNER = ("weft.", "torch.")
+
+
+class _Issued(threading.local):
+    count = 0
+
+
+# `issued.count` is the number of warnings that this thread has issued. A call that warns must warn again whenever it is repeated,
+# so `autograd/replays.py` leaves it to Python.
+issued = _Issued()
 
 
 @functools.cache
@@ -17,7 +27,11 @@ def warn_once(message: str) -> None:
 
 
 def user_level() -> int:
-    """The `stacklevel` for `warnings.warn` in the calling function, so that the warning refers to the user's line."""
+    """The `stacklevel` for `warnings.warn` in the calling function, so that the warning refers to the user's line.
+
+    Counts the warning in `issued`.
+    """
+    issued.count += 1
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INNER):
         level, frame = level + 1, frame.f_back

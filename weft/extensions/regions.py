@@ -261,7 +261,7 @@ def roi_pool(
         [np.broadcast_to(rows[:, :, None], grid), np.broadcast_to(columns[:, None], grid)], -1
     ).astype(np.int64)
     dtype = compute_type(input.spec.dtype)
-    source = input.to(dtype).contiguous()
+    source = input.to(dtype).contiguous().resolve_neg()
     found = empty(contiguous_spec((len(index), shape[1], *bins), dtype))
     where = empty(contiguous_spec(found.spec.shape, int32))
     meta = np.array([shape[1], math.prod(bins), *shape[2:]], np.int64)

@@ -275,6 +275,13 @@ def test_pending_conjugation_and_negation(expression, dtype):
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4 if dtype == "complex64" else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64"])
+def test_pending_negation_of_a_contiguous_tensor(dtype):
+    a, b = (weft.arange(9.0 + k)[k:].view(3, 3).to(getattr(weft, dtype)) for k in (0, 1))
+    assert ((-a)._neg_view() @ b).equal(a @ b)
+    assert (a @ (-b)._neg_view()).equal(a @ b)
+
+
 def test_rows_that_overlap():
     """BLAS takes no rows that begin within the row before."""
     x, b = torch.arange(20.0), torch.arange(9.0).reshape(3, 3)

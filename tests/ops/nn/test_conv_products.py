@@ -106,3 +106,17 @@ def test_elements_that_are_not_finite_stay_in_their_windows():
     x[0, 0, 2, 0] = np.inf  # only the left column of the window ever reads it
     for mine, theirs in zip(found(how, x, w, ct), expected(how, x, w, ct), strict=True):
         np.testing.assert_array_equal(np.isfinite(mine), np.isfinite(theirs))
+
+
+@pytest.mark.parametrize("groups", [1, 4])  # with 4 groups, by `depthwise_conv.py`
+@pytest.mark.parametrize("negated", ["input", "weight", "bias", "ct"])
+def test_pending_negation(groups, negated):
+    plain = {"input": weft.randn(2, 4, 7), "weight": weft.randn(4, 4 // groups, 3), "bias": weft.randn(4)}
+    plain["ct"] = weft.randn(2, 4, 5)
+    results = []
+    for tensors in (plain, plain | {negated: (-plain[negated])._neg_view()}):
+        leaves = [tensors[name].detach().requires_grad_() for name in ("input", "weight", "bias")]
+        y = weft.nn.functional.conv1d(*leaves, groups=groups)
+        results.append([y, *weft.autograd.grad(y, leaves, tensors["ct"])])
+    for expected, result in zip(*results, strict=True):
+        weft.testing.assert_close(result, expected)

@@ -204,3 +204,12 @@ def test_weights_have_the_dtype_of_the_image(mode):
             expected = torch.nn.functional.interpolate(image, size=size, mode=mode)
             result = weft.nn.functional.interpolate(weft.from_numpy(image.numpy()), size=size, mode=mode)
             np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_pending_negation(mode):
+    image = weft.randn(1, 2, 4, 5)
+    results = [
+        weft.nn.functional.interpolate(x, size=(7, 8), mode=mode) for x in (image, (-image)._neg_view())
+    ]
+    assert results[0].equal(results[1])

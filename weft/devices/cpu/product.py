@@ -52,7 +52,7 @@ def prepare_product(a: Spec, b: Spec, result: Spec) -> Launch:
 def product_operands(a: Spec, b: Spec) -> tuple[Spec, Spec]:
     """The specs that BLAS can read: the operands' own, or those of copies."""
     if a.dtype.category <= INTEGER:
-        return a, b
+        return _without_negation(a), _without_negation(b)
     if a.dtype is bfloat16 and _suits_narrow(a, b):
         return _with_neighbours(a, (-1,)), _with_neighbours(b, (-1, -2))
     a, b = _readable_one(a), _readable_one(b)
@@ -62,6 +62,10 @@ def product_operands(a: Spec, b: Spec) -> tuple[Spec, Spec]:
         # A batch in order is one product instead of one for each of its matrices.
         a = contiguous_spec(a.shape, a.dtype, a.device)
     return a, b
+
+
+def _without_negation(spec: Spec) -> Spec:
+    return contiguous_spec(spec.shape, spec.dtype, spec.device) if spec.neg else spec
 
 
 def _readable_one(spec: Spec) -> Spec:
@@ -119,8 +123,8 @@ def _suits_narrow(a: Spec, b: Spec) -> bool:
 
 
 def _with_neighbours(spec: Spec, dims: Sequence[int]) -> Spec:
-    """The spec itself if it has unit stride along one of the dims, else that of a contiguous copy."""
-    if any(spec.stride[dim] == 1 or spec.shape[dim] == 1 for dim in dims[: len(spec.shape)]):
+    """The spec itself if it has unit stride along one of the dims and no pending negation, else that of a contiguous copy."""
+    if not spec.neg and any(spec.stride[dim] == 1 or spec.shape[dim] == 1 for dim in dims[: len(spec.shape)]):
         return spec
     return contiguous_spec(spec.shape, spec.dtype, spec.device)
 

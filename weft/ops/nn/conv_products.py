@@ -125,12 +125,16 @@ def _slide(
     """The convolution of `source`, or if `adjoint` its adjoint in the input, with `bias` added."""
     sizes = (images, channels, *how.sizes) if adjoint else (images, made, *how.positions)
     target = _new(sizes, source)
-    bias = source.new_zeros(sizes[1]) if bias is None else bias.contiguous()
-    operands = (target, source.contiguous(), weight.contiguous(), bias)
-    addresses = [each._storage.ptr + each._byte_offset for each in operands]
-    run = source.spec.device.backend.extras["sliding_sums"]
-    run(*addresses, source.spec.dtype, images, channels, made, how, adjoint)
+    bias = source.new_zeros(sizes[1]) if bias is None else bias
+    _run("sliding_sums", target, source, weight, bias, static=(images, channels, made, how, adjoint))
     return target
+
+
+def _run(kernel: str, target: Tensor, *sources: Tensor, static: tuple) -> None:
+    """Call a kernel, which reads the elements of the sources in order, without pending negations."""
+    operands = [target, *(source.contiguous().resolve_neg() for source in sources)]
+    addresses = [each._storage.ptr + each._byte_offset for each in operands]
+    target.spec.device.backend.extras[kernel](*addresses, target.spec.dtype, *static)
 
 
 def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
@@ -202,10 +206,7 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
         return depthwise.correlate(source, result, how.kernel, how.stride, how.dilation)
     weight = _new((made, channels // how.groups, *how.kernel), input)
     if _slides(input, how, result):
-        operands = (weight, input.contiguous(), result.contiguous())
-        addresses = [each._storage.ptr + each._byte_offset for each in operands]
-        run = input.spec.device.backend.extras["sliding_products"]
-        run(*addresses, input.spec.dtype, images, channels, made, how)
+        _run("sliding_products", weight, input, result, static=(images, channels, made, how))
         if weight.isfinite().all():
             return weight
     weight.zero_()

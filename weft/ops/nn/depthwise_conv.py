@@ -93,6 +93,7 @@ def convolve(
     distances = shifts(padded, kernel, dilation)
     length = line - distances[-1]
     sums = empty(contiguous_spec((images, groups * made, length), dtype, where))
+    input, weight = input.resolve_neg(), weight.resolve_neg()  # the kernel reads their memory as it is
     start, first, target = (t._storage.ptr + t._byte_offset for t in (input, weight, sums))
     for begin in range(0, places, TERMS):
         chosen = range(begin, min(begin + TERMS, places))

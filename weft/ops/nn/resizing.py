@@ -307,7 +307,7 @@ def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     resample = spec.device.backend.extras.get("resample")
     if resample is None:
         return _sums_of_taps(input, dim, table)
-    input = input.contiguous()
+    input = input.contiguous().resolve_neg()
     sizes = math.prod(shape[:dim]), table.size, table.own, math.prod(shape[dim + 1 :])
     resample(
         address(result),
@@ -398,7 +398,7 @@ def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tenso
     bilinear = spec.device.backend.extras.get("bilinear")
     if bilinear is None:
         return _resample(_resample(image, first + 1, columns.table), first, rows.table)
-    image = image.contiguous()
+    image = image.contiguous().resolve_neg()
     channels = spec.shape[3 if last else 1]
     tables = [(each.own, each.places, each.weights) for each in (rows, columns)]
     bilinear(address(result), address(image), spec.dtype, spec.shape[0], channels, last, *tables)

@@ -66,6 +66,15 @@ class _Copied:
         return result
 
 
+def _read_as(source: Spec, target: Spec) -> Callable[[Tensor], Tensor]:
+    """Copies tensors, unless both specs are the same. Keep the result until LAPACK has read it, because it may be the only reference."""
+    return _itself if source is target else _Copied(source, target)
+
+
+def _itself(tensor: Tensor) -> Tensor:
+    return tensor
+
+
 def _address(tensor: Tensor) -> int:
     return tensor._storage.ptr + tensor._byte_offset
 
@@ -299,13 +308,11 @@ def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callab
     own, solution = _columns(factors.shape, factors), _columns(b.shape, b)
     wide = contiguous_spec(pivots.shape, int64)
     solve = _substitution(factors, len(factors.shape) == len(b.shape), own, solution, "C" if adjoint else "N")
-    copied = None if factors is own else _Copied(factors, own)
-    right, swaps = _Copied(b, solution), _Copied(pivots, wide)
+    readable, right, swaps = _read_as(factors, own), _Copied(b, solution), _Copied(pivots, wide)
 
     def run(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
-        result, order = right(b), swaps(pivots)
-        own = copied(factors) if copied else factors
-        solve(_address(own), order._storage.ptr, result._storage.ptr)
+        factors, order, result = readable(factors), swaps(pivots), right(b)
+        solve(_address(factors), order._storage.ptr, result._storage.ptr)
         return result
 
     return run
@@ -332,13 +339,11 @@ def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bo
     form = "T" if transposed else "N"
     step = Step("trsm", (side, uplo, form, diagonal, rows, width, 1.0, triangle, n, right, rows))
     routines = Routines(a.dtype, [step], count, 2, max(n * n, rows * width), n * rows * width // 2)
-    copied = None if own is a else _Copied(a, own)
-    new = _Copied(b, solution)
+    readable, right_sides = _read_as(a, own), _Copied(b, solution)
 
     def run(a: Tensor, b: Tensor) -> Tensor:
-        result = new(b)
-        matrix = copied(a) if copied else a  # lives until LAPACK has read it
-        routines(_address(matrix), result._storage.ptr)
+        a, result = readable(a), right_sides(b)
+        routines(_address(a), result._storage.ptr)
         return result
 
     return run
@@ -397,13 +402,11 @@ def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
     right = Place(1, n * k * b.dtype.itemsize)
     step = Step("potrs", ("U" if upper else "L", n, k, _matrix(0, own), n, right, n, Scratch(0)))
     routines = Routines(b.dtype, [step], count, 2, n * max(n, k), n * n * k, 8)
-    copied = None if factor is own else _Copied(factor, own)
-    new = _Copied(b, solution)
+    readable, right_sides = _read_as(factor, own), _Copied(b, solution)
 
     def run(b: Tensor, factor: Tensor) -> Tensor:
-        result = new(b)
-        matrix = copied(factor) if copied else factor  # lives until LAPACK has read it
-        routines(_address(matrix), result._storage.ptr)
+        factor, result = readable(factor), right_sides(b)
+        routines(_address(factor), result._storage.ptr)
         return result
 
     return run
@@ -438,9 +441,8 @@ def least_squares_plan(a: Spec, b: Spec, rcond: float, driver: str) -> Callable 
     reals = (...,) if a.dtype.is_complex else ()
     work = work_sizes("gelsy", a.dtype, m, n, k, ..., m, ..., m, None, ..., None, ..., -1, *reals)[10]
     real_work = _after(a, work)
-    order = real_work + _after(a, 2 * n) * len(
-        reals
-    )  # the order of the columns, which gelsy wants to be 0 first
+    # The order of the columns. gelsy chooses the place of a column only if its element is 0, so clear all of them.
+    order = real_work + (_after(a, 2 * n) if reals else 0)
     cleared = -(-n * _PIVOT // a.dtype.itemsize)
     steps = [Step("laset", ("A", cleared, 1, 0.0, 0.0, Scratch(order), cleared))]
     right = _matrix(1, solution)

@@ -253,6 +253,27 @@ def test_functions_keep_identity_and_signature():
     assert torch.mul(torch.ones(1), other=torch.ones(1), out=torch.zeros(1)).item() == 1
 
 
+IN_A_MODE = """
+import inspect, types
+import weft as torch
+from weft.core.registry import FUNCTIONS
+from weft.families import native_calls
+functions = {name: each for name, each in FUNCTIONS.items() if inspect.isfunction(each)}
+before = {name: inspect.signature(each) for name, each in functions.items()}
+with torch.overrides.BaseTorchFunctionMode():
+    native_calls.install()
+for name, each in functions.items():
+    assert inspect.signature(each) == before[name], name
+for each in (torch.exp, torch.mul, torch.where, torch.sum):
+    assert any(type(value) is types.BuiltinFunctionType for value in each.__code__.co_consts), each
+assert torch.exp(torch.zeros(2)).tolist() == [1.0, 1.0] and torch.zeros(2, 2).sum(0).tolist() == [0.0, 0.0]
+"""
+
+
+def test_machine_code_that_appears_while_a_mode_is_on():
+    run(IN_A_MODE, "")
+
+
 def test_the_default_dtype_decides_anew():
     i = torch.arange(3)
     for _ in range(2):

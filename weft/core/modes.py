@@ -136,7 +136,8 @@ _lock = new_lock()
 _entered = 0  # modes that are on, in all threads
 # Each is called with a bool when the first mode is entered, and when the last one ends.
 mode_switches: list[Callable[[bool], None]] = []
-_own_code: list[tuple[FunctionType, CodeType]] = []  # of the functions that are watched now
+# While modes are on: the watched functions, each with the code that it gets back, by the identity of the function.
+_own_code: dict[int, tuple[FunctionType, CodeType]] = {}
 
 # Functions that are never asked about: they take and make no tensors.
 _UNWATCHED = frozenset(
@@ -184,10 +185,16 @@ def _members() -> Iterator[tuple[Any, Any, bool]]:
             yield member, public_function(member), name in OPERATORS or name in _REFLECTED_NAMES
 
 
+def own_code(function: FunctionType) -> CodeType:
+    """The code that the function has while no mode is on."""
+    watched = _own_code.get(id(function))
+    return function.__code__ if watched is None else watched[1]
+
+
 def with_own_code(function: FunctionType) -> FunctionType:
-    """A copy of the function, which keeps its code."""
+    """A copy of the function, which keeps its own code while modes are on."""
     copy = FunctionType(
-        function.__code__,
+        own_code(function),
         function.__globals__,
         function.__name__,
         function.__defaults__,
@@ -241,9 +248,10 @@ def watch_functions() -> None:
         if _entered == 0:
             for switch in mode_switches:
                 switch(True)
-            _own_code[:] = [(function, function.__code__) for function, _ in _watched()]
+            watched = _watched()
+            _own_code.update({id(function): (function, function.__code__) for function, _ in watched})
             override_types.add(TorchFunctionMode)
-            for function, code in _watched():
+            for function, code in watched:
                 function.__code__ = code
         _entered += 1
 
@@ -255,8 +263,9 @@ def unwatch_functions() -> None:
         _entered -= 1
         if _entered == 0:
             override_types.discard(TorchFunctionMode)
-            for function, code in _own_code:
+            for function, code in _own_code.values():
                 function.__code__ = code
+            _own_code.clear()
             for switch in mode_switches:
                 switch(False)
 
@@ -264,15 +273,12 @@ def unwatch_functions() -> None:
 def exchange_code(new: Iterable[tuple[FunctionType, CodeType]]) -> None:
     """Give functions new code, which calls the same or does the same; while there are modes, after the last one ends."""
     with _lock:
-        later = {id(function): k for k, (function, _) in enumerate(_own_code)} if _entered else {}
         for function, code in new:
-            if (
-                id(function) not in later
-                and code.co_flags & CO_VARARGS
-                and not hasattr(function, "__wrapped__")
-            ):
-                function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # the new code hides it
-            if id(function) in later:
-                _own_code[later[id(function)]] = function, code
+            described = hasattr(function, "__wrapped__") or hasattr(function, "__signature__")
+            if code.co_flags & CO_VARARGS and not described:
+                signature = inspect.signature(with_own_code(function))
+                function.__signature__ = signature  # type: ignore[attr-defined]  # the new code hides it
+            if id(function) in _own_code:
+                _own_code[id(function)] = function, code
             else:
                 function.__code__ = code

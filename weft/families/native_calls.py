@@ -274,7 +274,7 @@ def _cells(function: FunctionType) -> dict[str, Any]:
 
 def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeType]]:
     for function in _candidates():
-        form = _FORMS.get(id(function.__code__))  # hashing the code itself takes 20 us
+        form = _FORMS.get(id(modes.own_code(function)))  # hashing the code itself takes 20 us
         if form is None:
             continue
         variables = _cells(function)
@@ -346,7 +346,7 @@ def _prepare_operators() -> None:
     members = vars(Tensor)
     for called, (method, reflected) in map_calls.BINARY_SLOTS.items():
         function, other = members[method], members[reflected]
-        reflects = other.__code__ is _REFLECTED
+        reflects = modes.own_code(other) is _REFLECTED
         _add_table(called, _new_table(_cells(function), reflects, python=function, reflected=other))
     for called, method in map_calls.UNARY_SLOTS.items():
         _add_table(called, _new_table(_cells(members[method]), python=members[method]))

@@ -65,9 +65,6 @@ def key(edge: Any) -> Any:
     return (edge.node, edge.index) if type(edge) is Output else edge
 
 
-_by_order = attrgetter("_order")
-
-
 class _Sum:
     """A sum of cotangents that the engine has allocated, so it may add to the sum in place."""
 

@@ -33,9 +33,8 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     if not levels or op.derivative is nondifferentiable:
         return result
     results = [result] if isinstance(result, Tensor) else list(result)
-    for (
-        level
-    ) in levels:  # outermost first, because an inner level sees values with the tangents of the outer levels
+    # Outermost first, because an inner level sees values with the tangents of the outer levels.
+    for level in levels:
         input_tangents = [each.get(level) for each in by_input]
         outs = [at_outer_levels(each, level) for each in results]
         pushed = push(op, outs, isinstance(result, Tensor), inputs, static, input_tangents, level)

@@ -35,19 +35,29 @@ def main() -> None:
     implementations = options.impl.split(",") if options.impl else available(options.quick)
     if unknown := set(implementations) - set(IMPLEMENTATIONS):
         parser.error(f"there is no implementation {', '.join(sorted(unknown))}")
-
     here = machine.describe()
+    if path := options.json:
+        if path.is_dir():
+            if options.only != "*" or options.impl:
+                parser.error(
+                    "--json: a folder has complete runs, so --only and --impl need a file: --json numbers.json"
+                )
+            path /= f"{machine.slug(here)}.json"
+        elif not path.parent.is_dir():
+            parser.error(f"--json: there is no folder {path.parent}")
+
     print(report.heading(here), flush=True)
     start = time.monotonic()
     results = run(options.only, implementations, QUICK if options.quick else FULL)
+    if not results:
+        parser.error(f"--only: no row is named {options.only}; bench/README.md lists the sections")
     print(
         f"\n## Summary: PyTorch's time (or memory) / weft's; above 1, weft is better\n\n{report.summary(results)}"
     )
     if failures := report.errors(results):
         print(f"\n{failures}")
     print(f"\nMeasured in {(time.monotonic() - start) / 60:.1f} minutes.")
-    if path := options.json:
-        path = path / f"{machine.slug(here)}.json" if path.is_dir() else path
+    if path:
         path.write_text(report.to_json(here, results))
 
 

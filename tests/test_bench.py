@@ -74,6 +74,22 @@ def test_a_case_that_an_implementation_cannot_run_has_an_empty_cell(tmp_path):
     assert "| detach |  |  |" in text
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--only", "no/such row"], "no row is named no/such row"),
+        (["--only", "calls/add", "--json", "."], "so --only and --impl need a file"),
+        (["--only", "calls/add", "--json", "no/such/folder.json"], "there is no folder no/such"),
+        (["--impl", "weft,tinygrad"], "there is no implementation tinygrad"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options, message):
+    command = [sys.executable, "-m", "bench", "--impl", "limit", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
 def test_names_of_rows_are_unique():
     ids = [f"{section.key}/{case.name}" for section in SECTIONS for case in section.cases]
     assert len(ids) == len(set(ids))

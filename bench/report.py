@@ -43,6 +43,8 @@ class Result:
 
 def quantity(value: float, unit: str) -> str:
     """Three figures and a unit: `1.25 ms`."""
+    if unit == "s":
+        value = float(f"{value:.3g}")  # first, so that 999.9 us are 1 ms
     units = TIME_UNITS if unit == "s" else SIZE_UNITS
     scale, name = next((u for u in units if abs(value) >= u[0]), units[-1])
     return f"{value / scale:.3g} {name}" if abs(value) < 1000 * scale else f"{value / scale:.0f} {name}"

@@ -120,6 +120,15 @@ def test_a_row_is_met_by_its_ratio_or_by_its_value():
     assert row("add").met is None
 
 
+def test_times_have_three_figures_and_the_unit_that_fits():
+    assert [report.quantity(each, "s") for each in (2.5e-7, 9.999e-4, 1.234e-2, 3.0)] == [
+        "250 ns",
+        "1 ms",
+        "12.3 ms",
+        "3 s",
+    ]
+
+
 def test_a_section_has_its_mean_and_its_worst_row():
     _, [calls, _] = a_run()
     assert report.geometric_mean(calls.ratios) == pytest.approx(2.0)

@@ -15,8 +15,14 @@ from bench.rounds import ROOT, Row
 PAGE = ROOT / "docs" / "performance.md"
 README = ROOT / "README.md"
 BUSY = 0.5  # a load average from which on other programs disturbed the numbers
+NOISE = 0.95  # of the limit: two measurements of the same work differ by as much
 START, END = "<!-- written by python -m bench.pages -->", "<!-- end -->"
-IN_README = {"memory": "peak memory"}  # sections without targets in time that the README shows, too
+# Sections that do not enter the mean of all rows, but that the README shows, and their titles there.
+IN_README = {
+    "memory": "peak memory",
+    "first use": "import and first use of operations, with filled and empty kernel cache",
+    "program": "import, size of the installation, examples",
+}
 
 Run = tuple[dict[str, Any], list[Result]]
 
@@ -24,11 +30,16 @@ INTRODUCTION = """# How fast weft is
 
 This page is made by `python -m bench.pages` from the numbers in [bench/results](../bench/results), one file for each
 processor; [bench](../bench) says how they are measured and what each row is. `make performance` measures the
-processor at hand (ten minutes, on a machine that does nothing else) and writes this page anew.
+processor at hand (a quarter of an hour, on a machine that does nothing else) and writes this page anew.
 
 Ratios are PyTorch's time, or memory, over weft's: **above 1, weft is better**. PyTorch runs eagerly, in a process of its
 own, with its default number of threads, and the two take turns. Bold ratios miss what weft aims at. The *limit*
 is the time in which this machine only reads and writes the bytes that the row has to read and write.
+
+PyTorch and NumPy take memory from the C library, which may return freed blocks to the system, so that each run pays for fresh pages.
+Whether it does depends on what the process freed before. On AMD Zen 4 chains at 10^6 caused 500 to 6000 page faults a run in PyTorch
+when they came first, and none after chains at 10^7. This is one reason why the same chain takes PyTorch much longer in "chains at
+10^6 and 10^7" than in "time over size", which is measured after it. weft keeps freed blocks.
 """
 
 
@@ -81,6 +92,8 @@ def processor(here: dict[str, Any], results: Sequence[Result]) -> str:
         parts.append(
             f"**Other programs ran meanwhile** (load average {here['load']:.1f}): these numbers are preliminary.\n"
         )
+    if remark := here.get("remark"):
+        parts.append(f"{remark}\n")
     parts.append(f"{report.summary(results)}\n")
     if section(results, "sizes"):
         parts.append(f"![Time over size for weft, PyTorch, NumPy and the limit]({picture_name(here)})\n")
@@ -109,9 +122,13 @@ def losing(results: Sequence[Result]) -> list[Row]:
 
 
 def why(row: Row) -> str:
-    """The sentence on a loss, and how far both are from the limit where that is known."""
+    """The sentence on a loss, and how far both are from the limit where that is known.
+
+    In small rows the limit is mostly the cost of its calls of NumPy, so that PyTorch or weft is faster.
+    """
     sentences = [reason(row)]
-    if limit := row.values.get("limit"):
+    limit = row.values.get("limit")
+    if limit and NOISE * limit <= min(row.values["weft"], row.values["torch"]):
         weft, torch = (number(row.values[name] / limit) for name in ("weft", "torch"))
         sentences.append(f"weft takes {weft} times the limit, PyTorch {torch}.")
     return " ".join(sentence for sentence in sentences if sentence)

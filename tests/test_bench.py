@@ -150,10 +150,19 @@ def test_a_page_has_the_losing_rows_and_says_whether_other_programs_ran():
     assert "preliminary" in pages.pages([a_run(load=3.0)])[pages.PAGE]
 
 
-def test_a_loss_has_its_reason_and_its_distance_to_the_limit():
+def test_a_loss_has_its_reason_and_its_distance_to_the_limit(monkeypatch):
+    monkeypatch.setitem(pages.REASONS, "calls/*", "Because.")
     slow = Row("calls", "view", "s", values={"torch": 2.0, "weft": 4.0, "limit": 1.0})
     assert pages.why(slow) == f"{pages.REASONS['calls/*']} weft takes 4.00 times the limit, PyTorch 2.00."
     assert pages.why(Row("layout", "no such row", "s", values={"torch": 2.0, "weft": 4.0})) == ""
+    small = Row("layout", "no such row", "s", values={"torch": 2.0, "weft": 4.0, "limit": 3.0})
+    assert pages.why(small) == ""
+
+
+def test_a_page_has_the_remark_on_its_numbers():
+    machine, results = a_run()
+    page = pages.pages([(machine | {"remark": "One row is older."}, results)])[pages.PAGE]
+    assert "One row is older." in page
 
 
 def test_the_picture_has_a_line_for_each_implementation():

@@ -29,10 +29,8 @@ from collections.abc import Iterator
 from ..core.spec import Spec
 from ..engine.objects import BYTES, SIZE, STORAGE, TENSOR, TUPLE_ITEMS, Function, _quoted, name, offsets
 from ..families.launches import OBJECT, OF_RESULT, OF_SCRATCH
+from ..families.map_calls import UNKNOWN, UNUSUAL, answer_code
 from .graph import Leaf, Node
-
-# Answers of `replay` that are no objects; null means that an error is set.
-UNUSUAL, UNKNOWN = 1, 2
 
 # What a record says to do; the first word of its recipe.
 NEVER, SAME, VIEW, VIEWS, PROGRAM, NUMBER, NUMBERS, OBJECT_ITSELF = range(8)
@@ -445,7 +443,6 @@ def moved() -> Text:
 def view() -> Text:
     """The view that a record describes, of the first input. The frame's key says whether autograd takes part."""
     f = Text("view", "ptr %frame, ptr %record, ptr %recipe")
-    unusual = f"inttoptr (i64 {UNUSUAL} to ptr)"
     base = f.word("%frame", INPUT, "ptr")
     storage, node = f.load(base, TENSOR["_storage"]), f.tuple_item("%record", NODE)
     f.require(f.same(f.type_of(storage), name("storage")), "unusual")
@@ -491,7 +488,7 @@ def view() -> Text:
     f.decref("%record")
     f.ret("null")
     f.label("unusual")
-    f.ret(unusual)
+    f.ret(answer_code(UNUSUAL))
     return f
 
 
@@ -528,7 +525,7 @@ def views() -> Text:
     f.decref("%record")
     f.ret("null")
     f.label("unusual")
-    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    f.ret(answer_code(UNUSUAL))
     return f
 
 
@@ -663,14 +660,14 @@ def program() -> Text:
     f.label("faulty")
     f.go("clear")
     f.label("clear")
-    unusual = f"inttoptr (i64 {UNUSUAL} to ptr)"
-    answer = f.let(f"phi ptr [{first}, %single], [{together}, %done], [null, %failed], [{unusual}, %faulty]")
+    answers = {first: "single", together: "done", "null": "failed", answer_code(UNUSUAL): "faulty"}
+    answer = f.let(f"phi ptr {', '.join(f'[{value}, %{label}]' for value, label in answers.items())}")
     with f.each(f.load(count, 0, "i64")) as k:
         f.decref(f.word(owned, k, "ptr"))
     f.decref("%record")
     f.ret(answer)
     f.label("unusual")
-    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    f.ret(answer_code(UNUSUAL))
     return f
 
 
@@ -703,7 +700,7 @@ def number() -> Text:
     f.require(f.differ(start, "null"), "unusual")
     f.ret(f.let(f"call ptr @element(ptr {start}, i64 {f.word('%recipe', 1)})"))
     f.label("unusual")
-    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    f.ret(answer_code(UNUSUAL))
     return f
 
 
@@ -733,7 +730,7 @@ def numbers() -> Text:
     f.decref(storage)
     f.ret("null")
     f.label("unusual")
-    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    f.ret(answer_code(UNUSUAL))
     return f
 
 
@@ -875,9 +872,9 @@ def replay() -> Text:
     error = f.call("PyErr_Occurred")
     f.branch(f.same(error, "null"), "unusual", "failed")
     f.label("unusual")
-    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    f.ret(answer_code(UNUSUAL))
     f.label("unknown")
-    f.ret(f"inttoptr (i64 {UNKNOWN} to ptr)")
+    f.ret(answer_code(UNKNOWN))
     f.label("failed")
     f.ret("null")
     return f
@@ -887,10 +884,10 @@ def call_or_replay() -> Text:
     """As `replay`, and else by the Python function of the table, or by the one that learns."""
     f = Text("call_or_replay", "ptr %table, ptr %args, i64 %nargs, ptr %names")
     answer = f.let("call ptr @replay(ptr %table, ptr %args, i64 %nargs, ptr %names)")
-    f.branch(f.let(f"icmp ugt ptr {answer}, inttoptr (i64 {UNKNOWN} to ptr)"), "replayed", "python")
+    f.branch(f.let(f"icmp ugt ptr {answer}, {answer_code(UNKNOWN)}"), "replayed", "python")
     f.label("python")
     f.require(f.differ(answer, "null"), "replayed")
-    known = f.same(answer, f"inttoptr (i64 {UNUSUAL} to ptr)")
+    known = f.same(answer, answer_code(UNUSUAL))
     place = f.let(f"select i1 {known}, i64 {PYTHON}, i64 {LEARN}")
     f.ret(f.call("PyObject_Vectorcall", f.load("%table", place), "%args", "%nargs", "%names"))
     f.label("replayed")
@@ -940,11 +937,7 @@ def truth() -> Text:
 def product() -> Text:
     """`a @ b`: as CPython's function in this slot, by `__rmatmul__` if the class of `a` is not Tensor or Parameter."""
     f = Text("slot.product", "ptr %a, ptr %b", linkage="")
-    kind = f.type_of("%a")
-    is_plain = f.let(
-        f"or i1 {f.same(kind, name('tensor'))}, {f.same(kind, f.load(name('other_plain_type')))}"
-    )
-    f.require(is_plain, "reflected")
+    f.require(f.is_plain("%a"), "reflected")
     f.ret(f.let(f"call ptr @{_quoted('slot.__matmul__')}(ptr %a, ptr %b)"))
     f.label("reflected")
     f.ret(f.python(name("method.__rmatmul__"), "%b", "%a"))

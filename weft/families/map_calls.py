@@ -7,6 +7,8 @@ no record for the operands, they answer UNKNOWN: the Python function then runs t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..engine.call_tables import ALLOCATION, RECORDER, SPEC, STRIDES, field, item, lookup, table_of_self, word
 from ..engine.loops import MEMSET, nest_ir
 from ..engine.objects import NUMBER_METHODS, NUMBER_SLOTS, STORAGE, TENSOR, Function, name
@@ -248,9 +250,9 @@ class Call(Function):
 
     def end(self) -> None:
         self.label("unusual")
-        self.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+        self.ret(answer_code(UNUSUAL))
         self.label("unknown")
-        self.ret(f"inttoptr (i64 {UNKNOWN} to ptr)")
+        self.ret(answer_code(UNKNOWN))
         self.label("failed")
         self.ret("null")
 
@@ -363,7 +365,7 @@ def inplace_number() -> Function:
 # ---- How Python code calls them ------------------------------------------------------------------------------------------
 
 
-class Face(Function):
+class FromPython(Function):
     """A function that Python calls. `rest` ends it, for calls that the function behind it does not take."""
 
     def answer(self, called: str, table: str, *operands: str) -> str:
@@ -419,12 +421,18 @@ def python_call(operands: int) -> Function:
     given = ", ".join(f"ptr {each}" for each in names)
     parameters = f"ptr %table, ptr %function, ptr %answer, {given}"
     f = Function(f"python_call{operands}", parameters, "ptr", "internal", "noinline")
-    f.require(f.differ("%answer", "null"), "failed")
-    result = f.python("%function", *names)
+    call_in_python(f, "%table", "%answer", "%function", lambda function: f.python(function, *names))
+    return f
+
+
+def call_in_python(f: Function, table: str, answer: str, function: str, call: Callable[[str], str]) -> None:
+    """The end of a function: return `call(function)`. If machine code answered UNKNOWN, the table then learns the call."""
+    f.require(f.differ(answer, "null"), "failed")
+    result = call(function)
     f.require(f.differ(result, "null"), "failed")
-    f.branch(f.same("%answer", answer_code(UNKNOWN)), "learn", "done")
+    f.branch(f.same(answer, answer_code(UNKNOWN)), "learn", "done")
     f.label("learn")
-    learned = f.python(field(f, "%table", "learn"), *names)
+    learned = call(field(f, table, "learn"))
     f.require(f.differ(learned, "null"), "drop")
     f.decref(learned)
     f.go("done")
@@ -435,17 +443,16 @@ def python_call(operands: int) -> Function:
     f.go("failed")
     f.label("failed")
     f.ret("null")
-    return f
 
 
-def _rest(f: Face, table: str, function: str, answer: str, *operands: str) -> None:
+def _rest(f: FromPython, table: str, function: str, answer: str, *operands: str) -> None:
     given = ", ".join(f"ptr {each}" for each in (table, function, answer, *operands))
     f.ret(f.let(f"call ptr @python_call{len(operands)}({given})"))
 
 
 def call_unary(called: str, function: str) -> Function:
     """`op(a)` as a builtin, whose self is the `bound` of a Table."""
-    f = Face(called, "ptr %self, ptr %args, i64 %nargs")
+    f = FromPython(called, "ptr %self, ptr %args, i64 %nargs")
     table, a = table_of_self(f), f.load("%args")
     answer = f.answer(function, table, a)
     _rest(f, table, field(f, table, "python"), answer, a)
@@ -454,7 +461,7 @@ def call_unary(called: str, function: str) -> Function:
 
 def call_binary(called: str, two: str, one: str) -> Function:
     """`op(a, b)` as a builtin; `two` is the function for two tensors, `one` that for a tensor and a number."""
-    f = Face(called, "ptr %self, ptr %args, i64 %nargs")
+    f = FromPython(called, "ptr %self, ptr %args, i64 %nargs")
     table, a, b = table_of_self(f), f.load("%args"), f.load("%args", 8)
     f.choose(two, one, table, a, b)
     _rest(f, table, field(f, table, "python"), "%answer", a, b)
@@ -463,7 +470,7 @@ def call_binary(called: str, two: str, one: str) -> Function:
 
 def unary_slot(slot: str) -> Function:
     """A unary operator: the C function in the slot of Tensor."""
-    f, table = Face(f"slot.{slot}", "ptr %a"), name(f"table.{slot}")
+    f, table = FromPython(f"slot.{slot}", "ptr %a"), name(f"table.{slot}")
     answer = f.answer("unary", table, "%a")
     f.unless_unusual(answer, f"call ptr {name('python.' + slot)}(ptr %a)")
     _rest(f, table, field(f, table, "python"), answer, "%a")
@@ -472,7 +479,7 @@ def unary_slot(slot: str) -> Function:
 
 def inplace_slot(slot: str) -> Function:
     """An operator that writes into its left operand."""
-    f, table = Face(f"slot.{slot}", "ptr %a, ptr %b"), name(f"table.{slot}")
+    f, table = FromPython(f"slot.{slot}", "ptr %a, ptr %b"), name(f"table.{slot}")
     f.choose("inplace_tensors", "inplace_number", table, "%a", "%b")
     f.unless_unusual("%answer", f"call ptr {name('python.' + slot)}(ptr %a, ptr %b)")
     _rest(f, table, field(f, table, "python"), "%answer", "%a", "%b")
@@ -481,7 +488,7 @@ def inplace_slot(slot: str) -> Function:
 
 def comparison_slot() -> Function:
     """All comparisons; `%op` is their number, from Py_LT on."""
-    f = Face("slot.tp_richcompare", "ptr %a, ptr %b, i32 %op")
+    f = FromPython("slot.tp_richcompare", "ptr %a, ptr %b, i32 %op")
     position = f.let("zext i32 %op to i64")
     place = f.let(f"getelementptr ptr, ptr {name('comparisons')}, i64 {position}")
     table = f.load(place)
@@ -497,7 +504,7 @@ def binary_slot(slot: str) -> Function:
     CPython's own function in such slots cannot take the rest, because it only calls methods of classes that have it in their
     slot. So the rest is what that function does: `a.__op__(b)` if the class of `a` has this slot, else `b.__rop__(a)`.
     """
-    f, table = Face(f"slot.{slot}", "ptr %a, ptr %b"), name(f"table.{slot}")
+    f, table = FromPython(f"slot.{slot}", "ptr %a, ptr %b"), name(f"table.{slot}")
     f.branch(f.is_plain("%a"), "left", "right")
     f.label("left")
     f.choose("tensors", "number_right", table, "%a", "%b")
@@ -523,7 +530,7 @@ def binary_slot(slot: str) -> Function:
     return f
 
 
-def _rest_of_operator(f: Face, slot: str, table: str, answer: str) -> None:
+def _rest_of_operator(f: FromPython, slot: str, table: str, answer: str) -> None:
     """`a.__op__(b)` if the class of `a` has this slot, else `b.__rop__(a)`."""
     methods = f.load(f.type_of("%a"), NUMBER_METHODS)
     f.require(f.differ(methods, "null"), "foreign")
@@ -536,7 +543,7 @@ def _rest_of_operator(f: Face, slot: str, table: str, answer: str) -> None:
 def power_slot() -> Function:
     """`a ** b`, where some numbers have an op of their own: `powers` is their count, then each with the address of its table."""
     slot = "nb_power"
-    f, table = Face(f"slot.{slot}", "ptr %a, ptr %b, ptr %modulus"), name(f"table.{slot}")
+    f, table = FromPython(f"slot.{slot}", "ptr %a, ptr %b, ptr %modulus"), name(f"table.{slot}")
     f.require(f.same("%modulus", name("none")), "ternary")
     f.branch(f.is_plain("%a"), "left", "other")
     f.label("left")

@@ -101,8 +101,6 @@ def _words(plan: Any, key: tuple) -> bytes | None:
         return None
     if type(entry) is not BuiltinFunctionType or type(allocate) is not BuiltinFunctionType:
         return None  # another device, or a launch of several kernels
-    if plan.deferred is not None:
-        return None
     row = entry.__self__
     if type(row) is not int or not row:  # a kernel that workers share
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..engine.call_tables import STRIDES, field, item, lookup_all, mix, table_of_self, word
 from ..engine.objects import TENSOR, TUPLE_ITEMS, Function, name
-from .map_calls import INTEGER, UNKNOWN, Call, Face, answer_code
+from .map_calls import INTEGER, UNKNOWN, Call, FromPython, answer_code, call_in_python
 
 MOST = STRIDES - 1  # operands, without the result
 METHODS = ("run", "inplace", "into")
@@ -180,7 +180,7 @@ def _write(called: str) -> Function:
 
 def _method(called: str) -> Function:
     """The method as Python calls it."""
-    f = Face(f"op.{called}", "ptr %self, ptr %args, i64 %nargs")
+    f = FromPython(f"op.{called}", "ptr %self, ptr %args, i64 %nargs")
     table = name(f"table.{called}")
     answer = f.answer(called, table, "%self", "%args", "i64 %nargs")
     f.require(f.differ(answer, "null"), "failed")
@@ -225,27 +225,16 @@ def _method(called: str) -> Function:
 
 def _shortcut(called: str) -> Function:
     """A builtin that is a method of one op; its self is the `bound` of a Table, which holds the key of its records."""
-    f = Face(f"shortcut.{called}", "ptr %self, ptr %args, i64 %nargs")
+    f = FromPython(f"shortcut.{called}", "ptr %self, ptr %args, i64 %nargs")
     table = table_of_self(f)
     answer = f.answer(
         called, name(f"table.shortcut.{called}"), field(f, table, "owner"), "%args", "i64 %nargs"
     )
-    f.require(f.differ(answer, "null"), "failed")
-    result = f.call("PyObject_Vectorcall", field(f, table, "python"), "%args", "%nargs", "null")
-    f.require(f.differ(result, "null"), "failed")
-    f.branch(f.same(answer, answer_code(UNKNOWN)), "learn", "done")
-    f.label("learn")
-    learned = f.call("PyObject_Vectorcall", field(f, table, "learn"), "%args", "%nargs", "null")
-    f.require(f.differ(learned, "null"), "drop")
-    f.decref(learned)
-    f.go("done")
-    f.label("done")
-    f.ret(result)
-    f.label("drop")
-    f.decref(result)
-    f.go("failed")
-    f.label("failed")
-    f.ret("null")
+
+    def call(function: str) -> str:
+        return f.call("PyObject_Vectorcall", function, "%args", "%nargs", "null")
+
+    call_in_python(f, table, answer, field(f, table, "python"), call)
     return f
 
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shutil
 import subprocess
 import time
 from importlib.metadata import PackageNotFoundError, version
@@ -66,6 +67,9 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
+    """The commit that is checked out; empty outside of a clone, or where git is not installed."""
+    if shutil.which("git") is None:
+        return ""
     done = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import pages, report
+from bench import machine, pages, report
 from bench.limit import Limit
 from bench.report import Result
 from bench.rounds import QUICK, Row
@@ -137,8 +137,8 @@ def test_a_section_has_its_mean_and_its_worst_row():
 
 
 def test_numbers_survive_json():
-    machine, results = a_run()
-    assert report.from_json(report.to_json(machine, results)) == (machine, results)
+    here, results = a_run()
+    assert report.from_json(report.to_json(here, results)) == (here, results)
 
 
 def test_a_page_has_the_losing_rows_and_says_whether_other_programs_ran():
@@ -159,9 +159,14 @@ def test_a_loss_has_its_reason_and_its_distance_to_the_limit(monkeypatch):
     assert pages.why(small) == ""
 
 
+def test_the_machine_is_described_where_git_is_not_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert machine.describe()["commit"] == ""
+
+
 def test_a_page_has_the_remark_on_its_numbers():
-    machine, results = a_run()
-    page = pages.pages([(machine | {"remark": "One row is older."}, results)])[pages.PAGE]
+    here, results = a_run()
+    page = pages.pages([(here | {"remark": "One row is older."}, results)])[pages.PAGE]
     assert "One row is older." in page
 
 

@@ -3,7 +3,7 @@
 `vdpbf16ps` multiplies pairs of neighbours and adds both products to a float32. So terms are taken two at a time: the pairs of a row of
 `a` are neighbours in memory already, and 32 columns of `b` are packed into a panel in which the two rows of a pair alternate. A tile of
 8 rows and 32 columns of `c` stays in registers until its sum is complete, and is rounded once. The order of the terms depends on nothing
-but their number. The instruction takes subnormal numbers for 0.
+but their number. The instruction treats subnormal numbers as 0.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.dtype import DType, float32
+from ..core.dtype import DType, float32, int16
 from . import host, workers
 from .convert import convert
 from .expr import load
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK
 from .kernel import Code, Launch, compile_loop, shared
-from .llvm import emit, memory_type, suffix
+from .llvm import emit
 from .loops import MEMSET
 from .structured import Body, function
+from .vectors import broadcast, lanes_below, masked_load, masked_store
 
 # Columns of a panel: two registers, each of 16 float32.
 _COLUMNS, _LANES = 32, 16
@@ -50,31 +51,18 @@ def _code(result: DType) -> Code:
     declarations = {
         MEMSET,
         f"declare {_SUM} @llvm.x86.avx512bf16.dpbf16ps.512({_SUM}, {_PAIRS}, {_PAIRS})",
-        f"declare <{_COLUMNS} x i16> @llvm.masked.load.v{_COLUMNS}i16.p0(ptr, i32, <{_COLUMNS} x i1>, <{_COLUMNS} x i16>)",
-        f"declare void @llvm.masked.store.v{_LANES}{suffix(result, 1)}.p0(<{_LANES} x {memory_type(result)}>, ptr, i32, <{_LANES} x i1>)",
-        "declare i64 @llvm.smin.i64(i64, i64)",
     }
     parts = [_tile(rows, result, declarations) for rows in _TILES]
     parts += [_pack_rows(declarations), _pack_columns(declarations), _loop(result, declarations)]
     return compile_loop("\n".join([*sorted(declarations), *parts]) + "\n", 3, "")
 
 
-def _mask(body: Body, lanes: int, first: int, columns: str) -> str:
-    """Which of `lanes` columns from `first` on are among so many columns."""
-    places = ", ".join(f"i64 {first + lane}" for lane in range(lanes))
-    one = body.let(f"insertelement <{lanes} x i64> poison, i64 {columns}, i32 0")
-    all_lanes = body.let(
-        f"shufflevector <{lanes} x i64> {one}, <{lanes} x i64> poison, <{lanes} x i32> zeroinitializer"
-    )
-    return body.let(f"icmp slt <{lanes} x i64> <{places}>, {all_lanes}")
-
-
 def _tile(rows: int, result: DType, declarations: set[str]) -> str:
-    """`tile(a, rows of a, panel, terms, c, rows of c, columns)`: so many rows of the product of a and a panel."""
+    """`tile(a, stride of a's rows, panel, terms, c, stride of c's rows, columns)`: `rows` rows of the product of a and a panel."""
     halves = range(_COLUMNS // _LANES)
 
     def add_pair(body: Body, sums: list[list[str]], pair: str, kind: str) -> None:
-        """Add the products of one pair of terms; `kind` i16 reads the first one only."""
+        """Add the products of one pair of terms. The kind "i16" reads only the first term of the pair, which is the last of all."""
         at = body.integer("mul", pair, _PAIR_BYTES)
         panel = [
             body.let(f"load {_PAIRS}, ptr {body.at(body.at('%panel', at), 64 * half)}, align 64")
@@ -85,11 +73,7 @@ def _tile(rows: int, result: DType, declarations: set[str]) -> str:
             value = body.let(f"load {kind}, ptr {place}, align 2")
             if kind == "i16":
                 value = body.let(f"zext i16 {value} to i32")
-            one = body.let(f"insertelement <{_LANES} x i32> poison, i32 {value}, i32 0")
-            splat = body.let(
-                f"shufflevector <{_LANES} x i32> {one}, <{_LANES} x i32> poison, <{_LANES} x i32> zeroinitializer"
-            )
-            pairs = body.let(f"bitcast <{_LANES} x i32> {splat} to {_PAIRS}")
+            pairs = body.let(f"bitcast <{_LANES} x i32> {broadcast(body, 'i32', _LANES, value)} to {_PAIRS}")
             for half in halves:
                 total = body.let(
                     f"call {_SUM} @llvm.x86.avx512bf16.dpbf16ps.512({_SUM} {body.get(sums[row][half], _SUM)}, "
@@ -104,9 +88,9 @@ def _tile(rows: int, result: DType, declarations: set[str]) -> str:
             add_pair(body, sums, pair, "i32")
         with body.when(body.let("trunc i64 %terms to i1")):
             add_pair(body, sums, whole, "i16")
-        total, kind = load(0, float32), memory_type(result)
+        total = load(0, float32)
         for half in halves:
-            mask = _mask(body, _LANES, half * _LANES, "%columns")
+            inside = lanes_below(body, _LANES, body.integer("sub", "%columns", half * _LANES))
             for row in range(rows):
                 (rounded,) = emit(
                     body, [convert(total, result)], {total: body.get(sums[row][half], _SUM)}, _LANES
@@ -114,21 +98,18 @@ def _tile(rows: int, result: DType, declarations: set[str]) -> str:
                 place = body.at(
                     body.at("%c", body.integer("mul", "%below", row)), result.itemsize * _LANES * half
                 )
-                body.do(
-                    f"call void @llvm.masked.store.v{_LANES}{suffix(result, 1)}.p0(<{_LANES} x {kind}> {rounded}, ptr {place}, "
-                    f"i32 {result.itemsize}, <{_LANES} x i1> {mask})"
-                )
+                masked_store(body, result, _LANES, rounded, place, inside)
 
     parameters = "ptr %a, i64 %down, ptr %panel, i64 %terms, ptr %c, i64 %below, i64 %columns"
     return function(f"tile{rows}", parameters, declarations, write, "internal")
 
 
 def _pack_rows(declarations: set[str]) -> str:
-    """`pack_rows(b, rows of b, columns of b, terms, columns, panel)` for columns that are neighbours in memory."""
+    """`pack_rows(b, stride of rows, stride of columns, terms, columns, panel)` for columns that are neighbours in memory."""
     kind = f"<{_COLUMNS} x i16>"
 
     def write(body: Body) -> None:
-        mask = _mask(body, _COLUMNS, 0, "%columns")
+        mask = lanes_below(body, _COLUMNS, "%columns")
         pairs = body.integer("lshr", body.integer("add", "%terms", 1), 1)
         with body.loop(0, pairs) as pair:
             first = body.integer("mul", pair, 2)
@@ -138,11 +119,8 @@ def _pack_rows(declarations: set[str]) -> str:
                 f"select i1 {there}, <{_COLUMNS} x i1> {mask}, <{_COLUMNS} x i1> zeroinitializer"
             )
             rows = [
-                body.let(
-                    f"call {kind} @llvm.masked.load.v{_COLUMNS}i16.p0(ptr {body.at('%b', body.integer('mul', term, '%down'))}, "
-                    f"i32 2, <{_COLUMNS} x i1> {own}, {kind} zeroinitializer)"
-                )
-                for term, own in ((first, mask), (second, below))
+                masked_load(body, int16, _COLUMNS, body.at("%b", body.integer("mul", term, "%down")), inside)
+                for term, inside in ((first, mask), (second, below))
             ]
             order = ", ".join(f"i32 {lane}, i32 {lane + _COLUMNS}" for lane in range(_COLUMNS))
             both = body.let(
@@ -158,7 +136,7 @@ _PACK = "ptr %b, i64 %down, i64 %across, i64 %terms, i64 %columns, ptr %panel"
 
 
 def _pack_columns(declarations: set[str]) -> str:
-    """`pack_columns(b, rows of b, columns of b, terms, columns, panel)` for rows that are neighbours in memory."""
+    """`pack_columns(b, stride of rows, stride of columns, terms, columns, panel)` for rows that are neighbours in memory."""
 
     def write(body: Body) -> None:
         whole = body.integer("lshr", "%terms", 1)
@@ -201,8 +179,7 @@ def _loop(result: DType, declarations: set[str]) -> str:
             )
             own_c, own_a, own_b = (body.at(p, o) for p, o in zip((c, a, b), offsets, strict=True))
             with body.loop(0, columns, _COLUMNS) as column:
-                left = body.integer("sub", columns, column)
-                width = body.let(f"call i64 @llvm.smin.i64(i64 {left}, i64 {_COLUMNS})")
+                width = body.minimum(body.integer("sub", columns, column), _COLUMNS)
                 first = body.at(own_b, body.integer("mul", column, b_across))
                 given = f"ptr {first}, i64 {b_down}, i64 {b_across}, i64 {terms}, i64 {width}, ptr {panel}"
                 with body.when(by_rows):
@@ -230,9 +207,9 @@ def products(
 ) -> Launch:
     """`c[i] = a[i] @ b[i]` of bfloat16, as `entry(c, a, b, meta, count)` with three addresses.
 
-    result: the dtype of c, bfloat16 or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms. left, right: the strides of the matrices of a and b; the
-    columns of a and either columns or rows of b are neighbours. offsets: [products, 3], the offsets of c, a and b of each product.
-    All are in elements.
+    result: the dtype of c, bfloat16 or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms.
+    left, right: the strides of the matrices of a and b; the columns of a and either columns or rows of b are neighbours.
+    offsets: [products, 3], the offsets of c, a and b of each product. All are in elements.
     """
     rows, terms, columns = sizes
     work = len(offsets) * math.prod(sizes)
@@ -247,7 +224,7 @@ def products(
 
 
 def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray, threads: int) -> np.ndarray:
-    """[tasks, rows, columns and offsets]: the products, cut into panels of columns or tiles of rows if they are fewer than threads."""
+    """[tasks, 5]: the products, each cut into panels of columns or tiles of rows unless their number suits the threads."""
     by_columns = columns >= threads * _COLUMNS
     size, grain = (columns, _COLUMNS) if by_columns else (rows, _TILES[0])
     parts = 1 if len(offsets) % threads == 0 else threads

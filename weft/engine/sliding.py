@@ -2,7 +2,8 @@
 
 Both kernels copy the planes of an image into scratch memory, with zeros around them and lines of all dims laid end to end. There,
 a place in the window is a fixed distance from the first place, for every position: the distances are a table. So the loops
-run over positions in memory order, many at once, and no patches are copied out. The elements between the ends of lines are the price.
+run over positions in memory order, many at once, and no patches are copied out. The price is sums that no position needs: those that
+reach over the end of a line.
 
     sums      line[m][p] = bias[m] + the sum over terms t of weight[m][t] * line[p + distance[t]]
     products  weight[m][t] = the sum over p of result[m][p] * line[p + distance[t]]
@@ -24,12 +25,12 @@ from .loops import MEMSET
 from .structured import Body, function
 from .vectors import broadcast, lane_sums, lanes_below, masked_load, masked_store
 
-LINE = 64  # bytes that are worked on side by side
+LINE = 64  # bytes of a vector, as many as an AVX-512 register has
 TOTALS = 8  # sums of lanes that are stored side by side: at least `Tile.right`
 
 
 class Tile(NamedTuple):
-    """What the registers hold."""
+    """The sizes of a tile, whose sums stay in registers."""
 
     rows: int  # channels of `sums`
     lines: int  # vectors of positions of `sums`
@@ -89,7 +90,7 @@ _LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 
 
 class _Kernel:
-    """What both kernels share."""
+    """The parts that both kernels share."""
 
     def __init__(self, dtype: DType):
         self.dtype, self.size = dtype, dtype.itemsize
@@ -279,7 +280,7 @@ PRODUCTS_STRIP = ("rows", "row_table", "own_rows", "own_table", "vectors", "star
 
 class _Products(_Kernel):
     def tile(self) -> str:
-        """Add the products of `left` channels and `right` terms to the weight, where it has so many."""
+        """Add the products of `left` channels and `right` terms to the weight; `%rows` and `%columns` bound what it has of them."""
         left, right = tile().left, tile().right
 
         def write(b: Body) -> None:

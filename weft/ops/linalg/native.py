@@ -27,7 +27,7 @@ _PIVOT = 8  # bytes of an integer of LAPACK
 
 
 def _has(spec: Spec, *names: str) -> bool:
-    """Whether there is memory to compute on, and LAPACK has these routines for it."""
+    """Whether a spec has elements in the CPU's memory, and LAPACK has these routines for its dtype."""
     return spec.device is CPU and spec.numel > 0 and available(spec.dtype, *names)
 
 
@@ -87,12 +87,12 @@ def _matrix(operand: int, spec: Spec, row: int = 0, column: int = 0) -> Place:
 
 
 def _each(operand: int, itemsize: int) -> Place:
-    """One number for each matrix, or so many bytes."""
+    """`itemsize` bytes for each matrix, one after the other."""
     return Place(operand, itemsize)
 
 
 def _infos(batch: Sequence[int]) -> _New:
-    """LAPACK's infos. Its integers have 64 bits, of which the results keep 32."""
+    """Allocates LAPACK's infos, or its pivots. NumPy's LAPACK has integers of 64 bits; `_narrow` copies them to 32."""
     return _New(contiguous_spec(tuple(batch), int64))
 
 

@@ -13,10 +13,9 @@ import functools
 from ..core.dtype import DType
 from .host import compile_ir
 from .kernel import Code, compile_loop
-from .llvm import value_type
-from .sliding import LINE, tile
-from .structured import Body, function
-from .vectors import broadcast, lanes_below, masked_load, masked_store
+from .sliding import LINE, Kernel, tile
+from .structured import Body
+from .vectors import lanes_below, masked_load, masked_store
 
 # Terms of a panel: 3 vectors of each are 48 KiB, which lie in the memory next to the first cache beside the rows of a.
 DEPTH = 256
@@ -65,25 +64,7 @@ def tiles(dtype: DType, rows: int) -> tuple[int, ...]:
     return found[0], found[-1]
 
 
-class _Panels:
-    def __init__(self, dtype: DType):
-        self.dtype, self.size = dtype, dtype.itemsize
-        self.lanes = LINE // dtype.itemsize
-        self.element, self.vector = value_type(dtype), value_type(dtype, self.lanes)
-        self.declarations: set[str] = set()
-
-    def function(self, name: str, parameters: str, write, linkage: str = "internal") -> str:
-        return function(name, parameters, self.declarations, write, linkage)
-
-    def place(self, b: Body, base: str, *steps: tuple[str | int, str | int]) -> str:
-        """The address `base` + the sum of index * step."""
-        for index, step in steps:
-            base = b.at(base, b.integer("mul", index, step))
-        return base
-
-    def load(self, b: Body, kind: str, address: str) -> str:
-        return b.let(f"load {kind}, ptr {address}, align {self.size}")
-
+class _Panels(Kernel):
     # ---- One tile ----------------------------------------------------------------------------------------------------
 
     def tile(self, rows: int, lines: int) -> str:
@@ -106,7 +87,7 @@ class _Panels:
                 found = [self.read(b, b.at(line, j * LINE), inside) for j in range(lines)]
                 column = self.place(b, "%a", (k, "%a_column"))
                 for m in range(rows):
-                    factor = self.broadcast(b, self.place(b, column, (m, "%a_row")))
+                    factor = self.spread(b, self.place(b, column, (m, "%a_row")))
                     for j in range(lines):
                         before = b.get(sums[m][j], self.vector)
                         after = b.intrinsic("fma", self.dtype, self.lanes, found[j], factor, before)
@@ -140,14 +121,10 @@ class _Panels:
             for j in range(lines):
                 yield m, j, b.at(row, j * LINE)
 
-    def broadcast(self, b: Body, address: str) -> str:
-        """The element at `address` in every lane."""
-        return broadcast(b, self.element, self.lanes, self.load(b, self.element, address))
-
     def read(self, b: Body, address: str, inside: str) -> str:
         if inside:
             return masked_load(b, self.dtype, self.lanes, address, inside)
-        return self.load(b, self.vector, address)
+        return self.load(b, address)
 
     def write(self, b: Body, value: str, address: str, inside: str) -> None:
         if inside:
@@ -166,7 +143,7 @@ class _Panels:
                     source = self.place(b, "%b", (k, "%b_row"))
                     target = self.place(b, "%panel", (k, lines * LINE))
                     for j in range(lines):
-                        value = self.load(b, self.vector, b.at(source, j * LINE))
+                        value = self.load(b, b.at(source, j * LINE))
                         b.do(f"store {self.vector} {value}, ptr {b.at(target, j * LINE)}, align {LINE}")
             elif not transposed:
                 inside = lanes_below(b, self.lanes, "%columns")
@@ -191,9 +168,7 @@ class _Panels:
             with b.loop(0, squares, lanes) as k:
                 source = self.place(b, "%b", (k, self.size), (line * lanes, "%b_column"))
                 target = self.place(b, "%panel", (k, lines * LINE))
-                rows = [
-                    self.load(b, self.vector, self.place(b, source, (n, "%b_column"))) for n in range(lanes)
-                ]
+                rows = [self.load(b, self.place(b, source, (n, "%b_column"))) for n in range(lanes)]
                 for term, row in enumerate(self.square(b, rows)):
                     place = b.at(target, (term * lines + line) * LINE)
                     b.do(f"store {self.vector} {row}, ptr {place}, align {LINE}")
@@ -203,9 +178,8 @@ class _Panels:
                 b.do(f"store {self.vector} zeroinitializer, ptr {target}, align {LINE}")
             bound = b.let(f"select i1 {full}, i64 {width}, i64 %columns")
             with b.loop(0, bound) as n:
-                value = self.load(b, self.element, self.place(b, "%b", (k, self.size), (n, "%b_column")))
-                place = self.place(b, target, (n, self.size))
-                b.do(f"store {self.element} {value}, ptr {place}, align {self.size}")
+                source = self.place(b, "%b", (k, self.size), (n, "%b_column"))
+                self.move(b, self.place(b, target, (n, self.size)), source)
 
     def square(self, b: Body, rows: list[str]) -> list[str]:
         """A square of vectors, transposed: each round interleaves the first half of the rows with the second."""

@@ -70,7 +70,7 @@ def sums_code(dtype: DType, made: int) -> Code:
     rows = [size for size in (min(made, tile().rows), made % tile().rows) if size]
     tiles = sorted({(size, lines) for size in rows for lines in (1, tile().lines)})
     parts = [kernel.copy_rows(), *(kernel.tile(*each) for each in tiles)]
-    parts.append(kernel.function("loop", _LOOP, lambda body: kernel.write(body, rows[0], rows[-1])))
+    parts.append(kernel.function("loop", _LOOP, lambda body: kernel.write(body, rows[0], rows[-1]), ""))
     return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 5, "", vectorize=False)
 
 
@@ -81,7 +81,7 @@ def products_code(dtype: DType) -> Code:
     parts = [
         kernel.copy_rows(),
         kernel.tile(),
-        kernel.function("loop", _LOOP, kernel.write),
+        kernel.function("loop", _LOOP, kernel.write, ""),
     ]
     return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 4, "", vectorize=False)
 
@@ -89,22 +89,22 @@ def products_code(dtype: DType) -> Code:
 _LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 
 
-class _Kernel:
-    """The parts that both kernels share."""
+class Kernel:
+    """The parts that these kernels and `panels.py` share."""
 
     def __init__(self, dtype: DType):
         self.dtype, self.size = dtype, dtype.itemsize
         self.lanes = LINE // dtype.itemsize
         self.element, self.vector = value_type(dtype), value_type(dtype, self.lanes)
-        self.declarations: set[str] = {MEMSET}
+        self.declarations: set[str] = set()
 
-    def function(self, name: str, parameters: str, write) -> str:
-        return function(name, parameters, self.declarations, write, "" if name == "loop" else "internal")
+    def function(self, name: str, parameters: str, write, linkage: str = "internal") -> str:
+        return function(name, parameters, self.declarations, write, linkage)
 
     def words(self, b: Body, address: str, names: tuple[str, ...]) -> dict[str, str]:
         return {name: b.let(f"load i64, ptr {b.at(address, 8 * k)}") for k, name in enumerate(names)}
 
-    def place(self, b: Body, base: str, *steps: tuple[str, str | int]) -> str:
+    def place(self, b: Body, base: str, *steps: tuple[str | int, str | int]) -> str:
         """The address `base` + the sum of index * step."""
         for index, step in steps:
             base = b.at(base, b.integer("mul", index, step))
@@ -122,6 +122,7 @@ class _Kernel:
         return broadcast(b, self.element, self.lanes, one)
 
     def clear(self, b: Body, address: str, nbytes: str) -> None:
+        self.declarations.add(MEMSET)
         b.do(f"call void @llvm.memset.p0.i64(ptr {address}, i8 0, i64 {nbytes}, i1 false)")
 
     def copy_rows(self) -> str:
@@ -173,7 +174,7 @@ class _Kernel:
         return first, last
 
 
-class _Sums(_Kernel):
+class _Sums(Kernel):
     def tile(self, rows: int, lines: int) -> str:
         """The sums of some channels at `lines` vectors of positions."""
 
@@ -278,7 +279,7 @@ class _Sums(_Kernel):
 PRODUCTS_STRIP = ("rows", "row_table", "own_rows", "own_table", "vectors", "start_table", "term_table")
 
 
-class _Products(_Kernel):
+class _Products(Kernel):
     def tile(self) -> str:
         """Add the products of `left` channels and `right` terms to the weight; `%rows` and `%columns` bound what it has of them."""
         left, right = tile().left, tile().right
@@ -292,17 +293,17 @@ class _Products(_Kernel):
                 with b.loop(0, "%vectors") as v:
                     here = self.place(b, owns, (v, LINE))
                     there = b.at(lines, b.let(f"load i64, ptr {self.place(b, '%starts', (v, 8))}"))
-                    found = [self.load(b, self.place(b, here, (str(m), "%own_plane"))) for m in range(left)]
+                    found = [self.load(b, self.place(b, here, (m, "%own_plane"))) for m in range(left)]
                     for j in range(right):
                         other = self.load(b, b.at(there, distances[j]))
                         for m in range(left):
                             before = b.get(sums[m][j], self.vector)
                             after = b.intrinsic("fma", self.dtype, self.lanes, found[m], other, before)
                             b.set(sums[m][j], self.vector, after)
-            inside = lanes_below(b, TOTALS, self.bound(b, "smin", "%columns", str(right)))
+            inside = lanes_below(b, TOTALS, b.minimum("%columns", right))
             for m in range(left):
                 with b.when(b.let(f"icmp slt i64 {m}, %rows")):
-                    row = self.place(b, "%weight", (str(m), "%weight_row"))
+                    row = self.place(b, "%weight", (m, "%weight_row"))
                     found = [b.get(each, self.vector) for each in sums[m]]
                     totals = lane_sums(b, self.dtype, self.lanes, found + found[-1:] * (TOTALS - right))
                     before = masked_load(b, self.dtype, TOTALS, row, inside)
@@ -332,7 +333,7 @@ class _Products(_Kernel):
                 low, high = (
                     b.integer("mul", b.integer("sub", block, start), left) for block in (first, last)
                 )
-                low, high = self.bound(b, "smax", low, "0"), self.bound(b, "smin", high, meta["made"])
+                low, high = b.maximum(low, 0), b.minimum(high, meta["made"])
                 target = self.place(b, weight, (group, meta["weight_group"]), (low, meta["weight_row"]))
                 rows = b.integer("sub", high, low)
                 self.clear(b, target, b.integer("mul", rows, meta["weight_row"]))
@@ -343,7 +344,7 @@ class _Products(_Kernel):
 
     def units(self, b: Body, meta, first, filled, lines, owns, input, result, weight, rows) -> None:
         """Add the products of some units, from `first` on, for `rows` channels of one group."""
-        last = self.bound(b, "smin", b.integer("add", first, meta["at_once"]), meta["units"])
+        last = b.minimum(b.integer("add", first, meta["at_once"]), meta["units"])
         strip = b.integer("srem", first, meta["strips"])
         strips = self.pointer(b, meta["strip_table"])
         own = self.words(b, self.place(b, strips, (strip, 8 * len(PRODUCTS_STRIP))), PRODUCTS_STRIP)
@@ -377,7 +378,3 @@ class _Products(_Kernel):
                 f"i64 {images}, i64 {own['vectors']}, ptr {starts}, i64 {meta['own_plane']}, i64 {meta['own_image']}, "
                 f"i64 {meta['line_image']}, i64 {meta['weight_row']})"
             )
-
-    def bound(self, b: Body, which: str, x: str, y: str) -> str:
-        self.declarations.add(f"declare i64 @llvm.{which}.i64(i64, i64)")
-        return b.let(f"call i64 @llvm.{which}.i64(i64 {x}, i64 {y})")

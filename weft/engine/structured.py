@@ -58,6 +58,11 @@ class Body(Block):
         self.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
         return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
+    def maximum(self, a: str | int, b: str | int) -> str:
+        """The larger of two int64."""
+        self.declarations.add("declare i64 @llvm.smax.i64(i64, i64)")
+        return self.let(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
+
     def at(self, base: str, nbytes: str | int) -> str:
         """The address `nbytes` beyond `base`."""
         return self.let(f"getelementptr i8, ptr {base}, i64 {nbytes}")

@@ -538,6 +538,24 @@ def test_a_chain_is_compiled_in_the_background_when_it_is_seen_again(monkeypatch
     assert chain() == wanted
 
 
+def test_without_a_thread_that_compiles_a_chain_runs_plan_by_plan(monkeypatch):
+    def fail(thread):
+        raise RuntimeError("can't start new thread")
+
+    def chain():
+        return ((a * 2.5 - b) * c - 0.75).tolist()
+
+    monkeypatch.setattr(fusion, "in_background", True)
+    monkeypatch.setattr(fusion, "_compiler", [])
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    with torch.eager():
+        wanted = chain()
+    fusion._kernels.clear()
+    assert [chain(), chain(), chain()] == [wanted] * 3
+    assert fusion._COMPILING not in fusion._kernels.values()  # `fusion.wait` would wait for ever
+    assert fusion._compiler == []
+
+
 def test_another_thread_may_keep_a_promise():
     results = [(a * k + b).exp() for k in range(20)]
     found = [None] * 20

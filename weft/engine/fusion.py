@@ -153,11 +153,8 @@ def kernel_of(key: tuple, build: Callable[[], Any]) -> Any:
             _compile(key, build)
             return kernel_of(key, build)
         _kernels[key] = _SEEN
-    elif found is _SEEN:
+    elif found is _SEEN and _has_compiler():
         _kernels[key] = _COMPILING
-        if not _compiler:
-            _compiler.append(threading.Thread(target=_serve, name="weft-compiler", daemon=True))
-            _compiler[0].start()
         _jobs.put((key, build))
     return None
 
@@ -169,6 +166,18 @@ def refuse(key: tuple) -> None:
 
 def is_refused(key: tuple) -> bool:
     return _kernels.get(key) is _REFUSED
+
+
+def _has_compiler() -> bool:
+    """Whether there is a thread that compiles; this starts it."""
+    if not _compiler:
+        thread = threading.Thread(target=_serve, name="weft-compiler", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more threads, or the interpreter ends
+            return False
+        _compiler.append(thread)
+    return True
 
 
 def _serve() -> None:

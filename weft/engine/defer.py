@@ -336,21 +336,36 @@ def _donor(chain: list[Promise], alive: list[Storage | None]) -> Storage | None:
     """An operand that nobody but the chain holds, and whose memory the only result of the chain may take over."""
     if sum(each is not None for each in alive) != 1:
         return None
+    uses = _uses(chain)
+    for each in chain:
+        for position in range(len(each.sources)):
+            found = uses.get(id(each.sources[position]))
+            # The lists of the chain hold the operand, and the call of `getrefcount`. A local variable would count in some versions
+            # of Python: from 3.14 on, a call may borrow its reference.
+            if found is not None and getrefcount(each.sources[position]) == found + 1:
+                return None if _is_read_again(chain) else each.sources[position]
+    return None
+
+
+def _uses(chain: list[Promise]) -> dict[int, int]:
+    """How often the chain reads each operand whose elements lie in memory as those of its last result, by the id of the operand."""
     spec = chain[-1].plan.spec
     uses: dict[int, int] = {}
     unfit: set[int] = set()
     for each in chain:
         for source, offset, own in zip(each.sources, each.offsets, each.plan.deferred.operands, strict=True):
             uses[id(source)] = uses.get(id(source), 0) + 1
-            if offset or own.stride != spec.stride or own.shape != spec.shape or own.nbytes != spec.nbytes:
+            if (
+                type(source) is not Watched
+                or source.owner is not None
+                or source.nbytes_ != spec.nbytes
+                or offset
+                or own.stride != spec.stride
+                or own.shape != spec.shape
+                or own.nbytes != spec.nbytes
+            ):
                 unfit.add(id(source))
-    for source in itertools.chain.from_iterable([each.sources for each in chain]):
-        if type(source) is not Watched or id(source) in unfit or source.owner is not None:
-            continue
-        # The lists of the chain hold it, the variable of this loop, and the call of `getrefcount`.
-        if source.nbytes_ == spec.nbytes and getrefcount(source) == uses[id(source)] + 2:
-            return None if _is_read_again(chain) else source
-    return None
+    return {key: count for key, count in uses.items() if key not in unfit}
 
 
 def _is_read_again(chain: list[Promise]) -> bool:

@@ -500,6 +500,67 @@ def test_an_interrupt_after_the_kernel_leaves_the_result(monkeypatch):
         assert result._storage.ptr == address and same_bytes(result, (a * b).exp())
 
 
+class Interrupted(BaseException):
+    pass
+
+
+def interrupt_at(line, codes):
+    """A trace function that raises at this line, counted over all lines of these functions."""
+    left = [line]
+
+    def local(frame, event, arg):
+        if event == "line":
+            left[0] -= 1
+            if left[0] < 0:
+                sys.settrace(None)
+                raise Interrupted
+        return local
+
+    return lambda frame, event, arg: local if frame.f_code in codes else None
+
+
+def test_an_interrupt_while_a_promise_is_forgotten_loses_nothing():
+    codes = {each.__code__ for each in (defer._forget, getattr(defer, "_redirect", defer._forget))}
+    with torch.eager():
+        wanted = [each.tolist() for each in (a * b, a * b + c, (a * b + c).exp(), (a * b).tanh() - a)]
+    for line in range(200):
+        x = a.clone()
+        product = x * b
+        total = product + c
+        readers = [total.exp(), product.tanh() - x]
+        outer = sys.gettrace()
+        sys.settrace(interrupt_at(line, codes))
+        try:
+            total.tolist()
+            ended = True
+        except Interrupted:
+            ended = False
+        finally:
+            sys.settrace(outer)
+        x.zero_()
+        assert [each.tolist() for each in (product, total, *readers)] == wanted, line
+        if ended:
+            break
+    else:
+        raise AssertionError("the lines did not end")
+    assert line > 10
+
+
+def test_an_operand_whose_bytes_a_signal_handler_asks_for_while_it_is_promised(monkeypatch):
+    product = a * b
+    new = defer.new_promised
+
+    def handled(promise, nbytes):
+        monkeypatch.undo()
+        product.tolist()
+        return new(promise, nbytes)
+
+    monkeypatch.setattr(defer, "new_promised", handled)
+    result = product.exp()
+    with torch.eager():
+        assert same_bytes(result, (a * b).exp())
+
+
 def test_nothing_stays_alive():
     gc.collect()
     torch.synchronize()

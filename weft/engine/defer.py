@@ -170,12 +170,16 @@ def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
         promise.reduction = None
         result = new_promised(promise, plan.spec.nbytes)
         promise.storage = weakref.ref(result)
+        _waiting.append(weakref.ref(promise))  # from now on, `_forget` replaces the sources that are kept
         for source in sources:
             if type(source) is Storage:
                 source.__class__ = Watched
+            elif (
+                type(source) is Promise and not source.sources
+            ):  # a signal handler asked for its bytes meanwhile
+                return promised(plan, tensors, numbers)
         if observers:
             observers[-1].promised(promise)
-        _waiting.append(weakref.ref(promise))
         _held += nbytes
         if _held > MOST_BYTES or len(_waiting) > MOST_PROMISES:
             _keep_bounds()
@@ -385,30 +389,35 @@ def _forget(chain: list[Promise], alive: list[Storage | None]) -> None:
             if each.reduction is not None and each.nodes > CHEAP_NODES:
                 refuse(each.reduction)
     read = [source for each in chain for source in each.sources if type(source) is Watched]
+    # Ctrl-C may end this function anywhere. So promises lose their sources only after nobody waits for them any more.
+    _redirect(kept)
     for each in chain:
         if id(each) in kept:
             _held -= each.nbytes
             each.sources = []
     del chain[:]  # so that promises that nobody waits for are gone
-    still: set[int] = set()
-    waiting = []
+    waiting = [promise for each in _waiting if (promise := each()) is not None and promise.sources]
+    _waiting[:] = [weakref.ref(promise) for promise in waiting]
+    still = {id(source) for promise in waiting for source in promise.sources}
+    for storage in itertools.chain(read, kept.values()):
+        if id(storage) not in still and type(storage) is Watched:
+            storage.__class__ = Storage  # type: ignore[assignment]
+
+
+def _redirect(kept: dict[int, Storage]) -> None:
+    """Let the promises that wait for these promises, which are given by their ids, read the storages instead."""
+    global _held
     for reference in _waiting:
         promise = reference()
-        if promise is None or not promise.sources:
+        if promise is None or id(promise) in kept:
             continue
         for position, source in enumerate(promise.sources):
             storage = kept.get(id(source))
             if storage is not None:
                 promise.sources[position] = storage
+                storage.__class__ = Watched
                 promise.nbytes += storage.nbytes_
                 _held += storage.nbytes_
-                storage.__class__ = Watched
-            still.add(id(promise.sources[position]))
-        waiting.append(reference)
-    _waiting[:] = waiting
-    for storage in read:
-        if id(storage) not in still and type(storage) is Watched:
-            storage.__class__ = Storage  # type: ignore[assignment]
 
 
 def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:

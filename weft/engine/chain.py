@@ -26,11 +26,9 @@ BLOCK_BYTES = 1 << 14
 # Bytes that the stages touch for one unit: a longer unit leaves the second-level cache between two stages anyway.
 MOST_UNIT_BYTES = 1 << 20
 
-# The words of meta: units of a block, number of stages, and for each stage these.
-_HEADER, _STAGE = (
-    2,
-    4,
-)  # the address of the loop, the place of the operands, the address of meta, the rows of a unit
+# The words of meta: the units of a block and the number of stages, then for each stage the address of its loop, the place of its
+# operands, the address of its meta, and the rows of a unit.
+_HEADER, _STAGE = 2, 4
 # The words of self: what `share` needs, then these, then the place and the kind of each argument.
 _SELF = 8
 _ADDRESS, _FLOAT, _DOUBLE = 0, 1, 2

@@ -156,9 +156,8 @@ def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
                 nbytes += storage.nbytes_
             sources.append(source)
         if steps > MOST_STEPS or nodes > MOST_NODES:
-            steps, nodes = _size(
-                plan, sources
-            )  # a promise with several readers has been counted several times
+            # A promise with several readers has been counted several times.
+            steps, nodes = _size(plan, sources)
         if steps > MOST_STEPS or nodes > MOST_NODES:
             for tensor in tensors:
                 tensor._storage.ptr  # noqa: B018
@@ -476,9 +475,8 @@ def _keep_readers_of(promise: Promise) -> None:
 def keep_all() -> None:
     """Keep all promises whose storages are alive."""
     with _lock:
-        for reference in reversed(
-            _waiting.copy()
-        ):  # the latest first, because it takes along what it waits for
+        # The latest first, because it takes along what it waits for.
+        for reference in reversed(_waiting.copy()):
             promise = reference()
             if promise is not None and promise.storage() is not None:
                 keep(promise)

@@ -142,7 +142,7 @@ def _shared(operands: int, letters: str) -> tuple[int, ...]:
 
 
 def compile_loop(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
-    """Compile IR that defines `loop`, and give it faces for Python. `vectorize`: see `compile_ir`."""
+    """Compile IR that defines `loop`, with functions that Python calls around it. `vectorize`: see `compile_ir`."""
     call, share = compile_ir(ir + entry_ir(operands, letters), "call", "share", vectorize=vectorize)
     return Code(builtin(call, "kernel"), share, 0)
 

@@ -15,9 +15,8 @@ from typing import NamedTuple
 TILE = 16
 CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 18  # bytes that the strided operand spans; below, it stays in the second-level cache anyway
-SMALLEST_COPY = (
-    1 << 15
-)  # the same for copies, whose tiles are transposed in registers: below, it stays in the first-level cache
+# Bytes; the same for copies, whose tiles are transposed in registers. Below, the operand stays in the first-level cache.
+SMALLEST_COPY = 1 << 15
 
 
 class Region(NamedTuple):

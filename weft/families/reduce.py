@@ -70,9 +70,10 @@ class Reduce(MonoidOp):
         sizes = reduced_sizes(first.shape, dims, keepdim)
         results = tuple(contiguous_spec(sizes, dtype, where) for dtype in types.results)
         loops = self._loops(first.shape, dims, keepdim, inputs, results)
-        launch = self._prepared(
-            first, inputs, dims, loops, types, self._monoid(inputs, types, params), params
-        )
+        # A gradient that was expanded has stride 0 everywhere, and says nothing about the order of memory.
+        model = max(inputs, key=distinct_elements)
+        monoid = self._monoid(inputs, types, params)
+        launch = self._prepared(first.shape, model, inputs, dims, loops, types, monoid, params)
         allocators = [where.backend.allocator(each.nbytes) for each in results]
         return Plan(results, launch, types.operands, allocators)
 
@@ -95,7 +96,8 @@ class Reduce(MonoidOp):
 
     @staticmethod
     def _prepared(
-        first: Spec,
+        sizes: Size,
+        model: Spec,
         operands: Sequence[Spec],
         dims: tuple[int, ...],
         loops: Sequence[tuple],
@@ -103,13 +105,13 @@ class Reduce(MonoidOp):
         monoid: Monoid,
         params: int,
     ) -> ReduceLaunch:
-        """The kernel for elements that lie as those of `first`, and are computed from the operands."""
-        kept = [dim for dim in range(len(first.shape)) if dim not in dims]
-        outer = runs_along_kept(first.shape, byte_strides(first, first.shape), kept, first.dtype.itemsize)
+        """The kernel for elements of `sizes` that lie as those of `model`, and are computed from the operands."""
+        kept = [dim for dim in range(len(sizes)) if dim not in dims]
+        outer = runs_along_kept(sizes, byte_strides(model, sizes), kept, model.dtype.itemsize)
         numbers = [compute_type(types.operands).to_real()] * params
         dtypes = [each.dtype for each in operands]
         over_kept, over_reduced = loops
-        return first.device.backend.prepare_reduction(monoid, dtypes, numbers, over_kept, over_reduced, outer)
+        return model.device.backend.prepare_reduction(monoid, dtypes, numbers, over_kept, over_reduced, outer)
 
     def _plan_direct(self, input: Spec, dim: Any, keepdim: bool, wanted: DType | None):
         """The plan for an argument dim= as users give it, which is checked here, and the number arguments of the kernel."""
@@ -146,7 +148,7 @@ class Reduce(MonoidOp):
         if any(loop[0] != other[0] for loop, other in zip(loops, own, strict=True)):
             raise NotImplementedError("other loops combine the elements in another order")
         monoid = monoid._replace(to_state=to_state)
-        return self._prepared(input, operands, dims, loops, types, monoid, params)
+        return self._prepared(input.shape, input, operands, dims, loops, types, monoid, params)
 
     @staticmethod
     def _result_rows(result: Spec, kept: Sequence[int], keepdim: bool) -> tuple[int, ...]:
@@ -333,6 +335,11 @@ def reduced_sizes(sizes: Size, dims: Sequence[int], keepdim: bool) -> Size:
 
 def byte_strides(operand: Spec, sizes: Size) -> tuple[int, ...]:
     return tuple(stride * operand.dtype.itemsize for stride in broadcast_stride(operand, sizes))
+
+
+def distinct_elements(operand: Spec) -> int:
+    """How many elements of memory an operand has, which may be fewer than its shape says."""
+    return math.prod(size for size, stride in zip(operand.shape, operand.stride, strict=True) if stride)
 
 
 def runs_along_kept(sizes: Size, strides: Sequence[int], kept: Sequence[int], itemsize: int) -> bool:

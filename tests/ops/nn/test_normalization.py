@@ -176,3 +176,15 @@ torch.nn.functional.rms_norm(torch.ones(2), (3,))  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("shape", [(40, 96), (64, 33), (3, 2)])
+def test_an_expanded_gradient_gives_the_bits_of_a_contiguous_one(shape):
+    torch.manual_seed(3)
+    values = [to_weft(torch.randn(*size)) for size in (shape, shape[1:], shape[1:])]
+    found = []
+    for gradient in (weft.ones(()).expand(shape), weft.ones(shape)):
+        x, weight, bias = (each.clone().requires_grad_() for each in values)
+        weft.nn.functional.layer_norm(x, shape[1:], weight, bias).backward(gradient)
+        found.append([each.grad.tolist() for each in (x, weight, bias)])
+    assert found[0] == found[1]

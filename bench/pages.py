@@ -36,10 +36,9 @@ Ratios are PyTorch's time, or memory, over weft's: **above 1, weft is better**. 
 own, with its default number of threads, and the two take turns. Bold ratios miss what weft aims at. The *limit*
 is the time in which this machine only reads and writes the bytes that the row has to read and write.
 
-PyTorch and NumPy take memory from the C library, which may return freed blocks to the system, so that each run pays for fresh pages.
-Whether it does depends on what the process freed before. On AMD Zen 4 chains at 10^6 caused 500 to 6000 page faults a run in PyTorch
-when they came first, and none after chains at 10^7. This is one reason why the same chain takes PyTorch much longer in "chains at
-10^6 and 10^7" than in "time over size", which is measured after it. weft keeps freed blocks.
+In every process the C library keeps freed blocks, as weft does. By default it gives large ones back to the system, or not,
+depending on what the process freed before, and then each run pays for fresh pages: with one thread on AMD Zen 4, gelu written out on
+10^6 floats took PyTorch 5.6 ms and 670 page faults by default, and 4.5 ms and none with blocks kept.
 """
 
 

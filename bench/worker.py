@@ -26,6 +26,7 @@ from typing import Any
 from bench.limit import Limit
 
 SMALL_SIZE = 16
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # parameters of mallopt, from glibc's malloc.h
 WARM_UP = 0.1  # seconds at least: weft may compile kernels of deferred work on another thread meanwhile
 ARRAYS = ("numpy", "jax")  # these run the NumPy statement of a case
 
@@ -145,6 +146,18 @@ def peak_growth(implementation: str, case: dict[str, Any]) -> int:
     return peak() - before
 
 
+def keep_freed_memory() -> None:
+    """Let the C library keep freed blocks, as weft does.
+
+    By default it gives large ones back to the system, or not, depending on what the process freed before, and then
+    each run pays for fresh pages.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda parameter, value: None)  # musl has none
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, -1)
+
+
 def give_back(implementation: str) -> None:
     """Let the system have what was freed and is kept for later, or what the small run needed would not count."""
     if implementation == "weft":
@@ -178,6 +191,7 @@ def main(implementation: str) -> None:
         try:
             match json.loads(line):
                 case {"prepare": case, "seconds": seconds}:
+                    keep_freed_memory()
                     prepared = None  # frees the arrays of the case before
                     prepared = (
                         Limit(*case["traffic"])

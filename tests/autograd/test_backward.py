@@ -928,7 +928,7 @@ def test_a_long_chain_is_freed_without_backward():
 
 
 def train(step):
-    """What the garbage collector finds after some steps."""
+    """The number of objects that the garbage collector finds after some steps."""
     gc.collect()
     gc.disable()
     try:
@@ -940,6 +940,14 @@ def train(step):
         return gc.collect()
     finally:
         gc.enable()
+
+
+def garbage(step):
+    """The number of objects that every run of steps leaves to the garbage collector.
+
+    A run in which kernels or calls are compiled leaves some, once, as the classes of ctypes are cycles.
+    """
+    return min(train(step) for _ in range(3))
 
 
 def plain(a, b):
@@ -995,8 +1003,7 @@ def with_saved_tensors_hooks(a, b):
     ids=lambda step: step.__name__,
 )
 def test_no_reference_cycles(step):
-    train(step)  # compiles kernels
-    assert train(step) == 0
+    assert garbage(step) == 0
 
 
 def test_no_reference_cycles_through_functions():
@@ -1015,13 +1022,11 @@ def test_no_reference_cycles_through_functions():
     def step(a, b):
         Square.apply(a).sum().backward()
 
-    train(step)
-    assert train(step) == 0
+    assert garbage(step) == 0
 
 
 def test_no_reference_cycles_in_forward_mode():
     def step(a, b):
         weft.func.jvp(weft.func.grad(lambda x: (x.sin() * b.detach()).sum()), (a.detach(),), (b.detach(),))
 
-    train(step)
-    assert train(step) == 0
+    assert garbage(step) == 0

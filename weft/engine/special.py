@@ -68,6 +68,9 @@ LGAMMA_SHORT = (
     0.0010498204491941243, -0.0039135635250045955, 0.015727850155933743, -0.07297994786384474, 0.48312895054214,
 )
 # fmt: on
+# sin(pi x) / (pi x) in x**2 for |x| <= 1/2: terms of the Taylor series, up to 2**-60 and 2**-38.
+SINE = tuple((-1) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in reversed(range(11)))
+SINE_SHORT = SINE[3:]
 
 PI_FLOAT32 = 13176795 / 2**22
 # From here on the asymptotic series are exact to the last bit.
@@ -170,15 +173,15 @@ def _trigamma(x: Expr, short: bool) -> Expr:
     return select(left, fma(ratio, ratio, -value), value)
 
 
-# From here on the asymptotic series of lgamma is exact to the last bit.
-LGAMMA_FAR = 8
+# From here on the asymptotic series of lgamma is exact to the last bit of a float64, and to 2**-36 for a float32.
+LGAMMA_FAR, LGAMMA_FAR_SHORT = 8, 4
 
 
 def _lgamma(x: Expr, short: bool) -> Expr:
     """Right of 0 by a polynomial that has the zeros at 1 and 2 as factors; left of 0 by reflection."""
     left = x < 0
     offset = absolute(x - rint(x))
-    sine = select(offset < 2.0**-30, offset, absolute(sin(offset * math.pi)) * (1 / math.pi))
+    sine = offset * horner(offset * offset, SINE_SHORT if short else SINE)
     log_ = log_short if short else log
     value = _lgamma_right(select(left, 1.0 - x, x), short, log_)
     value = select(left, -log_(sine) - value, value)
@@ -187,14 +190,15 @@ def _lgamma(x: Expr, short: bool) -> Expr:
 
 def _lgamma_right(x: Expr, short: bool, log_: Callable[[Expr], Expr]) -> Expr:
     """For x >= 0. Downwards by lgamma(x + 1) = log(x) + lgamma(x), or one up, to 1 <= y <= 2."""
-    far, below = LGAMMA_FAR <= x, x < 1
+    first_far = LGAMMA_FAR_SHORT if short else LGAMMA_FAR
+    far, below = first_far <= x, x < 1
     y, product = select(below, x + 1.0, x), as_expr(1.0, x)
-    for _ in range(LGAMMA_FAR - 2):
+    for _ in range(first_far - 2):
         above, less = 2 < y, y - 1.0
         product, y = select(above, product * less, product), select(above, less, y)
     logarithm = log_(select(far | below, x, product))
     zeros = select(below, x * (x - 1.0), (y - 1.0) * (y - 2.0))
-    # The polynomial does not hold for an x beyond LGAMMA_FAR: the last select drops what it gives there.
+    # The polynomial does not hold for an x beyond `first_far`: the last select drops what it gives there.
     ratio = horner(fma(y, 2.0, -3.0), LGAMMA_SHORT if short else LGAMMA)
     near = fma(zeros, ratio, select(below, -logarithm, logarithm))
     inverse = 1.0 / x

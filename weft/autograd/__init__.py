@@ -14,6 +14,7 @@ from . import forward as _forward
 from . import forward_inplace as _forward_inplace
 from . import graph as _graph
 from . import inplace as _inplace
+from . import native_getters as _native_getters  # noqa: F401 (the machine code of Tensor's properties)
 from . import recorders as _recorders
 from . import tensor as _tensor  # adds the methods of Tensor
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly

@@ -12,6 +12,7 @@ from ..core.batched import open_levels
 from ..core.checking import checked
 from ..core.dtype import FLOAT, DType
 from ..core.grad_mode import mode
+from ..core.native_property import native_property
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.warn import user_level
@@ -85,7 +86,7 @@ def require_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def _grad(self: Tensor) -> Tensor | None:
     """The sum of the gradients that `backward` has computed for this tensor; None before the first."""
-    gradient = self.__dict__.get("_grad")
+    gradient = self._grad
     if gradient is None and isinstance(self._autograd, (Node, Output)) and not _retains_grad(self):
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
@@ -233,12 +234,12 @@ def _post_accumulate_grad_hooks(self: Tensor) -> dict | None:
     return self._autograd.after if type(self._autograd) is Leaf else None
 
 
-Tensor.requires_grad = property(_requires_grad, _set_requires_grad)
-Tensor.grad = property(_grad, _set_grad, _del_grad)
+Tensor.requires_grad = native_property(_requires_grad, _set_requires_grad)
+Tensor.grad = native_property(_grad, _set_grad, _del_grad)
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
 Tensor.grad_fn = property(_grad_fn)
 Tensor.output_nr = property(_output_nr)  # type: ignore[attr-defined]
-Tensor.is_leaf = property(_is_leaf)
+Tensor.is_leaf = native_property(_is_leaf)
 Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]
 Tensor._grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
 Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks)  # type: ignore[attr-defined]

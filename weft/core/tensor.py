@@ -10,6 +10,7 @@ from .arguments import integer
 from .device import device
 from .dtype import DType
 from .layout import Layout, strided
+from .native_property import native_property
 from .size import Size
 from .spec import Spec
 from .storage import Storage
@@ -37,13 +38,15 @@ class Tensor:
     _autograd: Any
     # The base, if this tensor is a view. A base is never a view itself.
     _base: Tensor | None
+    # The sum of the gradients that `backward` has computed for this tensor.
+    _grad: Tensor | None = None
     # The constructor `torch.Tensor(...)`. `ops/creation/legacy.py` sets it.
     _legacy_new: Any = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return cls._legacy_new(*args, **kwargs)
 
-    @property
+    @native_property
     def shape(self) -> Size:
         return self.spec.shape
 
@@ -70,15 +73,15 @@ class Tensor:
         """The offset of the first element in the storage, in elements."""
         return self._byte_offset // self.spec.dtype.itemsize
 
-    @property
+    @native_property
     def dtype(self) -> DType:
         return self.spec.dtype
 
-    @property
+    @native_property
     def device(self) -> device:
         return self.spec.device
 
-    @property
+    @native_property
     def layout(self) -> Layout:
         return strided
 
@@ -87,7 +90,11 @@ class Tensor:
         return len(self.spec.shape)
 
     ndimension = dim
-    ndim = property(dim)
+
+    @native_property
+    def ndim(self) -> int:  # a function of its own, because modes are told of the property
+        """The number of dimensions."""
+        return len(self.spec.shape)
 
     def numel(self) -> int:
         """The number of elements."""

@@ -271,6 +271,7 @@ def layout_is_known() -> bool:
 
     item, probe = object(), type("Probe", (), {"__add__": lambda a, b: None})
     plain, equal = type("Plain", (), {}), type("Equal", (), {"__eq__": lambda a, b: True})
+    getter = type("Getter", (property,), {})
     values, pair, data = [item, item], (item, None), b"weft"
     return (
         word(id(item) + TYPE) == id(object)
@@ -281,6 +282,7 @@ def layout_is_known() -> bool:
         and slot(probe, "nb_add") != 0
         and not any(slot(probe, each) for each in NUMBER_SLOTS if each != "nb_add")
         and slot(plain, "tp_richcompare") == slot(probe, "tp_richcompare") != slot(equal, "tp_richcompare")
+        and slot(getter, "tp_descr_get") == slot(property, "tp_descr_get") != slot(probe, "tp_descr_get") == 0
     )
 
 
@@ -296,12 +298,13 @@ NUMBER_SLOTS = tuple(
 )
 
 
-_RICHCOMPARE = SIZE + 184  # PyTypeObject.tp_richcompare
+# Of PyTypeObject.
+_FIELDS = {"tp_richcompare": SIZE + 184, "tp_descr_get": SIZE + 256}
 
 
 def _slot_field(cls: type, slot: str) -> Any:
-    if slot == "tp_richcompare":
-        return ctypes.c_size_t.from_address(id(cls) + _RICHCOMPARE)
+    if slot in _FIELDS:
+        return ctypes.c_size_t.from_address(id(cls) + _FIELDS[slot])
     if slot == "mp_subscript":
         mapping = ctypes.c_size_t.from_address(
             id(cls) + NUMBER_METHODS + 16

@@ -112,6 +112,28 @@ def test_any_strides_and_dims_agree_with_torch(data):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=2e-5, atol=1e-5)
 
 
+def rows_of(length, dtype, step):
+    """40 rows, whose elements or rows are `step` apart in memory, with ties, infinities, NaNs and zeros of both signs."""
+    rng = np.random.default_rng(length)
+    array = (rng.standard_normal((40 * step, length * step)) * 4).round(1).astype(dtype)
+    if array.dtype.kind == "f":
+        special = rng.choice([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0], array.shape)
+        array = np.where(rng.random(array.shape) < 0.02, special, array).astype(dtype)
+    return weft.from_numpy(array)[::step, ::step]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("name, dtype", [("sum", "f"), ("mean", "d"), ("prod", "F"), ("max", "f"), ("argmin", "b"), ("any", "?")])  # fmt: skip
+def test_short_rows_side_by_side_have_the_bits_of_one_row(name, dtype, step):
+    for length in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 30, 31, 32):
+        x = rows_of(length, dtype, step)
+        together, *alone = (getattr(rows, name)(1) for rows in (x, *x.split(1)))
+        found = zip(together, *alone) if name == "max" else [(together, *alone)]
+        for whole, *parts in found:
+            want = np.concatenate([each.numpy() for each in parts])
+            assert whole.numpy().tobytes() == want.tobytes(), length
+
+
 def test_nan_wins():
     ours = weft.tensor([1.0, float("nan"), 3.0, float("nan")] * 20)
     assert ours.argmax().item() == ours.argmin().item() == 1

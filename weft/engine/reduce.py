@@ -5,8 +5,9 @@ A kernel has the interface of `loops.py` over the *kept* dims. Its first paramet
 vectors. Sums of floats are cascaded: four levels of partial sums make the error grow with the logarithm of the length. The order is
 that of PyTorch on one thread, so that the bits agree.
 
-There are two ways through memory:
+There are three ways through memory:
     inner   the reduced dim has the smallest stride: one output at a time, `lanes` partial results side by side
+    short   the same with few elements in a run: neighbouring outputs side by side
     outer   a kept dim has the smallest stride: blocks of columns, one partial result per column, several blocks side by side
 """
 
@@ -29,6 +30,8 @@ META_HEADER = (
     2  # words before the meta of the reduced dims: the number of chunks done and the address of their states
 )
 
+ABREAST = 16  # neighbouring outputs of short runs that are reduced together: a vector register of float32
+
 # How the elements of a vector are read.
 VECTOR, GATHER = "vector", "gather"
 
@@ -44,6 +47,7 @@ class ReduceKernel(NamedTuple):
     params: tuple[DType, ...]  # of the finish
     classes: str  # the stride class of each input along the vectorised dim
     block: int  # columns that are reduced together; 0 where the reduced dim runs fastest
+    short: bool = False  # whether a run has few elements, so that the lanes of a vector are neighbouring runs
 
 
 def reduce_ir(kernel: ReduceKernel) -> str:
@@ -80,6 +84,8 @@ class _Writer:
         if self.kernel.block:
             parts += [self._panel(), self._run("run_panel", self._panel_run)]
             parts.append(nest_ir("reduced_panel", "run_panel", len(self.inputs), "internal"))
+        if self.kernel.short:
+            parts.append(self._abreast())
         parts.append(self._row())
         return self._module(parts)
 
@@ -230,6 +236,60 @@ class _Writer:
             address = body.at(base, place)
             body.do(f"store {memory_type(dtype)} {one}, ptr {address}, align {dtype.itemsize}")
 
+    # -- Short runs side by side -----------------------------------------------------------------------------------
+
+    def _abreast(self) -> str:
+        """`abreast(outputs, inputs with strides, params)`: ABREAST neighbouring outputs, each of one short run.
+
+        Lane k of every vector belongs to output k. Each lane combines its elements in the order of `_scalar_run`.
+        """
+        inputs = [f"ptr %p{k}, i64 %s{k}" for k in self.inputs]
+        outputs = [f"ptr %o{k}, i64 %so{k}" for k in self.outputs]
+
+        def write(body: Body) -> None:
+            meta = body.let("load ptr, ptr %params")
+            count = body.let(f"load i64, ptr {body.at(meta, 8)}")
+            steps = [body.let(f"load i64, ptr {body.at(meta, 16 + 8 * k)}") for k in self.inputs]
+
+            def add_elements(total: list[str], start: str, stop: str, step: str | int) -> None:
+                with body.loop(start, stop, step) as i:
+                    places = [body.at(f"%p{k}", body.integer("mul", i, size)) for k, size in enumerate(steps)]
+                    position = self._positions(body, i, ABREAST, consecutive=False)
+                    self._add(body, total, self._element(body, ABREAST, places, GATHER, position), ABREAST)
+
+            self._finish(body, self._in_order(body, count, add_elements), ABREAST, "0")
+
+        parameters = ", ".join([*outputs, *inputs, "ptr %params"])
+        return function("abreast", parameters, self.declarations, write, "internal")
+
+    def _in_order(
+        self, body: Body, count: str, add_elements: Callable[[list[str], str, str, str | int], None]
+    ) -> list[str]:
+        """The state of a run of `count` elements, combined as a run of one output combines its lanes and streams."""
+        few = body.let(f"icmp slt i64 {count}, {self.lanes}")
+        lanes = "1" if self._single else body.let(f"select i1 {few}, i64 1, i64 {self.lanes}")
+        width = body.integer("mul", lanes, STREAMS)
+        rows = body.integer("mul", body.integer("sdiv", count, width), width)
+        whole = body.integer("mul", body.integer("sdiv", count, lanes), lanes)
+        total = self._variables(body, ABREAST)
+        add_elements(total, whole, count, 1)
+        with body.loop(0, lanes) as lane:
+            first = self._variables(body, ABREAST)
+            add_elements(first, lane, rows, width)
+            add_elements(first, body.integer("add", rows, lane), whole, lanes)
+            with body.loop(1, STREAMS) as number:
+                other = self._variables(body, ABREAST)
+                start = body.integer("add", body.integer("mul", number, lanes), lane)
+                add_elements(other, start, rows, width)
+                self._add(body, first, self._get(body, other, ABREAST), ABREAST)
+            self._add(body, total, self._get(body, first, ABREAST), ABREAST)
+        with body.when(
+            body.let(f"icmp ne i64 {lanes}, 1")
+        ):  # the product of 1 and a complex number may be another number
+            once = self._combine(body, self._identity(ABREAST), self._get(body, total, ABREAST), ABREAST)
+            self._set(body, total, once, ABREAST)
+        return self._get(body, total, ABREAST)
+
     # -- Elements --------------------------------------------------------------------------------------------------
 
     def _element(
@@ -328,8 +388,7 @@ class _Writer:
     def _scalar_run(self, body: Body) -> None:
         """A run for one output. Strided elements, and fewer elements than lanes, are combined one by one."""
         slots = self._slots(body, body.at("%state", HEADER))
-        single = self.kernel.block or STRIDED in self.kernel.classes or self.lanes == 1
-        if single:
+        if self._single:
             self._add_slots(body, slots, self._streams(body, 1, GATHER))
             return
         few = body.let(f"icmp slt i64 %n, {self.lanes}")
@@ -338,6 +397,11 @@ class _Writer:
         with body.when(body.let(f"xor i1 {few}, true")):
             folded = self._streams(body, self.lanes, VECTOR)
             self._add_slots(body, slots, self._fold_lanes(body, folded))
+
+    @property
+    def _single(self) -> bool:
+        """Whether runs for one output combine elements one by one."""
+        return bool(self.kernel.block) or STRIDED in self.kernel.classes or self.lanes == 1
 
     def _panel_run(self, body: Body) -> None:
         """A run for blocks of columns: row i is `width` neighbours of each block at step i of the reduced dim.
@@ -568,7 +632,8 @@ class _Writer:
             given = []
             for k in operands:
                 pointer = body.at(f"%b{k}", body.integer("mul", f"%t{k}", position))
-                given.append(f"ptr {pointer}, i64 %t{k}" if k < len(self.outputs) else f"ptr {pointer}")
+                strided = k < len(self.outputs) or name == "abreast"
+                given.append(f"ptr {pointer}, i64 %t{k}" if strided else f"ptr {pointer}")
             body.do(f"call void @{name}({', '.join([*given, 'ptr %params', *others])})")
 
         def write(body: Body) -> None:
@@ -580,6 +645,10 @@ class _Writer:
                     left = body.integer("sub", blocks, first)
                     count = body.let(f"call i64 @llvm.smin.i64(i64 {left}, i64 {PANEL})")
                     call(body, "panel", body.integer("mul", first, self.width), f"i64 {count}")
+            if self.kernel.short:
+                covered = body.integer("mul", body.integer("sdiv", "%n", ABREAST), ABREAST)
+                with body.loop(0, covered, ABREAST) as position:
+                    call(body, "abreast", position)
             with body.loop(covered, "%n") as position:
                 call(body, "one", position)
 

@@ -12,6 +12,7 @@ import functools
 from ..core.dtype import DType, float32, float64, uint8
 from .kernel import Code, compile_loop
 from .structured import Body, function
+from .vectors import broadcast, lanes_below, masked_load, masked_store
 
 LANES = 32  # elements of the innermost dim that are summed side by side
 
@@ -43,6 +44,8 @@ def resample_code(dtype: DType, colors: bool) -> Code:
 class _Loop:
     def __init__(self, body: Body, dtype: DType, colors: bool):
         self.body, self.dtype, self.colors = body, dtype, colors
+        # Bytes under a mask need AVX512-BW: other processors would load them one by one, with a branch for each.
+        self.masked = dtype is not uint8 and not colors
         self.element, self.weight, self.sum, self.nbytes, self.weight_bytes = _TYPES[dtype]
 
     def write(self) -> None:
@@ -74,15 +77,22 @@ class _Loop:
             else:
                 with b.loop(0, whole, LANES) as k:
                     self.sums(source, weight, target, k, count, LANES)
-            with b.loop(begin, inner) as k:
-                self.sums(source, weight, target, k, count, 1)
+            if self.masked:
+                rest = b.integer("sub", inner, whole)
+                with b.when(b.let(f"icmp sgt i64 {rest}, 0")):
+                    self.sums(source, weight, target, whole, count, LANES, lanes_below(b, LANES, rest))
+            else:
+                with b.loop(begin, inner) as k:
+                    self.sums(source, weight, target, k, count, 1)
             following = b.integer("add", place, 1)
             last = b.let(f"icmp eq i64 {following}, {size}")
             b.set(i, "i64", b.let(f"select i1 {last}, i64 0, i64 {following}"))
             b.set(o, "i64", b.integer("add", outer, b.let(f"zext i1 {last} to i64")))
 
-    def sums(self, source: str, weight: str, target: str, k: str, count: str, lanes: int) -> None:
-        """Elements k to k + lanes of one position."""
+    def sums(
+        self, source: str, weight: str, target: str, k: str, count: str, lanes: int, mask: str = ""
+    ) -> None:
+        """Elements k to k + lanes of one position, or those of the mask."""
         b = self.body
 
         def many(kind):
@@ -92,9 +102,11 @@ class _Loop:
         here = b.at(source, offset)
         total = b.variable(many(self.sum), self.start(lanes))
         with b.loop(0, count) as j:
-            found = b.let(
-                f"load {many(self.element)}, ptr {b.at(here, b.integer('mul', j, self.pitch))}, align {self.nbytes}"
-            )
+            place = b.at(here, b.integer("mul", j, self.pitch))
+            if mask:
+                found = masked_load(b, self.dtype, lanes, place, mask)
+            else:
+                found = b.let(f"load {many(self.element)}, ptr {place}, align {self.nbytes}")
             share = b.let(f"load {self.weight}, ptr {b.at(weight, b.integer('mul', j, self.weight_bytes))}")
             if self.dtype is uint8:
                 found = b.let(f"zext {many('i8')} {found} to {many('i32')}")
@@ -110,7 +122,9 @@ class _Loop:
         value = b.get(total, many(self.sum))
         if self.dtype is uint8:
             value = self.byte(value, lanes)
-        if self.colors and lanes == 4:
+        if mask:
+            masked_store(b, self.dtype, lanes, value, b.at(target, offset), mask)
+        elif self.colors and lanes == 4:
             for lane in range(3):  # the fourth element belongs to the next pixel
                 one = b.let(f"extractelement {many(self.element)} {value}, i64 {lane}")
                 b.do(
@@ -141,10 +155,4 @@ class _Loop:
         return b.let(f"trunc {kind} {value} to {'i8' if lanes == 1 else f'<{lanes} x i8>'}")
 
     def splat(self, value: str, lanes: int) -> str:
-        if lanes == 1:
-            return value
-        b, kind = self.body, self.sum
-        one = b.let(f"insertelement <{lanes} x {kind}> poison, {kind} {value}, i64 0")
-        return b.let(
-            f"shufflevector <{lanes} x {kind}> {one}, <{lanes} x {kind}> poison, <{lanes} x i32> zeroinitializer"
-        )
+        return value if lanes == 1 else broadcast(self.body, self.sum, lanes, value)

@@ -158,6 +158,23 @@ def test_floats_are_interpolated_with_pytorchs_bits(mode, align_corners, layout,
     np.testing.assert_array_equal(resized(weft), resized(torch))
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["linear", "bicubic"]),
+    st.booleans(),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.tuples(st.integers(1, 70), st.integers(1, 70)),
+    st.tuples(st.integers(1, 70), st.integers(1, 70)),
+    st.integers(0, 99),
+)
+def test_sums_side_by_side_with_a_rest_of_any_size(mode, antialias, dtype, own, target, seed):
+    x = torch.rand(2, *own, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    if mode == "linear":
+        check(F + "interpolate", x, size=target[1], mode=mode)
+    else:
+        check(F + "interpolate", x[None], size=target, mode=mode, antialias=antialias)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])

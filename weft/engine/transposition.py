@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import host
+from .llvm import Block
 from .tiles import Region
+from .vectors import transposed
 
 
 class TransposedTiles(NamedTuple):
@@ -40,26 +42,15 @@ def _register_bytes() -> int:
 def transposition_ir(itemsize: int, side: int) -> str:
     """`row(target, its stride, source, its stride, params, n)`: n tiles; the params are `TransposedTiles.rows`."""
     kind = f"<{side} x i{8 * itemsize}>"
-    lines = [
-        f"%from{k} = mul i64 %source_row, {k}\n%at{k} = getelementptr i8, ptr %source, i64 %from{k}\n"
-        f"%v0_{k} = load {kind}, ptr %at{k}, align {itemsize}"
-        for k in range(side)
-    ]
-    # Each stage exchanges two quarters of all squares of 2 * distance elements a side.
-    distance, stage = 1, 0
-    while distance < side:
-        for k in range(side):
-            first = k & ~distance
-            a, b = f"{kind} %v{stage}_{first}", f"{kind} %v{stage}_{first + distance}"
-            mask = ", ".join(f"i32 {_chosen(lane, k, distance, side)}" for lane in range(side))
-            lines.append(f"%v{stage + 1}_{k} = shufflevector {a}, {b}, <{side} x i32> <{mask}>")
-        distance, stage = 2 * distance, stage + 1
-    lines += [
-        f"%to{k} = mul i64 %target_row, {k}\n%out{k} = getelementptr i8, ptr %target, i64 %to{k}\n"
-        f"store {kind} %v{stage}_{k}, ptr %out{k}, align {itemsize}"
-        for k in range(side)
-    ]
-    body = "\n".join(lines)
+    b = Block(set())
+    rows = []
+    for k in range(side):
+        place = b.let(f"getelementptr i8, ptr %source, i64 {b.let(f'mul i64 %source_row, {k}')}")
+        rows.append(b.let(f"load {kind}, ptr {place}, align {itemsize}"))
+    for k, row in enumerate(transposed(b, kind, rows)):
+        place = b.let(f"getelementptr i8, ptr %target, i64 {b.let(f'mul i64 %target_row, {k}')}")
+        b.do(f"store {kind} {row}, ptr {place}, align {itemsize}")
+    body = "\n".join(b.lines)
     return f"""
 define void @row(ptr %p0, i64 %s0, ptr %p1, i64 %s1, ptr %params, i64 %n) #0 {{
 start:
@@ -83,11 +74,3 @@ done:
 ret void
 }}
 """
-
-
-def _chosen(lane: int, row: int, distance: int, side: int) -> int:
-    """Which lane of the pair of rows becomes `lane` of `row`; lanes of the second row count from `side`."""
-    upper_lane = lane & distance
-    if row & distance:
-        return side + lane if upper_lane else lane + distance
-    return side + lane - distance if upper_lane else lane

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.dtype import DType
-from .llvm import suffix, value_type
+from .llvm import Block, suffix, value_type
 from .structured import Body
 
 
@@ -67,3 +67,26 @@ def _halves_added(b: Body, kind: str, x: str, y: str, lanes: int, used: int, gro
             )
         )
     return b.let(f"fadd <{used // 2} x {kind}> {parts[0]}, {parts[1]}")
+
+
+def transposed(b: Block, kind: str, rows: Sequence[str]) -> list[str]:
+    """The columns of a square of vectors of the LLVM type `kind`, whose lanes are as many as there are vectors."""
+    side, distance, rows = len(rows), 1, list(rows)
+    # Each stage exchanges two quarters of all squares of 2 * distance elements a side.
+    while distance < side:
+        columns = []
+        for k in range(side):
+            first = k & ~distance
+            mask = ", ".join(f"i32 {_chosen(lane, k, distance, side)}" for lane in range(side))
+            pair = f"{kind} {rows[first]}, {kind} {rows[first + distance]}"
+            columns.append(b.let(f"shufflevector {pair}, <{side} x i32> <{mask}>"))
+        rows, distance = columns, 2 * distance
+    return rows
+
+
+def _chosen(lane: int, row: int, distance: int, side: int) -> int:
+    """Which lane of the pair of rows becomes `lane` of `row`; lanes of the second row count from `side`."""
+    upper_lane = lane & distance
+    if row & distance:
+        return side + lane if upper_lane else lane + distance
+    return side + lane - distance if upper_lane else lane

@@ -143,7 +143,7 @@ def _linalg_solve_ex(A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
 
 def _vector_columns(result: Tensor) -> Tensor:
     """PyTorch stores a stack of solution vectors as if it were a matrix, column by column."""
-    return result if result.dim() < 2 else result.mT.contiguous().mT
+    return result if result.dim() < 2 else result.mT.clone(memory_format=contiguous_format).mT
 
 
 def _check_equation(A: Tensor, B: Tensor, left: bool, name: str) -> None:

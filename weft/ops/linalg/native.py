@@ -16,12 +16,12 @@ import numpy as np
 from ...core.device import CPU
 from ...core.dtype import complex64, complex128, float32, from_numpy_dtype, int32, int64
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, make
+from ...core.tensor import Tensor
 from ...engine.lapack import Place, Routines, Scratch, Step, available, work_sizes
 from ...families.array_op import memory_array
-from ...families.map import COPY
-from . import stacks
+from . import lane_plans, stacks
 from .lapack import all_finite, columns_spec
+from .operands import Copied, New, address, any_failed, columns_like, read_as, readable_spec, real_like
 
 _PIVOT = 8  # bytes of an integer of LAPACK
 
@@ -29,54 +29,6 @@ _PIVOT = 8  # bytes of an integer of LAPACK
 def _has(spec: Spec, *names: str) -> bool:
     """Whether a spec has elements in the CPU's memory, and LAPACK has these routines for its dtype."""
     return spec.device is CPU and spec.numel > 0 and available(spec.dtype, *names)
-
-
-def _columns(shape: Sequence[int], like: Spec) -> Spec:
-    return columns_spec(tuple(shape), like.dtype.numpy)
-
-
-def _real(shape: Sequence[int], like: Spec) -> Spec:
-    return contiguous_spec(tuple(shape), like.dtype.to_real())
-
-
-class _New:
-    """Allocates tensors of one spec."""
-
-    __slots__ = ("allocate", "spec")
-
-    def __init__(self, spec: Spec):
-        self.allocate, self.spec = CPU.backend.allocator(spec.nbytes), spec
-
-    def __call__(self) -> Tensor:
-        return make(self.allocate(), 0, self.spec)
-
-
-class _Copied:
-    """Copies tensors of one spec into new ones of another, with other strides, another dtype, or broadcast."""
-
-    __slots__ = ("launch", "new")
-
-    def __init__(self, source: Spec, target: Spec):
-        plan = COPY.write_plans[target, source]
-        self.new, self.launch = _New(target), plan
-
-    def __call__(self, source: Tensor) -> Tensor:
-        result, launch = self.new(), self.launch
-        launch.entry(result._storage.ptr, _address(source), launch.meta, launch.count)
-        return result
-
-
-def _read_as(source: Spec, target: Spec) -> Callable[[Tensor], Tensor]:
-    """Copies tensors, unless both specs are the same. Keep the result until LAPACK has read it, because it may be the only reference."""
-    return _itself if source is target else _Copied(source, target)
-
-
-def _itself(tensor: Tensor) -> Tensor:
-    return tensor
-
-
-def _address(tensor: Tensor) -> int:
-    return tensor._storage.ptr + tensor._byte_offset
 
 
 def _matrix(operand: int, spec: Spec, row: int = 0, column: int = 0) -> Place:
@@ -91,18 +43,14 @@ def _each(operand: int, itemsize: int) -> Place:
     return Place(operand, itemsize)
 
 
-def _infos(batch: Sequence[int]) -> _New:
+def _infos(batch: Sequence[int]) -> New:
     """Allocates LAPACK's infos, or its pivots. NumPy's LAPACK has integers of 64 bits; `_narrow` copies them to 32."""
-    return _New(contiguous_spec(tuple(batch), int64))
+    return New(contiguous_spec(tuple(batch), int64))
 
 
-def _narrow(batch: Sequence[int]) -> _Copied:
+def _narrow(batch: Sequence[int]) -> Copied:
     shape = tuple(batch)
-    return _Copied(contiguous_spec(shape, int64), contiguous_spec(shape, int32))
-
-
-def _any(infos: Tensor) -> bool:
-    return bool(memory_array(infos).any())
+    return Copied(contiguous_spec(shape, int64), contiguous_spec(shape, int32))
 
 
 def _is_finite(a: Tensor) -> bool:
@@ -113,23 +61,25 @@ def _is_finite(a: Tensor) -> bool:
 
 
 def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
+    if lane_plans.fits(a):
+        return lane_plans.cholesky_plan(a, upper)
     if not _has(a, "potrf", "laset") or stacks.beats_numpy(a):
         return None
     *batch, n, _ = a.shape
-    spec = _columns(a.shape, a)
+    spec = columns_like(a.shape, a)
     other = _matrix(0, spec, 1, 0) if upper else _matrix(0, spec, 0, 1)
     steps = [
         Step("potrf", ("U" if upper else "L", n, _matrix(0, spec), n, _each(1, 8))),
         Step("laset", ("L" if upper else "U", n - 1, n - 1, 0.0, 0.0, other, n)),
     ]
     routines = Routines(a.dtype, steps, math.prod(batch), 2, n * n, n**3 // 6)
-    copied, infos, narrow = _Copied(a, spec), _infos(batch), _narrow(batch)
+    copied, infos, narrow = Copied(a, spec), _infos(batch), _narrow(batch)
 
     def run(a: Tensor) -> tuple[Tensor, Tensor] | None:
         factor, info = copied(a), infos()
         routines(factor._storage.ptr, info._storage.ptr)
         # OpenBLAS continues after NaN on the diagonal and reports no error.
-        if _any(info) or np.isnan(memory_array(factor).diagonal(0, -2, -1)).any():
+        if any_failed(info) or np.isnan(memory_array(factor).diagonal(0, -2, -1)).any():
             return None
         return factor, narrow(info)
 
@@ -138,14 +88,16 @@ def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
 
 def lu_plan(a: Spec, wide: bool = False) -> Callable | None:
     """`wide`: the pivots and infos stay integers of 64 bits."""
+    if lane_plans.fits(a) and not wide:
+        return lane_plans.lu_plan(a)
     if not _has(a, "getrf") or stacks.beats_lu(a):
         return None
     *batch, m, n = a.shape
     k = min(m, n)
-    spec = _columns(a.shape, a)
+    spec = columns_like(a.shape, a)
     step = Step("getrf", (m, n, _matrix(0, spec), m, _each(1, k * _PIVOT), _each(2, 8)))
     routines = Routines(a.dtype, [step], math.prod(batch), 3, m * n, m * n * k // 3)
-    copied, infos, narrow = _Copied(a, spec), _infos(batch), _narrow(batch)
+    copied, infos, narrow = Copied(a, spec), _infos(batch), _narrow(batch)
     pivots, narrow_pivots = _infos((*batch, k)), _narrow((*batch, k))
 
     def run(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -160,14 +112,16 @@ def lu_plan(a: Spec, wide: bool = False) -> Callable | None:
 
 def qr_plan(a: Spec, mode: str) -> Callable | None:
     """R is the upper triangle that geqrf leaves; orgqr (of complex matrices ungqr) makes Q of what it leaves below."""
+    if lane_plans.fits(a):
+        return lane_plans.qr_plan(a, mode)
     product = "ungqr" if a.dtype.is_complex else "orgqr"
     if not _has(a, "geqrf", product, "lacpy", "laset"):
         return None
     *batch, m, n = a.shape
     k = min(m, n)
     width = m if mode == "complete" else k
-    spec, upper = _columns(a.shape, a), _columns((*batch, width, n), a)
-    basis = _columns((*batch, m, width), a)
+    spec, upper = columns_like(a.shape, a), columns_like((*batch, width, n), a)
+    basis = columns_like((*batch, m, width), a)
     work = max(
         work_sizes("geqrf", a.dtype, m, n, ..., m, ..., ..., -1)[5],
         work_sizes(product, a.dtype, m, width, k, ..., m, ..., ..., -1)[6],
@@ -188,7 +142,7 @@ def qr_plan(a: Spec, mode: str) -> Callable | None:
         ]
     scratch = _after(a, work, k) + 8
     routines = Routines(a.dtype, steps, math.prod(batch), 3, m * n, m * n * k, scratch)
-    copied, new_upper, new_basis = _Copied(a, spec), _New(upper), _New(basis)
+    copied, new_upper, new_basis = Copied(a, spec), New(upper), New(basis)
 
     def run(a: Tensor) -> tuple[Tensor, ...]:
         reflectors, upper = copied(a), new_upper()
@@ -209,6 +163,8 @@ def _after(a: Spec, *counts: int) -> int:
 
 def triangle_plan(a: Spec) -> Callable | None:
     """Of square matrices: the diagonals of U as an array [n, *stack], and -1 where an odd number of rows was swapped, else 1."""
+    if lane_plans.fits(a):
+        return lane_plans.triangle_plan(a)
     factorize = lu_plan(a, wide=True)
     if factorize is None:
         return None
@@ -238,7 +194,7 @@ def permutations_plan(pivots: Spec, size: int, dtype: np.dtype) -> Callable | No
         Step("laswp", (size, _matrix(0, spec), size, 1, count, _each(1, count * _PIVOT), 1)),
     ]
     routines = Routines(spec.dtype, steps, math.prod(batch), 2, size * size, size * count)
-    new, wide = _New(spec), _Copied(pivots, contiguous_spec(pivots.shape, int64))
+    new, wide = New(spec), Copied(pivots, contiguous_spec(pivots.shape, int64))
 
     def run(pivots: Tensor) -> Tensor | None:
         swaps = wide(pivots)
@@ -264,21 +220,23 @@ def _same_batch(a: Spec, b: Spec) -> bool:
 
 
 def solve_plan(a: Spec, b: Spec) -> Callable | None:
+    if (plan := lane_plans.solve_plan(a, b)) is not None:
+        return plan
     if not _has(a, "getrf", "getrs") or not b.numel or not _same_batch(a, b) or stacks.beats_lu(a, b):
         return None
     *batch, n, k = b.shape
-    factors, solution = _columns(a.shape, a), _columns(b.shape, b)
+    factors, solution = columns_like(a.shape, a), columns_like(b.shape, b)
     step = Step("getrf", (n, n, _matrix(0, factors), n, _each(1, n * _PIVOT), _each(2, 8)))
     count = math.prod(a.shape[:-2])
     factor = Routines(a.dtype, [step], count, 3, n * n, n**3 // 3)
     solve = _substitution(a, len(a.shape) == len(b.shape), factors, solution, "N")
-    copied, right = _Copied(a, factors), _Copied(b, solution)
+    copied, right = Copied(a, factors), Copied(b, solution)
     infos, narrow, pivots = _infos(a.shape[:-2]), _narrow(a.shape[:-2]), _infos((*a.shape[:-2], n))
 
     def run(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor] | None:
         factors, swaps, info = copied(a), pivots(), infos()
         factor(factors._storage.ptr, swaps._storage.ptr, info._storage.ptr)
-        if _any(info):
+        if any_failed(info):
             return None
         result = right(b)
         solve(factors._storage.ptr, swaps._storage.ptr, result._storage.ptr)
@@ -305,14 +263,14 @@ def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callab
         return None
     if stacks.beats_lu(factors, b):
         return None
-    own, solution = _columns(factors.shape, factors), _columns(b.shape, b)
+    own, solution = columns_like(factors.shape, factors), columns_like(b.shape, b)
     wide = contiguous_spec(pivots.shape, int64)
     solve = _substitution(factors, len(factors.shape) == len(b.shape), own, solution, "C" if adjoint else "N")
-    readable, right, swaps = _read_as(factors, own), _Copied(b, solution), _Copied(pivots, wide)
+    readable, right, swaps = read_as(factors, own), Copied(b, solution), Copied(pivots, wide)
 
     def run(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
         factors, order, result = readable(factors), swaps(pivots), right(b)
-        solve(_address(factors), order._storage.ptr, result._storage.ptr)
+        solve(address(factors), order._storage.ptr, result._storage.ptr)
         return result
 
     return run
@@ -327,8 +285,8 @@ def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bo
         return None
     *batch, rows, width = b.shape
     count = math.prod(batch)
-    solution = _columns(b.shape, b)
-    own, transposed = _readable(a)
+    solution = columns_like(b.shape, b)
+    own, transposed = readable_spec(a)
     uplo = "U" if upper != transposed else "L"
     if not is_stack:
         count, width = 1, count * width
@@ -339,26 +297,14 @@ def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bo
     form = "T" if transposed else "N"
     step = Step("trsm", (side, uplo, form, diagonal, rows, width, 1.0, triangle, n, right, rows))
     routines = Routines(a.dtype, [step], count, 2, max(n * n, rows * width), n * rows * width // 2)
-    readable, right_sides = _read_as(a, own), _Copied(b, solution)
+    readable, right_sides = read_as(a, own), Copied(b, solution)
 
     def run(a: Tensor, b: Tensor) -> Tensor:
         a, result = readable(a), right_sides(b)
-        routines(_address(a), result._storage.ptr)
+        routines(address(a), result._storage.ptr)
         return result
 
     return run
-
-
-def _readable(a: Spec) -> tuple[Spec, bool]:
-    """The spec in which LAPACK reads dense matrices, and whether it sees their transposes."""
-    if not a.conj and not a.neg:
-        by_columns = _columns(a.shape, a)
-        if a is by_columns:
-            return a, False
-        by_rows = contiguous_spec(a.shape, a.dtype)
-        if a is by_rows:
-            return a, True
-    return _columns(a.shape, a), False
 
 
 # Rows; up to here the inverse is the solution for the identity, because then zeros have the signs of PyTorch's, which a person
@@ -367,10 +313,12 @@ _PRINTED = 16
 
 
 def inverse_plan(a: Spec) -> Callable | None:
+    if lane_plans.fits(a):
+        return lane_plans.inverse_plan(a)
     if not _has(a, "getrf", "getri") or a.shape[-1] <= _PRINTED:
         return None
     *batch, n, _ = a.shape
-    spec = _columns(a.shape, a)
+    spec = columns_like(a.shape, a)
     work = work_sizes("getri", a.dtype, n, ..., n, None, ..., -1)[4]
     pivots = Scratch(_after(a, work))
     steps = [
@@ -379,12 +327,12 @@ def inverse_plan(a: Spec) -> Callable | None:
     ]
     scratch = _after(a, work) + n * _PIVOT
     routines = Routines(a.dtype, steps, math.prod(batch), 3, n * n, n**3, scratch)
-    copied, infos, narrow = _Copied(a, spec), _infos(batch), _narrow(batch)
+    copied, infos, narrow = Copied(a, spec), _infos(batch), _narrow(batch)
 
     def run(a: Tensor) -> tuple[Tensor, Tensor] | None:
         result, info, second = copied(a), infos(), infos()
         routines(result._storage.ptr, info._storage.ptr, second._storage.ptr)
-        return None if _any(info) else (result, narrow(info))
+        return None if any_failed(info) else (result, narrow(info))
 
     return run
 
@@ -395,18 +343,18 @@ def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
     if stacks.beats_trsm(factor, b):
         return None
     *batch, n, k = b.shape
-    own, solution = _columns(factor.shape, factor), _columns(b.shape, b)
+    own, solution = columns_like(factor.shape, factor), columns_like(b.shape, b)
     count = math.prod(batch)
     if len(factor.shape) < len(b.shape):
         count, k = 1, count * k
     right = Place(1, n * k * b.dtype.itemsize)
     step = Step("potrs", ("U" if upper else "L", n, k, _matrix(0, own), n, right, n, Scratch(0)))
     routines = Routines(b.dtype, [step], count, 2, n * max(n, k), n * n * k, 8)
-    readable, right_sides = _read_as(factor, own), _Copied(b, solution)
+    readable, right_sides = read_as(factor, own), Copied(b, solution)
 
     def run(b: Tensor, factor: Tensor) -> Tensor:
         factor, result = readable(factor), right_sides(b)
-        routines(_address(factor), result._storage.ptr)
+        routines(address(factor), result._storage.ptr)
         return result
 
     return run
@@ -416,10 +364,10 @@ def cholesky_inverse_plan(factor: Spec, upper: bool) -> Callable | None:
     if not _has(factor, "potri"):
         return None
     *batch, n, _ = factor.shape
-    spec = _columns(factor.shape, factor)
+    spec = columns_like(factor.shape, factor)
     step = Step("potri", ("U" if upper else "L", n, _matrix(0, spec), n, Scratch(0)))
     routines = Routines(factor.dtype, [step], math.prod(batch), 1, n * n, n**3 // 3, 8)
-    copied = _Copied(factor, spec)
+    copied = Copied(factor, spec)
 
     def run(factor: Tensor) -> Tensor:
         result = copied(factor)
@@ -437,7 +385,7 @@ def least_squares_plan(a: Spec, b: Spec, rcond: float, driver: str) -> Callable 
     k = b.shape[-1]
     if m < n or a.shape[:-2] != b.shape[:-2]:
         return None
-    spec, solution, ranks = _columns(a.shape, a), _columns(b.shape, b), _infos(batch)
+    spec, solution, ranks = columns_like(a.shape, a), columns_like(b.shape, b), _infos(batch)
     reals = (...,) if a.dtype.is_complex else ()
     work = work_sizes("gelsy", a.dtype, m, n, k, ..., m, ..., m, None, ..., None, ..., -1, *reals)[10]
     real_work = _after(a, work)
@@ -464,15 +412,15 @@ def least_squares_plan(a: Spec, b: Spec, rcond: float, driver: str) -> Callable 
     steps.append(Step("gelsy", arguments))
     scratch = order + 8 * n + 24
     routines = Routines(a.dtype, steps, math.prod(batch), 3, m * max(n, k), m * n * n, scratch)
-    copied, new = _Copied(a, spec), _Copied(b, solution)
-    nothing = _real((0,), a)
+    copied, new = Copied(a, spec), Copied(b, solution)
+    nothing = real_like((0,), a)
 
     def run(a: Tensor, b: Tensor) -> tuple[Tensor, ...] | None:
         if not _is_finite(a) or not _is_finite(b):
             return None
         factors, result, rank = copied(a), new(b), ranks()
         routines(factors._storage.ptr, result._storage.ptr, rank._storage.ptr)
-        return result, _New(nothing)(), rank, _New(nothing)()
+        return result, New(nothing)(), rank, New(nothing)()
 
     return run
 
@@ -485,7 +433,7 @@ def eigh_plan(a: Spec, UPLO: str, vectors: bool = True) -> Callable | None:
     if not _has(a, name):
         return None
     *batch, n, _ = a.shape
-    spec, values = _columns(a.shape, a), _real(a.shape[:-1], a)
+    spec, values = columns_like(a.shape, a), real_like(a.shape[:-1], a)
     job = "V" if vectors else "N"
     is_complex = a.dtype.is_complex
     own, single = a.dtype.itemsize, values.dtype.itemsize
@@ -517,14 +465,14 @@ def eigh_plan(a: Spec, UPLO: str, vectors: bool = True) -> Callable | None:
     )
     scratch = third + 8 * integers
     routines = Routines(a.dtype, [step], math.prod(batch), 3, n * n, 3 * n**3, scratch)
-    copied, new_values, infos = _Copied(a, spec), _New(values), _infos(batch)
+    copied, new_values, infos = Copied(a, spec), New(values), _infos(batch)
 
     def run(a: Tensor) -> Any:
         if not _is_finite(a):
             return None
         factor, result, info = copied(a), new_values(), infos()
         routines(factor._storage.ptr, result._storage.ptr, info._storage.ptr)
-        if _any(info):
+        if any_failed(info):
             return None
         return (result, factor) if vectors else result
 
@@ -548,7 +496,7 @@ def _eigen_plan(a: Spec, vectors: bool) -> Callable | None:
         return None
     *batch, n, _ = a.shape
     is_complex = a.dtype.is_complex
-    spec, values = _columns(a.shape, a), contiguous_spec(a.shape[:-1], a.dtype)
+    spec, values = columns_like(a.shape, a), contiguous_spec(a.shape[:-1], a.dtype)
     job = "V" if vectors else "N"
     parts = 1 if is_complex else 2
     query = ("N", job, n, ..., n, *(...,) * parts, ..., n, ..., n, ..., -1, *(...,) * is_complex)
@@ -560,10 +508,10 @@ def _eigen_plan(a: Spec, vectors: bool) -> Callable | None:
     arguments += (Scratch(0), n, right, n, Scratch(0), work, *reals, _each(4, 8))
     scratch = (work + (n if is_complex else 0)) * a.dtype.itemsize
     routines = Routines(a.dtype, [Step("geev", arguments)], math.prod(batch), 5, n * n, 10 * n**3, scratch)
-    copied, new_values, new_vectors, infos = _Copied(a, spec), _New(values), _New(spec), _infos(batch)
+    copied, new_values, new_vectors, infos = Copied(a, spec), New(values), New(spec), _infos(batch)
     wide = a.dtype if is_complex else complex64 if a.dtype is float32 else complex128
-    complex_values = _New(contiguous_spec(a.shape[:-1], wide))
-    complex_vectors = _New(columns_spec(tuple(a.shape), wide.numpy))
+    complex_values = New(contiguous_spec(a.shape[:-1], wide))
+    complex_vectors = New(columns_spec(tuple(a.shape), wide.numpy))
 
     def run(a: Tensor) -> Any:
         factor, info = copied(a), infos()
@@ -572,7 +520,7 @@ def _eigen_plan(a: Spec, vectors: bool) -> Callable | None:
             arrays.append(new_vectors())
         unused = (0,) * (3 - len(arrays))
         routines(factor._storage.ptr, *[part._storage.ptr for part in arrays], *unused, info._storage.ptr)
-        if _any(info):
+        if any_failed(info):
             return None
         if is_complex:
             return tuple(arrays) if vectors else arrays[0]
@@ -612,9 +560,9 @@ def _singular_plan(a: Spec, job: str) -> Callable | None:
         return None
     *batch, m, n = a.shape
     k = min(m, n)
-    spec, values = _columns(a.shape, a), _real((*batch, k), a)
-    left = _columns((*batch, m, m if job == "A" else k), a)
-    right = _columns((*batch, n if job == "A" else k, n), a)
+    spec, values = columns_like(a.shape, a), real_like((*batch, k), a)
+    left = columns_like((*batch, m, m if job == "A" else k), a)
+    right = columns_like((*batch, n if job == "A" else k, n), a)
     own, single = a.dtype.itemsize, values.dtype.itemsize
     is_complex = a.dtype.is_complex
     rows = right.shape[-2]
@@ -644,8 +592,8 @@ def _singular_plan(a: Spec, job: str) -> Callable | None:
         ),
     )
     routines = Routines(a.dtype, [step], math.prod(batch), 5, m * n, 5 * m * n * k, third + 64 * k)
-    copied, infos = _Copied(a, spec), _infos(batch)
-    new_values, new_left, new_right = _New(values), _New(left), _New(right)
+    copied, infos = Copied(a, spec), _infos(batch)
+    new_values, new_left, new_right = New(values), New(left), New(right)
 
     def run(a: Tensor) -> Any:
         if not _is_finite(a):
@@ -654,10 +602,10 @@ def _singular_plan(a: Spec, job: str) -> Callable | None:
         addresses = factor._storage.ptr, result._storage.ptr
         if job == "N":
             routines(*addresses, 0, 0, info._storage.ptr)
-            return None if _any(info) else result
+            return None if any_failed(info) else result
         U, Vh = new_left(), new_right()
         routines(*addresses, U._storage.ptr, Vh._storage.ptr, info._storage.ptr)
-        return None if _any(info) else (U, result, Vh)
+        return None if any_failed(info) else (U, result, Vh)
 
     return run
 

@@ -1,0 +1,168 @@
+"""Kernels that factorize a matrix in each lane: PyTorch's results, strides, pivots and errors, at any size, order and count."""
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+
+# Sizes around the lanes of a vector, counts around whole groups of them.
+SIZES = (1, 2, 7, 8, 16, 17, 32)
+COUNTS = (4, 15, 16, 33)
+
+
+def matrices(shape, dtype=np.float64, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def regular(shape, dtype=np.float64):
+    return (matrices(shape, dtype) + 3 * shape[-1] ** 0.5 * np.eye(shape[-1])).astype(dtype)
+
+
+def positive(shape, dtype=np.float64):
+    a = matrices(shape)
+    return (a @ a.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
+
+
+def orders(T, a):
+    """Equal tensors in rows, in columns, as a part of a larger one, and with a pending negation."""
+    whole = T.from_numpy(a)
+    yield whole
+    yield whole.mT.contiguous().mT
+    yield T.stack((whole, whole), -1)[..., 1]
+    yield T._neg_view(-whole)
+
+
+def compare(function, *arrays, tolerance=1e-9):
+    expected = function(torch, *map(torch.from_numpy, arrays))
+    for a in orders(weft, arrays[0]):
+        found = function(weft, a, *map(weft.from_numpy, arrays[1:]))
+        for theirs, ours in zip(expected, found, strict=True):
+            assert ours.stride() == theirs.stride()
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_square_matrices(n):
+    for count, dtype, tolerance in zip(COUNTS, "fdfd", (1e-3, 1e-9) * 2, strict=True):
+        a, b = regular((count, n, n), dtype), matrices((count, n, 3), dtype, seed=1)
+        compare(
+            lambda T, a, b: [*T.linalg.solve_ex(a, b), T.linalg.solve(a, b[..., 0])],
+            a,
+            b,
+            tolerance=tolerance,
+        )
+        compare(lambda T, a: [*T.linalg.inv_ex(a), T.linalg.solve(a, a, left=False)], a, tolerance=tolerance)
+        compare(lambda T, a: T.linalg.slogdet(a), a, tolerance=tolerance)
+        a = positive((count, n, n), dtype)
+        compare(
+            lambda T, a: [*T.linalg.cholesky_ex(a), T.linalg.cholesky(a, upper=True)], a, tolerance=tolerance
+        )
+
+
+@pytest.mark.parametrize("shape", [(n, n) for n in SIZES] + [(3, 9), (9, 3), (32, 1), (1, 32)], ids=str)
+def test_factors(shape):
+    for count in COUNTS:
+        a = matrices((count, *shape))  # far from its pivots, so that rows are swapped
+        compare(lambda T, a: [*T.linalg.lu_factor_ex(a), *T.linalg.lu(a)], a)
+        for mode in ("reduced", "complete", "r"):
+            compare(lambda T, a: T.linalg.qr(a, mode)[mode == "r" :], a)  # noqa: B023
+
+
+def test_determinants_of_swapped_rows():
+    compare(lambda T, a: [T.linalg.det(a), *T.linalg.slogdet(a)], matrices((5, 20, 6, 6)))
+
+
+def test_columns_that_are_clear_or_far_from_one():
+    a = matrices((8, 5, 4))
+    a[0] = 0
+    a[1, :, 1] = 0
+    a[2, 1:, 0] = 0
+    a[3] *= 1e200
+    a[4] *= 1e-200
+    a[5] *= 1e-310
+    Q, R = weft.linalg.qr(weft.from_numpy(a))
+    size = np.abs(a).max((1, 2), keepdims=True) + 1e-320
+    assert (np.abs((Q @ R).numpy() - a) <= 1e-13 * size + 1e-320).all()
+    np.testing.assert_allclose((Q.mT @ Q).numpy(), np.broadcast_to(np.eye(4), (8, 4, 4)), atol=1e-14)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_stay_in_their_matrix(value):
+    a = positive((20, 5, 5))
+    good = weft.from_numpy(a)
+    bad = good.clone()
+    bad[7, 1, 1] = value
+    others = [k for k in range(20) if k != 7]
+    for function in (
+        weft.linalg.lu_factor_ex,
+        weft.linalg.qr,
+        lambda a: weft.linalg.solve_ex(a, a),
+        weft.linalg.slogdet,
+    ):
+        for clean, found in zip(function(good), function(bad), strict=True):
+            assert weft.equal(clean[others], found[others])
+    assert not weft.linalg.qr(bad)[1][7].isfinite().all()
+
+
+def test_failures_are_named():
+    a = regular((40, 6, 6))
+    a[33, :, 2] = 0
+    for function in (weft.linalg.inv, lambda a: weft.linalg.solve(a, a)):
+        with pytest.raises(weft.linalg.LinAlgError, match="Batch element 33"):
+            function(weft.from_numpy(a))
+    compare(lambda T, a: [T.linalg.inv_ex(a)[1], T.linalg.solve_ex(a, a)[1], T.linalg.lu_factor_ex(a)[2]], a)
+    compare(lambda T, a: [T.linalg.det(a), *T.linalg.slogdet(a)], a)
+    with pytest.raises(RuntimeError, match=r"Batch element 33.*U\[3,3\]"):
+        weft.linalg.lu_factor(weft.from_numpy(a))
+    a = positive((40, 6, 6))
+    a[35, 4, 4] = -1
+    a[36, 2, 2] = np.nan
+    with pytest.raises(weft.linalg.LinAlgError, match="Batch element 35.*order 5"):
+        weft.linalg.cholesky(weft.from_numpy(a))
+    compare(lambda T, a: [T.linalg.cholesky_ex(a)[1]], a)
+
+
+def test_the_same_bits_in_any_group_and_on_any_number_of_threads():
+    a = weft.from_numpy(matrices((300, 20, 20), np.float32))
+    before = weft.get_num_threads()
+    try:
+        weft.set_num_threads(1)
+        alone = [*weft.linalg.qr(a), *weft.linalg.lu_factor(a), weft.linalg.inv(a), weft.linalg.solve(a, a)]
+    finally:
+        weft.set_num_threads(before)
+    part = a[7:40]
+    shared = [*weft.linalg.qr(a), *weft.linalg.lu_factor(a), weft.linalg.inv(a), weft.linalg.solve(a, a)]
+    parts = [
+        *weft.linalg.qr(part),
+        *weft.linalg.lu_factor(part),
+        weft.linalg.inv(part),
+        weft.linalg.solve(part, part),
+    ]
+    for one, two, three in zip(alone, shared, parts, strict=True):
+        assert weft.equal(one, two)
+        assert weft.equal(one[7:40], three)
+
+
+def test_derivatives():
+    a, b = regular((9, 5, 5)), matrices((9, 5, 2), seed=1)
+
+    def gradients(T):
+        x, y = (T.from_numpy(value).requires_grad_() for value in (a, b))
+        Q, R = T.linalg.qr(x)
+        (
+            T.linalg.solve(x, y).sum() + T.linalg.slogdet(x)[1].sum() + (Q * R).sum() + T.linalg.det(x).sum()
+        ).backward()
+        return x.grad.numpy(), y.grad.numpy()
+
+    for ours, theirs in zip(gradients(weft), gradients(torch), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8)
+
+
+def test_stacks_that_kernels_do_not_take():
+    a = regular((40, 33, 33))
+    compare(lambda T, a: [T.linalg.det(a), T.linalg.lu_factor(a)[1]], a)
+    a = regular((4, 3, 3))
+    compare(lambda T, a, b: [T.linalg.solve(a, b), T.linalg.solve(a[0], b)], a, matrices((4, 3, 65), seed=1))
+    assert weft.linalg.qr(weft.empty(5, 0, 3))[1].shape == (5, 0, 3)
+    assert weft.linalg.solve(weft.empty(5, 0, 0), weft.empty(5, 0, 2)).shape == (5, 0, 2)

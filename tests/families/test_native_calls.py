@@ -45,6 +45,7 @@ x = torch.rand(16, requires_grad=True)
 spec, storage, big = a.spec, a._storage, 10**17 + 3
 def calls():
     a + b; a * 2.0; 3 - a; a / 7; -a; abs(a); torch.exp(a); a.relu(); torch.maximum(a, b); x + b; 2.0 * x; x.exp(); 1 / a
+    t = x * b; t.add_(b); t.mul_(2.0); t.neg_(); t += b; t.lerp_(b, 0.5); t.addcmul_(a, b)
     a + big
     for wrong in (None, "text", torch.ones(3)):
         try:
@@ -56,6 +57,7 @@ def state():
     gc.collect()
     counts = [sys.getrefcount(each) for each in held]
     return counts, len(gc.get_objects()), torch.cpu.memory_stats()["allocated_bytes.all.current"], len(storage.bin)
+state()  # the first time makes and frees objects of its own
 for _ in range(3000):
     calls()
 before = state()
@@ -334,7 +336,8 @@ def statement(choose, names):
     if kind == 5:
         return f"with torch.no_grad(): " + choose.choice(INPLACE).format(a, b)
     return choose.choice([f"torch.add({a}, {b}, out={a})", f"torch.mul({b}, {a}, out={choose.choice(names)})", f"torch.exp({b}, out={a})", f"r = {a}[:1]", f"r = {a}.detach()", f"r = {a} ** {b}", f"r = {a} ** {choose.choice(['2', '0.5', '-1', '3.0', '0', '2.5', 'True'])}",
-                          f"({a} * 1).sum().backward()", f"with torch.inference_mode(): r = {a} + {b}"])
+                          f"({a} * 1).sum().backward()", f"{a}.retain_grad()", f"r = {a} * 1; r.retain_grad(); r += {b}", f"{a}.register_hook(lambda g: g * 2)",
+                          f"r = {a}.view(-1); {a} *= 2; r = r * 1", f"r = {a} * 1; s = r[:1]; r.add_({b})", f"r = torch.autograd.grad(({a} * {b}).sum(), {a})[0]", f"with torch.inference_mode(): r = {a} + {b}"])
 
 def described(value):
     if not isinstance(value, torch.Tensor):
@@ -377,3 +380,37 @@ def test_random_programs_give_the_same_both_ways(first):
     python, native = (run(PROGRAM, calls, str(first), "15").splitlines() for calls in ("python", "native"))
     for one, other in zip(python, native, strict=True):
         assert one == other
+
+
+FINALIZERS = """
+import gc
+import weft as torch
+from weft.families import native_calls
+
+native_calls.install()
+a, b, big = torch.zeros(0), torch.ones(100), torch.ones(100)
+views, numbers = torch.ones(8), torch.ones(8)
+for _ in range(20):
+    big + b, torch.lerp(big, b, 0.5), big * 2.0, views.split(1), numbers.tolist(), views.unbind()
+class Cycle:
+    # Collected at any allocation of an object; it takes the memory of tensors that a call may be using.
+    def __del__(self):
+        big.data, views.data, numbers.data = torch.ones(100), torch.ones(8), torch.ones(8)
+        if chosen:
+            big.data = torch.ones(1)
+chosen = False
+gc.set_threshold(5)
+for turn in range(3000):
+    chosen = turn % 50 == 0
+    cycle = Cycle()
+    cycle.self = cycle
+    del cycle
+    for call in (lambda: big + b, lambda: torch.lerp(big, b, 0.5), lambda: big * 2.0 * b, lambda: torch.stack(views.split(1)).sum() + b,
+                 lambda: sum(numbers.tolist()) + b, lambda: sum(views.unbind()) + b):
+        found = call()
+        assert found.shape == (100,) and set(found.tolist()) <= {1.0, 2.0, 9.0}, found
+"""
+
+
+def test_finalizers_that_change_operands():
+    run(FINALIZERS, "native")

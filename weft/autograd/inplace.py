@@ -198,7 +198,7 @@ def _follow(base: Tensor, before: Any, aliased: bool) -> None:
         if old._notes is not None and index in old._notes.retained:
             new, position = endpoint(base._autograd)
             notes_of(new).retained[position] = old._notes.retained.pop(index)
-    if aliased or "_views" in base.__dict__:
+    if aliased or base._views is not None:
         _refresh(base, aliased)
 
 
@@ -341,9 +341,9 @@ REGION: View = View(_region, _region_back, node_name="AsStridedBackward0")
 
 
 def _register(base: Tensor, view: Tensor) -> None:
-    views = base.__dict__.get("_views")
-    if views is None:
-        views = base.__dict__["_views"] = []
+    if base._views is None:
+        base._views = []
+    views = base._views
     views.append(weakref.ref(view))
     # Drop dead references when the length reaches a power of two, so that the cost per view stays constant.
     if len(views) > 64 and len(views) & (len(views) - 1) == 0:
@@ -417,7 +417,7 @@ def _refresh(base: Tensor, search: bool) -> None:
 
 def views_of(base: Tensor, search: bool) -> list[Tensor]:
     """The registered views of a base; with `search`, all its views."""
-    views = [each() for each in base.__dict__.get("_views", ())]
+    views = [each() for each in base._views or ()]
     if search:
         # Views of a leaf, and of a base that did not require grad yet, are not registered, because that would cost time.
         known = {id(each) for each in views}

@@ -14,7 +14,8 @@ from ..engine.call_tables import STRIDES, item
 from ..engine.objects import BYTES, STORAGE, TENSOR, TUPLE_ITEMS, Function, add_object, name, offsets
 from ..families import native_calls
 from . import graph
-from .graph import Leaf, Node, NodeSpec
+from .dual import Dual
+from .graph import Leaf, Node, NodeSpec, Output
 from .saved import Saved
 
 _NODE, _LEAF = offsets(Node), offsets(Leaf)
@@ -46,10 +47,13 @@ def _add_objects() -> None:
     add_object("order", graph._order)
     add_object("leaf", Leaf)
     add_object("saved", Saved)
+    add_object("output", Output)
+    add_object("dual", Dual)
+    add_object("_views", "_views")
 
 
 def _functions() -> list[Function]:
-    return [_saved(), *(_record(inputs) for inputs in range(1, STRIDES))]
+    return [_saved(), _can_record(), *(_record(inputs) for inputs in range(1, STRIDES))]
 
 
 native_calls.parts.append(native_calls.Part(_functions, _add_objects))
@@ -91,6 +95,58 @@ def _saved() -> Function:
     f.go("failed")
     f.label("failed")
     f.ret("null")
+    return f
+
+
+def _can_record() -> Function:
+    """Whether `record` may run after an in-place call with `%count` operands has run, as `inplace.can_record_after` says.
+
+    Besides, the target must be the result of an operation, and nobody may follow it: no hooks or retained gradient of its node,
+    and no views.
+    """
+    f = Function("can_record", "ptr %parts, ptr %args, i64 %count", "i1", "internal", "noinline")
+    f.require(f.same(f.list_size(name("watchers")), "0", "i64"), "no")
+    target = f.load("%args")
+    f.require(f.same(f.load(target, TENSOR["_base"]), name("none")), "no")
+    edge = f.load(target, TENSOR["_autograd"])
+    f.require(f.differ(edge, name("none")), "no")
+    for each in ("leaf", "output", "dual"):
+        f.require(f.differ(f.type_of(edge), name(each)), "no")
+    f.require(f.same(f.load(edge, _NODE["_notes"]), name("none")), "no")
+    views = f.call("PyObject_GetAttr", target, name("_views"))
+    f.require(f.differ(views, "null"), "failed")
+    f.decref(views)
+    f.require(f.same(views, name("none")), "no")
+    masks, storage = item(f, "%parts", MASKS), f.load(target, TENSOR["_storage"])
+    tensors, readers = f.load(masks, BYTES, "i64"), f.load(masks, BYTES + 16, "i64")
+    f.require(f.same(f.let(f"and i64 {readers}, 1"), "0", "i64"), "no")  # the target has an edge
+    f.go("before")
+    f.label("before")
+    f.go("next")
+    f.label("next")
+    f.do("%k = phi i64 [0, %before], [%next_k, %tensor_done], [%next_k, %operand]")
+    f.do("%next_k = add i64 %k, 1")
+    f.branch(f.let("icmp slt i64 %next_k, %count"), "operand", "yes")
+    f.label("operand")
+    bit = f.let("shl i64 1, %next_k")
+    f.branch(f.differ(f.let(f"and i64 {tensors}, {bit}"), "0", "i64"), "tensor", "next")
+    f.label("tensor")
+    value = f.load(f.let("getelementptr ptr, ptr %args, i64 %next_k"))
+    other = f.load(value, TENSOR["_storage"])
+    f.require(f.differ(other, storage), "no")
+    f.require(f.same(f.type_of(f.load(other, STORAGE["version"])), name("int")), "no")
+    followed = f.differ(f.load(value, TENSOR["_autograd"]), name("none"))
+    reads = f.differ(f.let(f"and i64 {readers}, {bit}"), "0", "i64")
+    f.branch(f.let(f"and i1 {followed}, {reads}"), "no", "tensor_done")
+    f.label("tensor_done")
+    f.go("next")
+    f.label("yes")
+    f.ret("true")
+    f.label("failed")
+    f.call("PyErr_Clear")
+    f.go("no")
+    f.label("no")
+    f.ret("false")
     return f
 
 

@@ -500,7 +500,10 @@ def views() -> Text:
     storage, offset, root = (f.load(base, TENSOR[slot]) for slot in ("_storage", "_byte_offset", "_base"))
     f.require(f.same(f.type_of(storage), name("storage")), "unusual")
     whole = f.let(f"select i1 {f.same(root, name('none'))}, ptr {base}, ptr {root}")
-    f.incref("%record")
+    # New objects may run finalizers, which may give the tensor other memory.
+    owned = ("%record", storage, offset, whole)
+    for each in owned:
+        f.incref(each)
     count = f.word("%recipe", 1)
     together = f.call("PyTuple_New", count)
     f.require(f.differ(together, "null"), "failed")
@@ -516,13 +519,15 @@ def views() -> Text:
         f.store(view, TENSOR["_base"], whole)
         f.decref(name("none"))
         f.set_word(f.place(together, TUPLE_ITEMS), k, view, "ptr")
-    f.decref("%record")
+    for each in owned:
+        f.decref(each)
     f.ret(together)
     f.label("drop")
     f.decref(together)
     f.go("failed")
     f.label("failed")
-    f.decref("%record")
+    for each in owned:
+        f.decref(each)
     f.ret("null")
     f.label("unusual")
     f.ret(answer_code(UNUSUAL))
@@ -708,28 +713,26 @@ def numbers() -> Text:
     """A list of the elements of the first input, which has one dim. The recipe: NUMBERS, their kind, their count, their stride."""
     f = Text("numbers", "ptr %frame, ptr %record, ptr %recipe")
     tensor = f.word("%frame", INPUT, "ptr")
-    start = f.let(f"call ptr @address_of(ptr {tensor})")
-    f.require(f.differ(start, "null"), "unusual")
-    storage = f.load(tensor, TENSOR["_storage"])
-    f.incref(storage)  # a new list may run finalizers
     kind, count, stride = (f.word("%recipe", k) for k in (1, 2, 3))
     found = f.call("PyList_New", count)
     f.require(f.differ(found, "null"), "failed")
+    # After the new list, which may run finalizers; new numbers run none.
+    start = f.let(f"call ptr @address_of(ptr {tensor})")
+    f.require(f.differ(start, "null"), "without_memory")
     items = f.load(found, SIZE + 8)
     with f.each(count) as k:
         place = f.place(start, f.let(f"mul i64 {k}, {stride}"))
         value = f.let(f"call ptr @element(ptr {place}, i64 {kind})")
         f.require(f.differ(value, "null"), "drop")
         f.set_word(items, k, value, "ptr")
-    f.decref(storage)
     f.ret(found)
     f.label("drop")
     f.decref(found)
     f.go("failed")
     f.label("failed")
-    f.decref(storage)
     f.ret("null")
-    f.label("unusual")
+    f.label("without_memory")
+    f.decref(found)
     f.ret(answer_code(UNUSUAL))
     return f
 

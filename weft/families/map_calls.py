@@ -7,7 +7,7 @@ no record for the operands, they answer UNKNOWN: the Python function then runs t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..engine.call_tables import ALLOCATION, RECORDER, SPEC, STRIDES, field, item, lookup, table_of_self, word
 from ..engine.loops import MEMSET, nest_ir
@@ -112,10 +112,15 @@ class Call(Function):
         self.require(self.differ(words, name("none")), "unusual")
         return record, words
 
-    def put_address(self, room: str, position: int, tensor: str) -> None:
-        address = self.let(f"call ptr @address_of(ptr {tensor})")
-        self.require(self.differ(address, "null"), "unusual")
-        self.store(room, 8 * position, address)
+    def put_addresses(self, room: str, tensors: Sequence[str], otherwise: str) -> None:
+        """Put the addresses of the operands behind that of the result.
+
+        No object may be allocated between this and the kernel, because a finalizer may give a tensor other memory.
+        """
+        for k, each in enumerate(tensors, 2):
+            address = self.let(f"call ptr @address_of(ptr {each})")
+            self.require(self.differ(address, "null"), otherwise)
+            self.store(room, 8 * k, address)
 
     def put_number(self, room: str, position: int, words: str, number: str, is_float: str) -> None:
         """Put a float or an int into the room as the kernel reads it."""
@@ -181,8 +186,8 @@ class Call(Function):
         self.label("prepared")
         return self.let(f"phi i1 [false, %edges], [{on}, %asked]")
 
-    def choose_recorder(self, record: str, recorded: str) -> None:
-        """%recorder: what records the call, null if nothing does."""
+    def choose_recorder(self, record: str, recorded: str, constant: str = "chosen_none") -> None:
+        """%recorder: what records the call, null if nothing does. A result without a derivative goes on at `constant`."""
         self.go("choose")
         self.label("choose")
         self.branch(recorded, "chosen", "chosen_none")
@@ -191,14 +196,15 @@ class Call(Function):
         self.require(self.differ(recorder, name("none")), "unknown")
         self.go("chosen_known")
         self.label("chosen_known")
-        self.branch(self.same(recorder, name("false")), "chosen_none", "chosen_parts")
+        self.branch(self.same(recorder, name("false")), constant, "chosen_parts")
         self.label("chosen_parts")
         self.require(self.same(self.list_size(name("detours")), "0", "i64"), "unusual")
         self.go("chosen_found")
         self.label("chosen_found")
         self.go("chosen_none")
         self.label("chosen_none")
-        self.do(f"%recorder = phi ptr [null, %choose], [null, %chosen_known], [{recorder}, %chosen_found]")
+        none = ", [null, %chosen_known]" if constant == "chosen_none" else ""
+        self.do(f"%recorder = phi ptr [null, %choose]{none}, [{recorder}, %chosen_found]")
 
     def new_result(self, record: str, room: str) -> str:
         """A new tensor for the result; its address is the first in the room. The record is the function's own from here on."""
@@ -210,10 +216,21 @@ class Call(Function):
         self.store(room, 8, self.call("PyLong_AsVoidPtr", self.load(storage, STORAGE["ptr"])))
         return result
 
-    def compute(self, record: str, words: str, room: str, operands: int) -> str:
+    def check_storage(self, tensor: str) -> None:
+        """The call is unusual if the tensor has no memory yet."""
+        kind = self.type_of(self.load(tensor, TENSOR["_storage"]))
+        self.require(self.same(kind, name("storage")), "unusual")
+
+    def compute(self, record: str, words: str, room: str, *tensors: str) -> str:
         """A new tensor, computed by the kernel of the record, which is the function's own from here on."""
+        for each in tensors:
+            self.check_storage(each)
+        specs = [self.load(each, TENSOR["spec"]) for each in tensors]
         result = self.new_result(record, room)
-        self.do(f"call void @run{operands}(ptr {words}, ptr {room})")
+        for each, spec in zip(tensors, specs, strict=True):  # a finalizer may have changed it
+            self.require(self.same(self.load(each, TENSOR["spec"]), spec), "without_memory")
+        self.put_addresses(room, tensors, "without_memory")
+        self.do(f"call void @run{1 + len(tensors)}(ptr {words}, ptr {room})")
         return result
 
     def finish(self, record: str, result: str, *inputs: str) -> None:
@@ -236,6 +253,10 @@ class Call(Function):
         self.label("drop_record")
         self.decref(record)
         self.go("failed")
+        self.label("without_memory")
+        self.decref(result)
+        self.decref(record)
+        self.go("unusual")
         self.end()
 
     def count_write(self, target: str) -> None:
@@ -265,9 +286,7 @@ def unary() -> Function:
     nothing = f.let(f"ptrtoint ptr {name('none')} to i64")
     record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), nothing)
     f.choose_recorder(record, recorded)
-    room = f.room(3)
-    f.put_address(room, 2, "%a")
-    f.finish(record, f.compute(record, words, room, 2), "%a")
+    f.finish(record, f.compute(record, words, f.room(3), "%a"), "%a")
     return f
 
 
@@ -278,10 +297,7 @@ def tensors() -> Function:
     recorded = f.ask_recording("%a", "%b")
     record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.load("%b", TENSOR["spec"], "i64"))
     f.choose_recorder(record, recorded)
-    room = f.room(4)
-    f.put_address(room, 2, "%a")
-    f.put_address(room, 3, "%b")
-    f.finish(record, f.compute(record, words, room, 3), "%a", "%b")
+    f.finish(record, f.compute(record, words, f.room(4), "%a", "%b"), "%a", "%b")
     return f
 
 
@@ -294,9 +310,8 @@ def with_number(called: str, tensor: str, number: str) -> Function:
     record, words = f.find(*(keys if number == "%b" else keys[::-1]))
     f.choose_recorder(record, recorded)
     room = f.room(4)
-    f.put_address(room, 2, tensor)
     f.put_number(room, 3, words, number, is_float)
-    f.finish(record, f.compute(record, words, room, 2), "%a", "%b")
+    f.finish(record, f.compute(record, words, room, tensor), "%a", "%b")
     return f
 
 
@@ -304,33 +319,58 @@ def with_number(called: str, tensor: str, number: str) -> Function:
 
 
 class InPlace(Call):
-    """A call that writes its result into its first operand, `%a`, and is not recorded."""
+    """A call that writes its result into its first operand."""
 
-    def check(self, *tensors: str) -> None:
-        recorded = self.ask_recording(*tensors)
-        self.branch(recorded, "unusual", "unrecorded")
-        self.label("unrecorded")
+    def check_recorder(self, args: str, count: str) -> None:
+        """The call is unusual if it is recorded in a way that the recorder cannot do after the write, see `can_record`."""
+        self.branch(self.differ("%recorder", "null"), "recordable", "checked")
+        self.label("recordable")
+        possible = self.let(f"call i1 @can_record(ptr %recorder, ptr {args}, i64 {count})")
+        self.branch(possible, "checked", "unusual")
+        self.label("checked")
 
-    def write(self, words: str, room: str, operands: int) -> None:
-        """Count the write, run the kernel, and return the first operand."""
+    def write(
+        self, record: str, words: str, room: str, tensors: Sequence[str], operands: Sequence[str]
+    ) -> None:
+        """Count the write, run the kernel, record the call, and return the first operand.
+
+        `tensors` are those among the operands.
+        """
+        args = self.room(len(operands))
+        for k, each in enumerate(operands):
+            self.store(args, 8 * k, each)
+        self.check_recorder(args, str(len(operands)))
+        self.put_addresses(room, tensors, "unusual")
         self.store(room, 8, self.load(room, 16))  # the first operand is the result
-        self.count_write("%a")
-        self.do(f"call void @run{operands}(ptr {words}, ptr {room})")
-        self.incref("%a")
-        self.ret("%a")
+        self.count_write(operands[0])
+        self.do(f"call void @run{1 + len(tensors)}(ptr {words}, ptr {room})")
+        self.branch(self.differ("%recorder", "null"), "record", "written")
+        self.label("record")
+        self.record_write(record, operands)
+        self.go("written")
+        self.label("written")
+        self.incref(operands[0])
+        self.ret(operands[0])
         self.end()
+
+    def record_write(self, record: str, operands: Sequence[str]) -> None:
+        """Record the call; the first operand is the result as well."""
+        self.incref(record)  # a new node may run finalizers, which may change the table
+        given = ", ".join(f"ptr {each}" for each in ("%recorder", operands[0], *operands))
+        failure = self.let(f"call i32 @record{len(operands)}({given})")
+        self.decref(record)
+        self.require(self.same(failure, "0", "i32"), "failed")
 
 
 def inplace_unary() -> Function:
     """`op_(a)`."""
     f = InPlace("inplace_unary", "ptr %a")
     f.require(f.is_plain("%a"), "unusual")
-    f.check("%a")
+    recorded = f.ask_recording("%a")
     nothing = f.let(f"ptrtoint ptr {name('none')} to i64")
-    _, words = f.find(f.load("%a", TENSOR["spec"], "i64"), nothing)
-    room = f.room(3)
-    f.put_address(room, 2, "%a")
-    f.write(words, room, 2)
+    record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), nothing)
+    f.choose_recorder(record, recorded, constant="unusual")
+    f.write(record, words, f.room(3), ["%a"], ["%a"])
     return f
 
 
@@ -340,12 +380,10 @@ def inplace_tensors() -> Function:
     f.require(f.is_plain("%b"), "unusual")
     storages = [f.load(each, TENSOR["_storage"]) for each in ("%a", "%b")]
     f.require(f.differ(*storages), "unusual")
-    f.check("%a", "%b")
-    _, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.load("%b", TENSOR["spec"], "i64"))
-    room = f.room(4)
-    f.put_address(room, 2, "%a")
-    f.put_address(room, 3, "%b")
-    f.write(words, room, 3)
+    recorded = f.ask_recording("%a", "%b")
+    record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.load("%b", TENSOR["spec"], "i64"))
+    f.choose_recorder(record, recorded, constant="unusual")
+    f.write(record, words, f.room(4), ["%a", "%b"], ["%a", "%b"])
     return f
 
 
@@ -353,12 +391,12 @@ def inplace_number() -> Function:
     """`op_(a, b)`, where `b` is an int or a float."""
     f = InPlace("inplace_number", "ptr %a, ptr %b")
     kind, is_float = f.number_type("%a", "%b")
-    f.check("%a")
-    _, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.let(f"ptrtoint ptr {kind} to i64"))
+    recorded = f.ask_recording("%a")
+    record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.let(f"ptrtoint ptr {kind} to i64"))
+    f.choose_recorder(record, recorded, constant="unusual")
     room = f.room(4)
-    f.put_address(room, 2, "%a")
     f.put_number(room, 3, words, "%b", is_float)
-    f.write(words, room, 2)
+    f.write(record, words, room, ["%a"], ["%a", "%b"])
     return f
 
 

@@ -6,9 +6,11 @@ serves all ops, because the op is the first key of each record.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..engine.call_tables import STRIDES, field, item, lookup_all, mix, table_of_self, word
 from ..engine.objects import TENSOR, TUPLE_ITEMS, Function, name
-from .map_calls import INTEGER, UNKNOWN, Call, FromPython, answer_code, call_in_python
+from .map_calls import INTEGER, UNKNOWN, FromPython, InPlace, answer_code, call_in_python
 
 MOST = STRIDES - 1  # operands, without the result
 METHODS = ("run", "inplace", "into")
@@ -17,7 +19,7 @@ METHODS = ("run", "inplace", "into")
 _SAFE = "1.000000e+02"
 
 
-class _Method(Call):
+class _Method(InPlace):
     """A method of `%op` with the operands `%args`, of which there are `%count`.
 
     While it runs, `keys` holds the op and the spec or type of each operand, `places` what the kernel gets, and `numbers` the
@@ -31,8 +33,8 @@ class _Method(Call):
     def element(self, array: str, position: str) -> str:
         return self.let(f"getelementptr i64, ptr {array}, i64 {position}")
 
-    def read(self, first: int, writes: bool) -> None:
-        """Read the operands; addresses go to `places` from word `first` on. %tensors is how many there are.
+    def read(self, writes: bool) -> None:
+        """Read the operands. %tensors is how many of them are tensors.
 
         If the method writes, all tensors but the first must have another storage or be the same object.
         """
@@ -61,10 +63,7 @@ class _Method(Call):
             self.label("apart")
         spec = self.load(value, TENSOR["spec"], "i64")
         edge = self.differ(self.load(value, TENSOR["_autograd"]), name("none"))
-        address = self.let(f"call ptr @address_of(ptr {value})")
-        self.require(self.differ(address, "null"), "unusual")
-        place = self.element(self.places, self.let(f"add i64 %found, {first}"))
-        self.do(f"store ptr {address}, ptr {place}")
+        self.check_storage(value)
         one_more = self.let("add i64 %found, 1")
         self.go("tensor_read")
         self.label("tensor_read")
@@ -89,6 +88,45 @@ class _Method(Call):
         self.do(f"store i64 %key, ptr {self.element(self.keys, '%next_k')}")
         self.branch(self.let("icmp slt i64 %next_k, %count"), "operand", "read")
         self.label("read")
+
+    def put_all_addresses(self, first: int, otherwise: str) -> None:
+        """As `put_addresses`, for all operands that are tensors: from word `first` of `places` on."""
+        self.go("before_addresses")
+        self.label("before_addresses")
+        self.go("each_address")
+        self.label("each_address")
+        self.do("%m = phi i64 [0, %before_addresses], [%next_m, %address_done]")
+        self.do(f"%at = phi i64 [{first}, %before_addresses], [%next_at, %address_done]")
+        value = self.load(self.element("%args", "%m"))
+        self.branch(self.is_plain(value), "has_address", "no_address")
+        self.label("has_address")
+        # A finalizer may have changed the tensor since its spec was read.
+        key = self.load(self.element(self.keys, self.let("add i64 %m, 1")))
+        self.require(self.same(self.load(value, TENSOR["spec"]), key), otherwise)
+        address = self.let(f"call ptr @address_of(ptr {value})")
+        self.require(self.differ(address, "null"), otherwise)
+        self.do(f"store ptr {address}, ptr {self.element(self.places, '%at')}")
+        after = self.let("add i64 %at, 1")
+        self.go("stored_address")
+        self.label("stored_address")
+        self.go("address_done")
+        self.label("no_address")
+        self.go("address_done")
+        self.label("address_done")
+        self.do(f"%next_at = phi i64 [{after}, %stored_address], [%at, %no_address]")
+        self.do("%next_m = add i64 %m, 1")
+        self.branch(self.let("icmp slt i64 %next_m, %count"), "each_address", "addresses_done")
+        self.label("addresses_done")
+
+    def for_each_count(self, called: str, call: Callable[[list[str]], None]) -> None:
+        """`call(operands)`, for as many operands as there are."""
+        cases = " ".join(f"i64 {k}, label %{called}{k}" for k in range(1, MOST + 1))
+        self.do(f"switch i64 %count, label %{called}_done [{cases}]")
+        for k in range(1, MOST + 1):
+            self.label(f"{called}{k}")
+            call([self.load("%args", 8 * j) for j in range(k)])
+            self.go(f"{called}_done")
+        self.label(f"{called}_done")
 
     def find_all(self) -> tuple[str, str]:
         """The record for the op and its operands, and its words."""
@@ -136,23 +174,24 @@ class _Method(Call):
 
 def _run() -> Function:
     f = _Method("run")
-    f.read(2, writes=False)
+    f.read(writes=False)
     recorded = f.ask_if("%followed")
     record, words = f.find_all()
     f.choose_recorder(record, recorded)
     f.put_numbers(words, 2)
     result = f.new_result(record, f.places)
+    f.put_all_addresses(2, "without_memory")
     f.launch(words)
     f.branch(f.differ("%recorder", "null"), "record", "done")
     f.label("record")
-    cases = " ".join(f"i64 {k}, label %record{k}" for k in range(1, MOST + 1))
-    f.do(f"switch i64 %count, label %done [{cases}]")
-    for k in range(1, MOST + 1):
-        f.label(f"record{k}")
-        operands = [f.load("%args", 8 * j) for j in range(k)]
+
+    def record_result(operands: list[str]) -> None:
         given = ", ".join(f"ptr {each}" for each in ("%recorder", result, *operands))
-        failure = f.let(f"call i32 @record{k}({given})")
-        f.branch(f.same(failure, "0", "i32"), "done", "drop_result")
+        failure = f.let(f"call i32 @record{len(operands)}({given})")
+        f.require(f.same(failure, "0", "i32"), "drop_result")
+
+    f.for_each_count("recorded", record_result)
+    f.go("done")
     f.finish_record(record, result)
     return f
 
@@ -162,16 +201,28 @@ def _write(called: str) -> Function:
     first = 1 if called == "into" else 2  # the target of `inplace` is the kernel's first input as well
     f = _Method(called)
     f.require(f.same(f.list_size(name("watchers")), "0", "i64"), "unusual")
-    f.read(first, writes=True)
-    f.branch(f.ask_if("%followed"), "unusual", "unrecorded")
-    f.label("unrecorded")
-    _, words = f.find_all()
+    f.read(writes=True)
+    recorded = f.ask_if("%followed")
+    target = f.load("%args")
+    if called == "into":
+        f.branch(recorded, "unusual", "unrecorded")
+        f.label("unrecorded")
+    record, words = f.find_all()
+    if called == "inplace":
+        f.choose_recorder(record, recorded, constant="unusual")
+        f.check_recorder("%args", "%count")
     f.put_numbers(words, first)
+    f.put_all_addresses(first, "unusual")
     if called == "inplace":
         f.store(f.places, 8, f.load(f.places, 16))
-    target = f.load("%args")
     f.count_write(target)
     f.launch(words)
+    if called == "inplace":
+        f.branch(f.differ("%recorder", "null"), "record", "written")
+        f.label("record")
+        f.for_each_count("recorded", lambda operands: f.record_write(record, operands))
+        f.go("written")
+        f.label("written")
     f.incref(target)
     f.ret(target)
     f.end()

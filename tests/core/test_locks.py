@@ -17,7 +17,8 @@ from weft.engine import blas, host, memory, workers
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 NAMED = {
-    "compiler": host._lock,
+    "compiler": host._compiler.lock,
+    "linker": host._linking,
     "llvmlite": host._llvm_lock,
     "allocator": memory._lock,
     "workers": workers._hiring,

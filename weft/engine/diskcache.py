@@ -69,6 +69,11 @@ class DiskCache:
                     os.unlink(temporary)
                 raise
 
+    def remove(self, key: str) -> None:
+        if self.directory is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.directory / key)
+
     def size(self) -> int:
         """The number of bytes in the cache."""
         return sum(size for _, size, _ in self._files())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 
 from ..core.restoring import Restoring
-from .host import METH_FASTCALL, compile_ir, keepalive, method
+from . import tiers
+from .host import METH_FASTCALL, keepalive, method
 
 _RESTORE = keepalive("_restore")
 
@@ -47,5 +48,5 @@ declare void @Py_DecRef(ptr)
 def install() -> None:
     """Replace `Restoring.__exit__` by machine code."""
     llvm.add_symbol("weft.restore", id(_RESTORE))
-    (address,) = compile_ir(_IR, "exit")
+    (address,) = tiers.compile_ir(_IR, "exit")
     Restoring.__exit__ = method(Restoring, "__exit__", address, METH_FASTCALL)  # type: ignore[method-assign]

@@ -9,12 +9,9 @@ again, a thread compiles the kernel, while the program continues plan by plan un
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
 import os
-import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -24,6 +21,7 @@ from ..core.dtype import DType
 from ..core.iteration import broadcast_stride, loop_dims
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
+from .background import Background
 from .expr import Expr, const, load, param, postorder, substitute
 from .kernel import Launch
 from .loops import Result
@@ -135,8 +133,7 @@ def byte_strides(operand: Spec, shape: Size) -> tuple[int, ...]:
 
 _SEEN, _COMPILING, _REFUSED = "seen", "compiling", "refused"
 _kernels: dict[tuple, Any] = {}
-_jobs: queue.SimpleQueue = queue.SimpleQueue()
-_compiler: list[threading.Thread] = []
+_compiler = Background("weft-compiler")
 # Whether another thread compiles. Tests turn it off: then a chain has its kernel when it is seen for the first time.
 in_background = os.environ.get("WEFT_FUSE") != "now"
 
@@ -153,9 +150,9 @@ def kernel_of(key: tuple, build: Callable[[], Any]) -> Any:
             _compile(key, build)
             return kernel_of(key, build)
         _kernels[key] = _SEEN
-    elif found is _SEEN and _has_compiler():
+    elif found is _SEEN and _compiler.start():
         _kernels[key] = _COMPILING
-        _jobs.put((key, build))
+        _compiler.submit(functools.partial(_compile_soon, key, build))
     return None
 
 
@@ -168,24 +165,11 @@ def is_refused(key: tuple) -> bool:
     return _kernels.get(key) is _REFUSED
 
 
-def _has_compiler() -> bool:
-    """Whether there is a thread that compiles; this starts it."""
-    if not _compiler:
-        thread = threading.Thread(target=_serve, name="weft-compiler", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # the system has no more threads, or the interpreter ends
-            return False
-        _compiler.append(thread)
-    return True
-
-
-def _serve() -> None:
-    while (job := _jobs.get()) is not None:
-        try:
-            _compile(*job)
-        except Exception:  # of the system, for want of memory say; the chain continues to run plan by plan
-            refuse(job[0])
+def _compile_soon(key: tuple, build: Callable[[], Any]) -> None:
+    try:
+        _compile(key, build)
+    except Exception:  # of the system, for want of memory say; the chain continues to run plan by plan
+        refuse(key)
 
 
 def _compile(key: tuple, build: Callable[[], Any]) -> None:
@@ -207,24 +191,12 @@ def wait() -> None:
         time.sleep(0.001)
 
 
-def _stop() -> None:
-    """Wait for the compiler, because LLVM must not run while the interpreter ends."""
-    if _compiler:
-        while not _jobs.empty():
-            _jobs.get_nowait()
-        _jobs.put(None)
-        _compiler.pop().join()
-
-
 def _after_fork() -> None:
-    global _jobs
-    _jobs = queue.SimpleQueue()
-    _compiler.clear()  # threads do not survive a fork
+    # The thread that compiles does not survive a fork, so a chain asks for its kernel again.
     for key, found in list(_kernels.items()):
         if found is _COMPILING:
             _kernels[key] = _SEEN
 
 
-atexit.register(_stop)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -10,9 +10,10 @@ import ctypes
 import functools
 import platform
 import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -67,7 +68,7 @@ _PYTHON_API = (
     "PyThread_release_lock",
 )
 
-_lock = new_lock()
+_linking = new_lock()
 # llvmlite's own, which another library that compiles with it may hold at a fork.
 _llvm_lock = llvm.ffi.lib._lock._lock
 add_lock(_llvm_lock)
@@ -112,13 +113,6 @@ def _target():
 
 
 @functools.cache
-def _compiler():
-    """The target machine that makes object code for this processor."""
-    name, features = cpu()
-    return _target().create_target_machine(cpu=name, features=features, opt=3, jit=True)
-
-
-@functools.cache
 def disk_cache() -> DiskCache:
     """Object code of earlier runs, for this processor and these versions of LLVM and llvmlite."""
     version = ".".join(map(str, llvm.llvm_version_info))
@@ -128,41 +122,66 @@ def disk_cache() -> DiskCache:
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
 
 
+Passes = Callable[[llvm.PassBuilder], llvm.ModulePassManager]
+
+
+class Tier(NamedTuple):
+    """How a module is compiled."""
+
+    name: str  # a line of the key in the disk cache
+    passes: Passes | None
+    codegen: int  # LLVM's level of code generation
+
+
 def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     """Compile a module and return the addresses of its functions `names`.
 
     `vectorize`: whether LLVM shall vectorize loops. Code without such loops, or with vectors already, compiles in a third of the time.
     """
-    with _lock:
-        try:
-            cache = disk_cache()
-            key = cache.key(ir if vectorize else f"; as it is\n{ir}")
-            code = cache.load(key)
-            if code is None:
-                start = time.monotonic()
-                code = _object_code(ir, vectorize)
-                cache.store(key, code)
-                _announce(time.monotonic() - start)
-            return _link(code, names)
-        finally:
-            # llvmlite takes its lock in Python code. A Ctrl-C there could leave it taken, and other threads would wait for ever.
-            while _llvm_lock._is_owned():
-                _llvm_lock.release()
+    tier = OPTIMIZED if vectorize else SIMPLIFIED
+    code = cached(ir, tier)
+    if code is None:
+        start = time.monotonic()
+        code = compiled(ir, tier)
+        announce(time.monotonic() - start)
+    return link(code, names)
+
+
+def cached(ir: str, tier: Tier) -> bytes | None:
+    """The object code of a module from the disk cache, or None."""
+    return disk_cache().load(_key(ir, tier))
+
+
+def compiled(ir: str, tier: Tier) -> bytes:
+    """The object code of a module, which this compiles, and stores in the disk cache."""
+    code = _object_code(ir, tier)
+    disk_cache().store(_key(ir, tier), code)
+    return code
+
+
+def forget(ir: str, tier: Tier) -> None:
+    """Remove the object code of a module from the disk cache."""
+    disk_cache().remove(_key(ir, tier))
+
+
+def _key(ir: str, tier: Tier) -> str:
+    return disk_cache().key(f"{tier.name}{ir}")
 
 
 def is_compiled(ir: str) -> bool:
     """Whether the disk cache has the object code of this module."""
-    cache = disk_cache()
-    return cache.load(cache.key(ir)) is not None
+    return cached(ir, OPTIMIZED) is not None
 
 
 NOTICE_AFTER = 1.0  # seconds of compiling, after which the user is told what the program waits for
 _compiling_s = 0.0
 
 
-def _announce(seconds: float) -> None:
-    """Add to the time that this process has spent compiling, and tell the user once if it is long and stderr is a terminal."""
+def announce(seconds: float) -> None:
+    """Add to the time that the program has waited for LLVM, and tell the user once if it is long and stderr is a terminal."""
     global _compiling_s
+    if threading.current_thread() is not threading.main_thread():
+        return
     before, _compiling_s = _compiling_s, _compiling_s + seconds
     if before < NOTICE_AFTER <= _compiling_s and sys.stderr is not None and sys.stderr.isatty():
         kept = disk_cache().directory
@@ -170,23 +189,79 @@ def _announce(seconds: float) -> None:
         print(f"weft: compiling kernels that this machine has not run before; {outlook}", file=sys.stderr)
 
 
-def _object_code(ir: str, vectorize: bool) -> bytes:
-    machine = _compiler()
-    module = llvm.parse_assembly(ir + ATTRIBUTES)
+# ---- Object code -------------------------------------------------------------------------------------------------------------
+
+# llvmlite calls LLVM under a lock of its own, so that a thread that compiles would stop all other threads that compile or link, for
+# 0.5 s in the worst case. LLVM itself needs no lock if each thread has a context and target machines of its own. So the two
+# calls that take long are made without the lock.
+_run_passes = llvm.ffi.lib.LLVMPY_RunNewModulePassManager._cfn
+_emit = llvm.ffi.lib.LLVMPY_TargetMachineEmitToMemory._cfn
+
+
+class _Compiler(threading.local):
+    """What a thread compiles with."""
+
+    def __init__(self):
+        self.lock = new_lock()  # so that a fork waits until LLVM has finished
+        self.context = llvm.create_context()
+        self.machines: dict[int, llvm.TargetMachine] = {}  # by level of code generation
+
+    def machine(self, codegen: int) -> llvm.TargetMachine:
+        """The target machine that makes object code for this processor."""
+        if codegen not in self.machines:
+            name, features = cpu()
+            self.machines[codegen] = _target().create_target_machine(
+                cpu=name, features=features, opt=codegen, jit=True
+            )
+        return self.machines[codegen]
+
+
+_compiler = _Compiler()
+
+
+def _object_code(ir: str, tier: Tier) -> bytes:
+    with _compiler.lock:
+        try:
+            return _emitted(ir, tier)
+        finally:
+            _release_llvm()
+
+
+def _emitted(ir: str, tier: Tier) -> bytes:
+    machine = _compiler.machine(tier.codegen)
+    module = llvm.parse_assembly(ir + ATTRIBUTES, _compiler.context)
     module.verify()
+    if tier.passes is not None:
+        _apply(tier.passes, module, machine)
+    with llvm.ffi.OutputString() as error:
+        memory = _emit(machine, module, 1, error)
+        if not memory:
+            raise RuntimeError(str(error))
+    start, size = llvm.ffi.lib.LLVMPY_GetBufferStart(memory), llvm.ffi.lib.LLVMPY_GetBufferSize(memory)
+    code = ctypes.string_at(start, size)
+    llvm.ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
+    _dispose(module)
+    return code
+
+
+def _apply(passes: Passes, module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
-    manager = builder.getModulePassManager() if vectorize else _few_passes()
-    manager.run(module, builder)
-    code = machine.emit_object(module)
-    for each in (manager, builder, options, module):
+    manager = passes(builder)
+    _run_passes(manager, module, builder)
+    for each in (manager, builder, options):
         _dispose(each)
-    return code
 
 
-def _few_passes() -> llvm.ModulePassManager:
+def _release_llvm() -> None:
+    """Release llvmlite's lock, which llvmlite takes in Python code: a Ctrl-C there could leave it taken for ever."""
+    while _llvm_lock._is_owned():
+        _llvm_lock.release()
+
+
+def _few_passes(builder: llvm.PassBuilder) -> llvm.ModulePassManager:
     """What turns variables into registers and removes what is computed twice.
 
     Measured on AMD Zen 4 with the kernels of 17 reductions: these passes take a tenth of the time of all of LLVM's, and the machine
@@ -203,6 +278,10 @@ def _few_passes() -> llvm.ModulePassManager:
     return manager
 
 
+OPTIMIZED = Tier("", llvm.PassBuilder.getModulePassManager, 3)
+SIMPLIFIED = Tier("; as it is\n", _few_passes, 3)
+
+
 def _dispose(resource: llvm.ffi.ObjectRef) -> None:
     """Free the memory of an object of LLVM at most once, so that a Ctrl-C in between causes a leak and nothing worse.
 
@@ -212,19 +291,29 @@ def _dispose(resource: llvm.ffi.ObjectRef) -> None:
     resource._dispose()
 
 
-def _link(code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Load object code. One engine for each: functions of different kernels have the same names."""
+def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    """Load object code, and return the addresses of these functions and variables."""
+    with _linking:
+        try:
+            return _linked(code, names)
+        finally:
+            _release_llvm()
+
+
+def _linked(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
+    # One engine for each object: functions of different kernels have the same names.
     # An engine frees its target machine when it dies, so each has its own. The engine only links, so a machine for a generic
     # processor is enough; one for this processor takes 0.3 ms to make.
-    engine = keepalive(
-        llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine(jit=True))
-    )
+    empty = llvm.parse_assembly("")
+    engine = keepalive(llvm.create_mcjit_compiler(empty, _target().create_target_machine(jit=True)))
+    engine.remove_module(empty)  # else LLVM would compile it, which takes four times as long as all else here
     binary = llvm.ObjectFileRef.from_data(code)
     if not binary:
         raise RuntimeError(f"LLVM cannot read {len(code)} bytes as object code of this processor")
     engine.add_object_file(binary)
     engine.finalize_object()
     _dispose(binary)
+    _dispose(empty)
     return tuple(engine.get_function_address(name) for name in names)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.dtype import DType, bool_, float32, float64
-from . import workers
+from . import tiers, workers
 from .expr import postorder
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
@@ -128,7 +128,7 @@ def compiled(kernel: MapKernel) -> Code:
 
 def compile_row(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
     """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
-    (row,) = compile_ir(ir, "row", vectorize=vectorize)
+    (row,) = tiers.compile_ir(ir, "row", vectorize=vectorize)
     call, share, loop = _shared(operands, letters)
     return Code(builtin(call, "kernel", row), share, row, loop)
 
@@ -136,14 +136,14 @@ def compile_row(ir: str, operands: int, letters: str, vectorize: bool = True) ->
 @functools.cache
 def _shared(operands: int, letters: str) -> tuple[int, ...]:
     faces = entry_ir(operands, letters, bound=True)
-    return compile_ir(
+    return tiers.compile_ir(
         f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "share", "loop", vectorize=False
     )
 
 
 def compile_loop(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
     """Compile IR that defines `loop`, with functions that Python calls around it. `vectorize`: see `compile_ir`."""
-    call, share = compile_ir(ir + entry_ir(operands, letters), "call", "share", vectorize=vectorize)
+    call, share = tiers.compile_ir(ir + entry_ir(operands, letters), "call", "share", vectorize=vectorize)
     return Code(builtin(call, "kernel"), share, 0)
 
 
@@ -231,7 +231,12 @@ def sharing(code: Code, work: float, grain: int = 1) -> Callable:
 
 
 def shared(code: Code, always: bool, grain: int = 1) -> Callable:
-    """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake."""
+    """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake.
+
+    Work that is always shared is so much that the program rather waits for LLVM to optimize the kernel (10 to 50 ms).
+    """
+    if always:
+        tiers.optimize_now(code.row or code.share)
     words = struct.pack("5q", code.row, *workers.share_words(grain, always))
     return builtin(code.share, "kernel", words)
 

@@ -32,7 +32,8 @@ import llvmlite.binding as llvm
 
 from ..core.storage import Storage
 from ..core.tensor import Tensor
-from .host import compile_ir, keepalive
+from . import tiers
+from .host import keepalive
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
@@ -238,7 +239,7 @@ class Function:
 
 def compile_functions(functions: Iterable[Function | str], *names: str) -> tuple[int, ...]:
     """The addresses of these functions, which are compiled as one module."""
-    return compile_ir(module_ir(functions), *names)
+    return tiers.compile_ir(module_ir(functions), *names)
 
 
 def module_ir(functions: Iterable[Function | str]) -> str:

@@ -4,7 +4,8 @@ import functools
 from collections.abc import Callable
 
 from ..core.generator import STATE
-from .host import builtin, compile_ir, entry_ir
+from . import tiers
+from .host import builtin, entry_ir
 
 _OFFSETS = {name: field[1] for name, field in (STATE.fields or {}).items()}
 
@@ -132,7 +133,7 @@ define internal void @loop(ptr %ops, ptr %meta, i64 %start, i64 %n) {
 
 def compile_loop(ir: str, operands: int, parameters: str, name: str) -> Callable:
     """`ir` defines @loop; see `host.entry_ir` for the arguments of what is returned."""
-    (address,) = compile_ir(ir + entry_ir(operands, parameters), "call")
+    (address,) = tiers.compile_ir(ir + entry_ir(operands, parameters), "call")
     return builtin(address, name)
 
 

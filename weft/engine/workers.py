@@ -330,7 +330,7 @@ class _Native(NamedTuple):
 
 @functools.cache
 def _native() -> _Native:
-    serve, share, run = compile_ir(_IR, "serve", "share", "run")
+    serve, share, run = compile_ir(_IR, "serve", "share", "run", vectorize=False)
     return _Native(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(serve), share, builtin(run, "run"))
 
 

@@ -1,0 +1,213 @@
+"""Baseline code computes the same bits as optimized code, and a thread replaces it."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from weft.engine import host, tiers
+from weft.engine.background import Background
+from weft.engine.diskcache import DiskCache
+
+VALUE = "define i64 @value() {{ ret i64 {} }}"
+_numbers = iter(range(1000, 10**6))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    cache = DiskCache(tmp_path, "salt")
+    monkeypatch.setattr(host, "disk_cache", lambda: cache)
+    return cache
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """The program asks for new kernels all the time, so the thread does not start."""
+    monkeypatch.setattr(tiers, "QUIET_S", 1e9)
+    optimizer = Background("test")
+    monkeypatch.setattr(tiers, "_optimizer", optimizer)
+    yield
+    optimizer._stop()
+
+
+def module():
+    """(IR, what the function in it returns)"""
+    number = next(_numbers)
+    return VALUE.format(number), number
+
+
+def run(address):
+    return ctypes.CFUNCTYPE(ctypes.c_int64)(address)()
+
+
+def test_a_new_function_is_compiled_without_passes_and_then_replaced(cache, busy, monkeypatch):
+    ir, number = module()
+    tiers_of_calls = []
+    emitted = host._emitted
+    monkeypatch.setattr(
+        host, "_emitted", lambda ir, tier: (tiers_of_calls.append(tier), emitted(ir, tier))[1]
+    )
+    (stub,) = tiers.compile_ir(ir, "value")
+    assert run(stub) == number and host.OPTIMIZED not in tiers_of_calls
+    slot = tiers._pending[stub].slots[0]
+    baseline = ctypes.c_size_t.from_address(slot).value
+    tiers.optimize_now(stub, 12345)
+    assert run(stub) == number and tiers_of_calls[-1] is host.OPTIMIZED
+    assert ctypes.c_size_t.from_address(slot).value != baseline and stub not in tiers._pending
+    tiers.optimize_now(stub)
+    assert tiers_of_calls.count(host.OPTIMIZED) == 1
+    assert host.cached(ir, host.OPTIMIZED) and host.cached(ir, tiers.BASELINE) is None
+    assert tiers.compile_ir(ir, "value") != (stub,)  # the optimized code itself, without a stub
+
+
+def test_baseline_code_is_kept_for_short_programs(cache, busy, monkeypatch):
+    ir, number = module()
+    tiers.compile_ir(ir, "value")
+    monkeypatch.setattr(host, "_emitted", lambda *_: pytest.fail("compiled again"))
+    assert run(tiers.compile_ir(ir, "value")[0]) == number
+
+
+def test_a_thread_replaces_the_code_when_no_kernels_are_asked_for(cache, monkeypatch):
+    monkeypatch.setattr(tiers, "QUIET_S", 0.01)
+    ir, number = module()
+    (stub,) = tiers.compile_ir(ir, "value")
+    for _ in range(500):
+        if stub not in tiers._pending:
+            break
+        assert run(stub) == number
+        threading.Event().wait(0.01)
+    else:
+        raise AssertionError("the code was never replaced")
+    assert run(stub) == number
+
+
+def test_there_are_as_many_stubs_as_needed(cache, busy):
+    pairs = [module() for _ in range(tiers._STUBS + 10)]
+    stubs = [tiers.compile_ir(ir, "value")[0] for ir, _ in pairs]
+    assert len(set(stubs)) == len(stubs)
+    assert [run(stub) for stub in stubs] == [number for _, number in pairs]
+    tiers.optimize_now(*stubs)
+    assert [run(stub) for stub in stubs] == [number for _, number in pairs]
+
+
+def test_without_a_thread_code_is_optimized_at_once(cache, monkeypatch):
+    def fail(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(tiers, "_optimizer", Background("test"))
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    ir, number = module()
+    (address,) = tiers.compile_ir(ir, "value")
+    assert run(address) == number and address not in tiers._pending and host.cached(ir, host.OPTIMIZED)
+
+
+def test_baseline_code_stays_if_it_cannot_be_optimized(cache, busy, monkeypatch):
+    ir, number = module()
+    (stub,) = tiers.compile_ir(ir, "value")
+    job = tiers._pending[stub]
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(host, "_emitted", fail)
+    monkeypatch.setattr(tiers, "QUIET_S", 0)
+    tiers._optimize_later(job)
+    assert run(stub) == number and stub not in tiers._pending
+
+
+# ---- The same bits -----------------------------------------------------------------------------------------------------
+
+BITS = """
+import weft as torch
+from weft.engine import tiers
+tiers.QUIET_S = 1e9
+torch.manual_seed(0)
+F = torch.nn.functional
+x, y = torch.randn(67, 33) * 3, torch.randn(67, 33)
+x[0, :4] = torch.tensor([0.0, -0.0, float("inf"), float("nan")])
+k, c = torch.arange(67), x > 0.5
+image, weight = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3)
+operations = [
+    lambda: x * y + 1, lambda: x / y, lambda: x.exp(), lambda: x.sin(), lambda: x.tanh(), lambda: F.gelu(x), lambda: x.erf(),
+    lambda: x.abs() ** y, lambda: x // y, lambda: x % y, lambda: k // 7, lambda: x.to(torch.bfloat16) * y.to(torch.bfloat16),
+    lambda: x.half().float(), lambda: x[1:].sum(), lambda: x[1:].sum(0), lambda: x[1:].sum(1), lambda: x[1:].var(1),
+    lambda: x.amax(1), lambda: torch.maximum(x, y), lambda: x.argmax(1), lambda: x.cumsum(1), lambda: F.softmax(x[1:], 1),
+    lambda: F.layer_norm(y, (33,)), lambda: x[k], lambda: x[c], lambda: x.t() @ y, lambda: F.conv2d(image, weight),
+    lambda: F.max_pool2d(image, 2), lambda: x.sort()[1], lambda: torch.complex(x, y).exp(), lambda: x.double().log1p(),
+]
+def bits():
+    # NaNs have no bits that IEEE 754 prescribes.
+    return [(result if not result.is_floating_point() else result.nan_to_num(nan=7.5)).contiguous().flatten().view(torch.uint8)
+            .tolist() for result in (each() for each in operations)]
+first = bits()
+assert len(tiers._pending) > 30, len(tiers._pending)
+tiers.finish()
+assert not tiers._pending
+for number, (a, b) in enumerate(zip(first, bits(), strict=True)):
+    assert a == b, number
+"""
+
+
+def python(code, directory):
+    environment = {**os.environ, "WEFT_CACHE_DIR": str(directory / "kernels")}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_both_tiers_compute_the_same_bits(tmp_path):
+    run = python(BITS, tmp_path)
+    assert run.returncode == 0, run.stderr
+
+
+# ---- Background ------------------------------------------------------------------------------------------------------------
+
+FORK = """
+import os, signal, threading, time
+from weft.engine.background import Background, in_background
+jobs, started, go = Background("test"), threading.Event(), threading.Event()
+def slow():
+    started.set()
+    go.wait()
+done = []
+assert jobs.start() and jobs.start()
+jobs.submit(slow)
+jobs.submit(lambda: done.append(in_background()))
+started.wait()
+child = os.fork()
+go.set()
+if child == 0:
+    signal.alarm(20)
+    jobs.start()  # runs what the parent had not finished, too
+while not done:
+    time.sleep(0.001)
+assert done == [True] and not in_background()
+if child == 0:
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_continues_the_jobs_of_its_parent(tmp_path):
+    run = python(FORK, tmp_path)
+    assert run.returncode == 0, run.stderr
+
+
+EXIT = """
+import time
+from weft.engine.background import Background
+jobs = Background("test")
+jobs.start()
+jobs.submit(lambda: print("begun", flush=True) or time.sleep(0.2) or print("finished", flush=True))
+jobs.submit(lambda: print("never", flush=True))
+time.sleep(0.1)
+"""
+
+
+def test_a_process_finishes_the_current_job_only(tmp_path):
+    run = python(EXIT, tmp_path)
+    assert (run.returncode, run.stdout.split()) == (0, ["begun", "finished"]), run.stderr

@@ -1,0 +1,69 @@
+"""A thread that works through jobs while the program continues."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from ..core.locks import new_lock
+
+_here = threading.local()
+
+
+def in_background() -> bool:
+    """Whether the current thread is one of this file's."""
+    return getattr(_here, "in_background", False)
+
+
+class Background:
+    """A thread that runs jobs one after the other, from the first job on.
+
+    A job must not raise. At exit the thread finishes its job and drops the others, because LLVM must not run while the interpreter
+    ends. A forked child keeps the jobs, the unfinished one included: its own thread starts with the next job.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.stopped = threading.Event()  # a job that waits returns when this is set
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._starting = new_lock()
+        self._renew()
+        atexit.register(self._stop)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Semaphore(len(self._jobs))
+
+    def start(self) -> bool:
+        """Start the thread, if it does not run yet. False if the system has no more threads, or the interpreter ends."""
+        with self._starting:
+            if self._thread is None:
+                thread = threading.Thread(target=self._serve, name=self.name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return False
+                self._thread = thread
+        return True
+
+    def submit(self, job: Callable[[], None]) -> None:
+        self._jobs.append(job)
+        self._ready.release()
+
+    def _serve(self) -> None:
+        _here.in_background = True
+        ready = self._ready
+        while ready.acquire() and not self.stopped.is_set():
+            self._jobs[0]()
+            self._jobs.popleft()
+
+    def _stop(self) -> None:
+        self.stopped.set()
+        self._ready.release()
+        if self._thread is not None:
+            self._thread.join()

@@ -1,0 +1,146 @@
+"""Two tiers of machine code, so that a program does not wait for LLVM when it runs a kernel for the first time.
+
+LLVM compiles a kernel that the disk cache does not have without any passes: the *baseline* code. On AMD Zen 4 this takes 0.3 s for
+the 117 modules of `bench/first_use.py`, and 2.0 s with the passes. The baseline code takes 2 to 40 times as long as the
+optimized code. So a thread compiles the kernel once more, with the passes, as soon as the program asks for no new kernels, and
+replaces the code. Kernels for much work are optimized before their first call (`optimize_now`).
+
+Both tiers compute the same bits, because LLVM neither contracts nor reorders floating-point operations.
+
+Callers keep addresses for ever. Therefore the address of a baseline function is that of a *stub*, a function that jumps
+to the code that a word of memory, its *slot*, refers to. Processes that find a kernel in the disk cache use no stubs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from . import host
+from .background import Background, in_background
+
+BASELINE = host.Tier("; baseline\n", None, 0)
+
+QUIET_S = 0.05  # without a new kernel, before the thread starts: a program that asks for its first kernels needs the processor
+_STUBS = 64  # of one module, whose linking takes 0.9 ms
+
+_optimizer = Background("weft-optimizer")
+_last_request = 0.0
+
+
+class _Module(NamedTuple):
+    """A module whose baseline code runs."""
+
+    ir: str
+    names: tuple[str, ...]
+    tier: host.Tier  # the one that shall replace the baseline code
+    slots: tuple[int, ...]  # addresses, one for each name
+    stubs: tuple[int, ...]
+
+
+_pending: dict[int, _Module] = {}  # by the address of each stub
+
+
+def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
+    """Like `host.compile_ir`, at first perhaps with baseline code.
+
+    The functions take up to four addresses or integers, and return an address or nothing. The module has no variables, because
+    there may be two of each.
+    """
+    global _last_request
+    tier = host.OPTIMIZED if vectorize else host.SIMPLIFIED
+    code = host.cached(ir, tier)
+    if code is not None:
+        return host.link(code, names)
+    if in_background() or not _optimizer.start():  # nobody waits for the code of a background thread
+        return host.compile_ir(ir, *names, vectorize=vectorize)
+    start = time.monotonic()
+    stubs, slots = zip(*map(_new_stub, _baseline(ir, names)), strict=True)
+    module = _Module(ir, names, tier, slots, stubs)
+    _pending.update(dict.fromkeys(stubs, module))
+    _last_request = time.monotonic()
+    host.announce(_last_request - start)
+    _optimizer.submit(functools.partial(_optimize_later, module))
+    return stubs
+
+
+def _baseline(ir: str, names: Sequence[str]) -> tuple[int, ...]:
+    return host.link(host.cached(ir, BASELINE) or host.compiled(ir, BASELINE), names)
+
+
+def optimize_now(*addresses: int) -> None:
+    """Replace the baseline code of these functions before this returns. Addresses of other functions are ignored."""
+    for address in addresses:
+        if (module := _pending.get(address)) is not None:
+            start = time.monotonic()
+            _optimize(module)
+            host.announce(time.monotonic() - start)
+
+
+def finish() -> None:
+    """Replace all baseline code."""
+    optimize_now(*list(_pending))
+
+
+def _optimize_later(module: _Module) -> None:
+    while (wait := _last_request + QUIET_S - time.monotonic()) > 0:
+        if _optimizer.stopped.wait(wait):
+            return
+    try:
+        if module.stubs[0] in _pending:
+            _optimize(module)
+    except Exception:  # of the system, for want of memory say; the baseline code continues to run
+        _forget(module)
+
+
+def _optimize(module: _Module) -> None:
+    """Compile a module with passes and let its stubs jump there. Two threads may do it at the same time."""
+    code = host.cached(module.ir, module.tier) or host.compiled(module.ir, module.tier)
+    for slot, address in zip(module.slots, host.link(code, module.names), strict=True):
+        ctypes.c_size_t.from_address(
+            slot
+        ).value = address  # one store, so that other threads see a whole address
+    _forget(module)
+    host.forget(module.ir, BASELINE)
+
+
+def _forget(module: _Module) -> None:
+    for stub in module.stubs:
+        _pending.pop(stub, None)
+
+
+# ---- Stubs ---------------------------------------------------------------------------------------------------------------
+
+
+def _stubs_ir() -> str:
+    arguments = ", ".join(f"i64 %{name}" for name in "abcd")
+    lines = [f"@slots = global [{_STUBS} x ptr] zeroinitializer"]
+    for k in range(_STUBS):
+        lines += [
+            f"define i64 @stub{k}({arguments}) {{",
+            f"%slot = getelementptr ptr, ptr @slots, i64 {k}",
+            "%code = load atomic ptr, ptr %slot acquire, align 8",
+            f"%result = musttail call i64 %code({arguments})",
+            "ret i64 %result\n}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+_free: list[tuple[int, int]] = []  # (stub, slot)
+
+
+def _new_stub(address: int) -> tuple[int, int]:
+    """A stub that jumps to `address`, and its slot."""
+    while True:
+        try:
+            stub, slot = _free.pop()
+        except IndexError:
+            # Passes would not change these functions.
+            slots, *stubs = _baseline(_stubs_ir(), ["slots", *(f"stub{k}" for k in range(_STUBS))])
+            _free.extend((each, slots + 8 * k) for k, each in enumerate(stubs))
+        else:
+            ctypes.c_size_t.from_address(slot).value = address
+            return stub, slot

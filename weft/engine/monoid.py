@@ -25,6 +25,7 @@ class Monoid(NamedTuple):
     left: tuple[Expr, ...]  # the parameters of `combine`: two states
     right: tuple[Expr, ...]
     combine: tuple[Expr, ...]  # of `left` and `right`
+    append: tuple[Expr, ...]  # the same where `right` is the state of one element, behind those of `left`
     identity: tuple[Expr, ...]  # constants
     cascade: bool  # whether rounding depends on the order, so that levels of partial results are kept
     finish: tuple[Result, ...]  # the stored results, of `left` and the params

@@ -107,6 +107,13 @@ class _Writer:
         names = dict(zip(self.monoid.left, a, strict=True)) | dict(zip(self.monoid.right, b, strict=True))
         return emit(body, self.monoid.combine, names, lanes)
 
+    def _append(self, body: Body, variables: list[str], element: list[str], lanes: int) -> None:
+        """Add an element whose position is behind those of the state."""
+        state = self._get(body, variables, lanes)
+        names = dict(zip(self.monoid.left, state, strict=True))
+        names |= zip(self.monoid.right, element, strict=True)
+        self._set(body, variables, emit(body, self.monoid.append, names, lanes), lanes)
+
     def _variables(self, body: Body, lanes: int) -> list[str]:
         """Variables that hold a state, initialized with the identity."""
         return [body.variable(k, i) for k, i in zip(self._kinds(lanes), self._identity(lanes), strict=True)]
@@ -255,7 +262,7 @@ class _Writer:
                 with body.loop(start, stop, step) as i:
                     places = [body.at(f"%p{k}", body.integer("mul", i, size)) for k, size in enumerate(steps)]
                     position = self._positions(body, i, ABREAST, consecutive=False)
-                    self._add(body, total, self._element(body, ABREAST, places, GATHER, position), ABREAST)
+                    self._append(body, total, self._element(body, ABREAST, places, GATHER, position), ABREAST)
 
             self._finish(body, self._in_order(body, count, add_elements), ABREAST, "0")
 
@@ -515,7 +522,7 @@ class _Writer:
         with body.loop(start, stop, step) as i:
             first = body.integer("add", body.integer("mul", i, elements), "%base")
             position = self._positions(body, first, lanes, consecutive=elements > 1 or step > 1)
-            self._add(body, total, self._element(body, lanes, addresses(body, i), how, position), lanes)
+            self._append(body, total, self._element(body, lanes, addresses(body, i), how, position), lanes)
 
     # -- The cascade -----------------------------------------------------------------------------------------------
 

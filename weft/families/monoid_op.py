@@ -29,6 +29,7 @@ class MonoidOp(Op):
     identity(dtype) -> values                the state of no elements, in the compute type: numbers or (number, dtype)
     to_state(*elements) -> state             of one element; `engine.monoid.index()` is its position
     combine(a, b) -> state                   of two states, in any order unless it uses positions
+    append(state, element) -> state          of a state and the state of one later element, if that is easier than `combine`
     finish(state, *params) -> results        of the final state
     cascade                                  partial results in levels: for sums of floats
     clean(element)                           of each element in the dtype of the input, before it is converted
@@ -44,6 +45,7 @@ class MonoidOp(Op):
         combine: Callable,
         finish: Callable = lambda state: state,
         *,
+        append: Callable | None = None,
         cascade: bool = False,
         clean: Callable | None = None,
         derivative: Any = None,
@@ -52,7 +54,7 @@ class MonoidOp(Op):
         super().__init__(name, derivative, node_name)
         self.types, self.identity = types, identity
         self.to_state, self.combine, self.finish = to_state, combine, finish
-        self.cascade, self.clean = cascade, clean
+        self.append, self.cascade, self.clean = append or combine, cascade, clean
         self.plans = PlanCache(self._plan)
 
     def _plan(self, *key: Any) -> Any:
@@ -77,6 +79,7 @@ class MonoidOp(Op):
             _flat(left),
             _flat(right),
             _flat(self.combine(left, right)),
+            _flat(self.append(left, right)),
             tuple(components),
             self.cascade and compute.category >= 2,
             stored,

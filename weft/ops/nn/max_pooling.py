@@ -29,7 +29,8 @@ from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
 from ...families.map import Map, Types, same_dtype
 from ..creation.creation import zeros
-from ..reductions.reduction import AMAX, MAX, lowest
+from ..reductions.extrema import lowest
+from ..reductions.reduction import AMAX, MAX
 from ..tensor.node_names import with_node_name
 from .pooling import PoolGeometry, check_input, elements_at, padded
 from .window_views import FEW, like_format, window_elements, windows

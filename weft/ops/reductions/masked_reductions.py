@@ -10,8 +10,8 @@ from ...core.public import public
 from ...core.tensor import Tensor, wrap_dim
 from ...families.reduce import dims_of
 from . import reduction, softmax
+from .extrema import highest, lowest
 from .norms import vector_norm
-from .reduction import highest, lowest
 
 
 def _full_mask(input: Tensor, mask: Tensor) -> Tensor:

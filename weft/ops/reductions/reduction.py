@@ -26,11 +26,9 @@ from ...core.tensor import Tensor
 from ...engine.complexes import Complex
 from ...engine.convert import convert
 from ...engine.expr import Expr, cast, isnan, select
-from ...engine.monoid import index
-from ...families.custom_vjp import custom_vjp
 from ...families.elements import as_type
 from ...families.monoid_op import Types
-from ...families.reduce import Reduce, dims_of, single_dim
+from ...families.reduce import Reduce
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
 from ..tensor.node_names import by_dims
@@ -42,6 +40,7 @@ from ..tensor.rules import (
     with_reduced_dims,
 )
 from ..views.views import EXPAND
+from .extrema import BOTH, FIRST_LARGEST, FIRST_SMALLEST, LARGEST, SMALLEST
 
 # ---- Checks -----------------------------------------------------------------------------------------------------
 
@@ -99,6 +98,10 @@ def _position_types(dtype: DType, wanted: DType | None) -> Types:
     return _index_types(dtype, wanted)
 
 
+def _both_types(dtype: DType, wanted: DType | None) -> Types:
+    return Types(dtype, (dtype, dtype))
+
+
 def _index_types(dtype: DType, wanted: DType | None) -> Types:
     return Types(dtype, (int64,))
 
@@ -112,44 +115,6 @@ def _flag_types(dtype: DType, wanted: DType | None) -> Types:
 
 
 # ---- Elements ------------------------------------------------------------------------------------------------------
-
-
-def lowest(dtype: DType) -> Any:
-    """The identity of max."""
-    if dtype.is_floating_point:
-        return -math.inf
-    return -(2 ** (8 * dtype.itemsize - 1)) if dtype.kind == "i" else 0
-
-
-def highest(dtype: DType) -> Any:
-    """The identity of min."""
-    if dtype.is_floating_point:
-        return math.inf
-    if dtype is bool_:
-        return 1
-    return 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
-
-
-def _wins(a: Expr, b: Expr, largest: bool) -> Expr:
-    """Whether `a` is larger than `b`, or smaller unless `largest`. NaN wins against every number."""
-    beyond = b < a if largest else a < b
-    return beyond | isnan(a) if a.dtype.is_floating_point else beyond
-
-
-def _extremum(largest: bool):
-    return lambda a, b: (select(_wins(a[0], b[0], largest), a[0], b[0]),)
-
-
-def _arg_extremum(largest: bool):
-    """Combine (value, position) pairs: the larger or smaller value, and the first of equal values."""
-
-    def combine(a, b):
-        better = _wins(a[0], b[0], largest)
-        worse = _wins(b[0], a[0], largest)
-        take = (better & ~worse) | (~(better ^ worse) & (a[1] < b[1]))
-        return select(take, a[0], b[0]), select(take, a[1], b[1])
-
-    return combine
 
 
 def plus(a, b):
@@ -220,6 +185,11 @@ def _extremum_rule(ct, out, a, dims, keepdim):
     )
 
 
+def _aminmax_rule(ct, out, a, dims, keepdim):
+    pairs = zip(ct, out, strict=True)
+    return sum_of([_extremum_rule(c, o, a, dims, keepdim) for c, o in pairs if c is not None])
+
+
 def _extremum_of_all_rule(ct, out, a, dims, keepdim):
     return split_among_ties(ct, (a == out) | (a.isnan() & out.isnan()), None)
 
@@ -234,21 +204,22 @@ SUM      = Reduce("sum",      _sum_types,  finite_identity(0), lambda a: (a,), p
 NANSUM   = Reduce("nansum",   _sum_types,  finite_identity(0), lambda a: (a,), plus, cascade=True, clean=_nan_to_zero, derivative=_nansum_rule)
 PROD     = Reduce("prod",     _sum_types,  finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True, derivative=_prod_rule, node_name=by_dims("ProdBackward0", "ProdBackward1"))
 MEAN     = Reduce("mean",     _sum_types,  finite_identity(0), lambda a: (a,), plus, lambda s, n: (divided(s[0], n),), cascade=True, counted=True, derivative=mean_rule, node_name=by_dims("MeanBackward0", "MeanBackward1"))
-AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a,), _extremum(True), derivative=_extremum_rule)
-AMIN     = Reduce("amin",     _same_types, lambda c: (highest(c),), lambda a: (a,), _extremum(False), derivative=_extremum_rule)
-MAX_OF_ALL = Reduce("max",    _same_types, AMAX.identity, AMAX.to_state, AMAX.combine, derivative=_extremum_of_all_rule, node_name="MaxBackward1")
-MIN_OF_ALL = Reduce("min",    _same_types, AMIN.identity, AMIN.to_state, AMIN.combine, derivative=_extremum_of_all_rule, node_name="MinBackward1")
-ARGMAX   = Reduce("argmax",   _position_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
-ARGMIN   = Reduce("argmin",   _position_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
-MAX      = Reduce("max",      _value_and_index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), ordered=True, derivative=_selected_rule)
-MIN      = Reduce("min",      _value_and_index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), ordered=True, derivative=_selected_rule)
+AMAX     = Reduce("amax",     _same_types, LARGEST.identity,  LARGEST.to_state,  LARGEST.combine,  LARGEST.finish,  derivative=_extremum_rule)
+AMIN     = Reduce("amin",     _same_types, SMALLEST.identity, SMALLEST.to_state, SMALLEST.combine, SMALLEST.finish, derivative=_extremum_rule)
+AMINMAX  = Reduce("aminmax",  _both_types, BOTH.identity,     BOTH.to_state,     BOTH.combine,     BOTH.finish,     one_dim=True, derivative=_aminmax_rule)
+MAX_OF_ALL = Reduce("max",    _same_types, LARGEST.identity,  LARGEST.to_state,  LARGEST.combine,  LARGEST.finish,  derivative=_extremum_of_all_rule, node_name="MaxBackward1")
+MIN_OF_ALL = Reduce("min",    _same_types, SMALLEST.identity, SMALLEST.to_state, SMALLEST.combine, SMALLEST.finish, derivative=_extremum_of_all_rule, node_name="MinBackward1")
+ARGMAX   = Reduce("argmax",   _position_types, FIRST_LARGEST.identity, FIRST_LARGEST.to_state, FIRST_LARGEST.combine, FIRST_LARGEST.position, append=FIRST_LARGEST.append, ordered=True, derivative=nondifferentiable)
+ARGMIN   = Reduce("argmin",   _position_types, FIRST_SMALLEST.identity, FIRST_SMALLEST.to_state, FIRST_SMALLEST.combine, FIRST_SMALLEST.position, append=FIRST_SMALLEST.append, ordered=True, derivative=nondifferentiable)
+MAX      = Reduce("max",      _value_and_index_types, FIRST_LARGEST.identity, FIRST_LARGEST.to_state, FIRST_LARGEST.combine, FIRST_LARGEST.finish, append=FIRST_LARGEST.append, ordered=True, derivative=_selected_rule)
+MIN      = Reduce("min",      _value_and_index_types, FIRST_SMALLEST.identity, FIRST_SMALLEST.to_state, FIRST_SMALLEST.combine, FIRST_SMALLEST.finish, append=FIRST_SMALLEST.append, ordered=True, derivative=_selected_rule)
 ANY      = Reduce("any",      _flag_types, lambda c: ((0, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] | b[0],), _flags_back, derivative=nondifferentiable)
 ALL      = Reduce("all",      _flag_types, lambda c: ((1, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] & b[0],), _flags_back, derivative=nondifferentiable)
 COUNT    = Reduce("count_nonzero", _index_types, lambda c: ((0, int64),), lambda a: (cast(as_type(a, bool_), int64),), plus, derivative=nondifferentiable)
 COUNT_NUMBERS = Reduce("nanmean", _index_types, lambda c: ((0, int64),), lambda a: (cast(~_is_nan(a), int64),), plus, derivative=nondifferentiable)
 
 # fmt: on
-for _op in (AMAX, AMIN, MAX_OF_ALL, MIN_OF_ALL, MAX, MIN):
+for _op in (AMAX, AMIN, AMINMAX, MAX_OF_ALL, MIN_OF_ALL, MAX, MIN):
     _op.check = _check_order
 ARGMAX.check = ARGMIN.check = _check_position
 for _op in (MAX, MIN, ARGMAX, ARGMIN):
@@ -408,20 +379,7 @@ _AMINMAX = return_type("aminmax", ("min", "max"))
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The minimum and the maximum of all elements or along `dim`, as a named pair."""
     check_tensor(input, "aminmax")
-    ndim = len(input.spec.shape)
-    dims = dims_of(None, ndim, "aminmax") if dim is None else single_dim(dim, ndim, "aminmax")
-    _check_order("aminmax", input.spec, dims, whole=dim is None)
-    return _AMINMAX(_aminmax(input, dims, keepdim))
-
-
-def _aminmax_rule(ct, out, input, dims, keepdim):
-    pairs = zip(ct, out, strict=True)
-    return sum_of([_extremum_rule(c, o, input, dims, keepdim) for c, o in pairs if c is not None])
-
-
-@custom_vjp(_aminmax_rule)
-def _aminmax(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
-    return AMIN(input, dims=dims, keepdim=keepdim), AMAX(input, dims=dims, keepdim=keepdim)
+    return _AMINMAX(AMINMAX.direct(input, dim, keepdim))
 
 
 # ---- Flags and counts --------------------------------------------------------------------------------------------------

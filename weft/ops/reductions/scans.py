@@ -42,7 +42,7 @@ from ..creation.creation import zeros_like
 from ..elementwise.float_bits import complex
 from ..elementwise.pointwise import OPS
 from ..order.sorting import check_comparable, dim_of, not_implemented
-from .reduction import highest, lowest
+from .extrema import highest, lowest
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------
 

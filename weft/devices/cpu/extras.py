@@ -10,10 +10,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.dtype import DType
+from ...engine import workers
 from ...engine.bilinear import bilinear_code
 from ...engine.kernel import sharing
+from ...engine.radix import element_bytes, order_code, room_bytes
 from ...engine.resample import resample_code
 from ...engine.selection import least_code
+from ...engine.storages import allocator
 from .sliding import sliding_products, sliding_sums
 
 
@@ -77,15 +80,32 @@ def least(key: np.ndarray, k: int) -> np.ndarray:
     n = key.shape[-1]
     found, sizes = np.empty((*key.shape[:-1], k), np.int64), np.array((n, k))
     key = np.ascontiguousarray(key)
-    code = least_code(8 * key.itemsize)
-    code.entry(found.ctypes.data, key.ctypes.data, sizes.ctypes.data, key.size // n)
+    entry = sharing(least_code(8 * key.itemsize), key.nbytes * 2)
+    entry(found.ctypes.data, key.ctypes.data, sizes.ctypes.data, key.size // n)
     return found
+
+
+def stable_order(key: np.ndarray) -> np.ndarray:
+    """Indices that sort the last axis of unsigned integers; equal keys stay in their order."""
+    n = key.shape[-1]
+    if key.itemsize < 8 and n >= 2**32:
+        key = key.astype(np.uint64)
+    key, bits, rows = np.ascontiguousarray(key), 8 * key.itemsize, key.size // n
+    order = np.empty(key.shape, np.int64)
+    parts = min(rows, workers.get_num_threads())
+    room = allocator(parts * room_bytes(bits, n))()
+    meta = np.array((n, rows, parts))
+    work = key.size * key.itemsize * element_bytes(bits)
+    entry = sharing(order_code(bits), work if parts > 1 else 0)
+    entry(order.ctypes.data, key.ctypes.data, room.ptr, meta.ctypes.data, parts)
+    return order
 
 
 EXTRAS: dict[str, Callable] = {
     "resample": resample,
     "bilinear": bilinear,
     "least": least,
+    "stable_order": stable_order,
     "sliding_sums": sliding_sums,
     "sliding_products": sliding_products,
 }

@@ -20,7 +20,8 @@ from ..creation.creation import dtype_of_number
 from ..creation.from_data import tensor
 from ..elementwise.pointwise import OPS
 from ..tensor.rules import unknown
-from .sorting import check_comparable, order_key, stable_order
+from .keys import order_keys
+from .sorting import check_comparable, stable_order
 
 # ---- Distinct elements ---------------------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
         low, high = int(values.min()), int(values.max())
         if high - low < 4 * n:
             return _unique_by_count(values, low, high - low + 1)
-    order = None if consecutive else _row_order(wide_array(input).reshape(n, -1))
+    order = None if consecutive else _row_order(order_keys(input, values.ndim - 1).reshape(n, -1))
     ordered = values if order is None else values[order]
     found, inverse, counts = _group(_rows_differ(ordered), np.arange(n) if order is None else order)
     return tensor_of(values[found]), tensor_of(inverse), tensor_of(counts)
@@ -75,9 +76,8 @@ def _unique_by_count(values: np.ndarray, low: int, span: int) -> tuple[Tensor, T
     return tensor_of(distinct), tensor_of(number[offsets]), tensor_of(occurrences[found])
 
 
-def _row_order(rows: np.ndarray) -> np.ndarray:
-    """The stable order of rows, compared element by element."""
-    key = order_key(np.ascontiguousarray(rows))
+def _row_order(key: np.ndarray) -> np.ndarray:
+    """The stable order of rows of keys, compared element by element."""
     if key.shape[1] == 1:
         return stable_order(key[:, 0])
     # Big-endian unsigned integers have the order of their bytes.

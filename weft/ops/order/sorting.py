@@ -14,12 +14,14 @@ from ...core.layout import preserve_format
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
-from ...core.tensor import Tensor, wrap_dim
+from ...core.tensor import Tensor, make, wrap_dim
 from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
 from ..assembly.copying import formatted_spec
+from ..indexing.gather import GATHER
 from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
+from .keys import order_keys
 
-# elements; longer rows are sorted digit by digit, which takes linear time, but some microseconds for each digit
+# elements; in longer rows the least elements are looked for among few candidates
 SHORT_ROW = 2048
 # Dtypes that NumPy cannot sort.
 ALIEN = FLOAT8 | {bfloat16}
@@ -28,48 +30,22 @@ ALIEN = FLOAT8 | {bfloat16}
 KEYED = ALIEN | {bool_}
 # elements; up to this number NumPy's own stable sort takes less time than making the keys
 FEW = 256
+# elements; in rows that are not longer the radix sort takes more time for its tables than NumPy's sort for everything
+FEW_IN_ROW = 64
 
 
 # ---- Orders of arrays ----------------------------------------------------------------------------------------------
 
 
-def order_key(values: np.ndarray) -> np.ndarray:
-    """Unsigned integers in the order of the values. -0.0 equals 0.0. All NaN are equal and the greatest.
-
-    The keys never share memory with the values, because NumPy's sorts write outside of their buffers if another thread
-    changes the keys.
-    """
-    if values.dtype.kind == "b":
-        return (values.view(np.uint8) != 0).view(np.uint8)  # memory from outside may hold 2 or 255 for True
-    if values.dtype.kind == "u":
-        return values.copy()
-    bits = np.dtype(f"u{values.itemsize}")
-    top = bits.type(1 << (8 * values.itemsize - 1))
-    if values.dtype.kind == "i":
-        return values.view(bits) ^ top
-    signed = (values + values.dtype.type(0)).view(f"i{values.itemsize}")  # -0.0 + 0 is 0.0
-    key = (signed >> (8 * values.itemsize - 1)).view(bits)
-    key |= top
-    key ^= signed.view(bits)
-    nan = np.isnan(values)
-    if nan.any():
-        key[nan] = np.iinfo(bits).max
-    return key
-
-
 def stable_order(key: np.ndarray) -> np.ndarray:
     """Indices (int64) that sort the last axis of unsigned integers; equal keys stay in their order.
 
-    NumPy's fast sorts are unstable and its stable ones are slow, except the radix sort of 16-bit integers. So
-    long rows are sorted by 16-bit digits, short ones as integers that hold the key and, below it, the position.
+    NumPy's fast sorts are unstable. So short rows are sorted as integers that hold the key and, below it, the position.
     """
     n = key.shape[-1]
-    if n > SHORT_ROW:
-        order = np.empty(key.shape, np.int64)
-        for row, places in zip(key.reshape(-1, n), order.reshape(-1, n), strict=True):
-            places[:] = _order_by_digits(row)
-        return order
-    if key.itemsize > 4:
+    if n > FEW_IN_ROW and (order := here().backend.extras.get("stable_order")) is not None:
+        return order(key)
+    if n > FEW_IN_ROW or key.itemsize > 4:
         return np.argsort(key, axis=-1, kind="stable")
     wide: Any = np.uint32 if key.itemsize <= 2 else np.uint64
     shift = 4 * np.dtype(wide).itemsize
@@ -77,18 +53,6 @@ def stable_order(key: np.ndarray) -> np.ndarray:
     packed |= np.arange(n, dtype=wide)
     packed.sort(axis=-1)
     return (packed & wide((1 << shift) - 1)).astype(np.int64)
-
-
-def _order_by_digits(key: np.ndarray) -> np.ndarray:
-    if key.itemsize <= 2:
-        return np.argsort(key, kind="stable")
-    key = key - key.min()  # so that integers of a small range have few digits
-    digits = key.view(np.uint16).reshape(len(key), -1)  # the least significant first
-    order = np.argsort(digits[:, 0].copy(), kind="stable")
-    count = max(1, -(-int(key.max()).bit_length() // 16))
-    for digit in digits.T[1:count]:
-        order = order[np.argsort(digit[order], kind="stable")]
-    return order
 
 
 def rows_of(values: np.ndarray, dim: int) -> np.ndarray:
@@ -105,14 +69,6 @@ def back(rows: np.ndarray, dim: int, ndim: int) -> np.ndarray:
     return rows if dim == ndim - 1 else np.moveaxis(rows, -1, dim)
 
 
-def key_rows(input: Tensor, dim: int) -> np.ndarray:
-    """Keys of the elements, with `dim` as the last axis."""
-    values = rows_of(array(input), dim)
-    if input.spec.dtype in ALIEN:
-        values = values.astype(np.float32)
-    return order_key(values)
-
-
 def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarray:
     """The positions of the `k` least (greatest, if `descending`; all, if None) elements along `dim`, in order.
 
@@ -124,8 +80,7 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
             return rows.argsort(axis=-1, kind="stable")[..., :k]
         backwards = rows[..., ::-1].argsort(axis=-1, kind="stable")
         return (rows.shape[-1] - 1 - backwards)[..., ::-1][..., :k]
-    key = key_rows(input, dim)
-    key = ~key if descending else key
+    key = order_keys(input, dim, descending)
     return stable_order(key) if k is None else _least_keys(key, k)
 
 
@@ -166,6 +121,15 @@ def take_rows(input: Tensor, dim: int, order: np.ndarray) -> tuple[np.ndarray, n
     return back(values, dim, ndim), back(order, dim, ndim)
 
 
+def _taken(input: Tensor, indices: Tensor, dim: int) -> Tensor:
+    return GATHER.run(make(input._storage, input._byte_offset, input.spec), (indices,), dim)
+
+
+def _dense(values: np.ndarray, spec: Spec) -> Tensor:
+    """`values` as a new tensor with a dense spec, without a copy if they lie in that order."""
+    return tensor_of(values) if values.flags.c_contiguous and spec.is_contiguous else tensor_in(values, spec)
+
+
 def in_order_of(spec: Spec, dtype: DType) -> Spec:
     """A dense spec in the memory order of `own`."""
     return formatted_spec(spec, preserve_format, dtype, spec.device)
@@ -180,9 +144,12 @@ def _order_rule(ct, out, input, dim, descending, *, specs):
 
 @array_op(derivative=_order_rule)
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
-    values, order = take_rows(input, dim, _least(input, dim, None, descending))
     spec = input.spec
-    return tensor_in(values, in_order_of(spec, spec.dtype)), tensor_in(order, in_order_of(spec, int64))
+    order = back(_least(input, dim, None, descending), dim, spec.ndim)
+    indices = _dense(order, in_order_of(spec, int64))
+    values = _taken(input, indices, dim)
+    wanted = in_order_of(spec, spec.dtype)
+    return values if values.spec is wanted else tensor_in(array(values), wanted), indices
 
 
 @public("function method", out=True)
@@ -255,8 +222,8 @@ def _topk_rule(ct, out, input, k, dim, largest, *, specs):
 
 @array_op(derivative=_topk_rule)
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
-    values, indices = take_rows(input, dim, _least(input, dim, k, largest))
-    return tensor_of(values), tensor_of(indices)
+    indices = tensor_of(back(_least(input, dim, k, largest), dim, input.spec.ndim))
+    return _taken(input, indices, dim), indices
 
 
 @public("function method", out=True)
@@ -291,7 +258,7 @@ def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
 def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
     """One element of each row along `dim` and its position. `choose(key)` returns the positions, with a last axis of size 1."""
     # A 0-dim tensor may be complex, because nothing is compared.
-    place = choose(key_rows(input, dim)) if input.spec.shape else np.zeros(1, np.int64)
+    place = choose(order_keys(input, dim)) if input.spec.shape else np.zeros(1, np.int64)
     values, indices = take_rows(input, dim, place)
     if input.spec.shape and not keepdim:
         values, indices = np.squeeze(values, dim), np.squeeze(indices, dim)

@@ -70,6 +70,44 @@ def test_stacks_vectors_and_overlapping_rows():
         np.testing.assert_allclose(floats(left @ right), wanted.float().numpy(), rtol=2**-7, atol=2**-6)
 
 
+def rows_and_columns(matrix):
+    """Matrices of one row or column with every kind of strides, and equal values."""
+    yield matrix
+    yield matrix.mT.contiguous().mT
+    yield weft.stack((matrix, matrix), -1)[..., 1]
+    yield weft._neg_view(-matrix)
+    rows, columns = matrix.shape
+    yield matrix.as_strided((rows, columns), (1 if rows == 1 else columns, 1 if columns > 1 else 3))
+    wide = weft.cat((matrix, matrix), 0).reshape(2, -1).mT.contiguous()
+    yield (
+        wide[:, 0].reshape(rows, columns)
+        if 1 not in matrix.shape
+        else wide[:, :1].as_strided((rows, columns), (7 if rows == 1 else 2, 2 if columns > 1 else 7))
+    )
+
+
+# Terms: less than a line, whole lines, one more, and more than fit a panel.
+@pytest.mark.parametrize("terms", [1, 2, 31, 64, 65, 5001])
+@pytest.mark.parametrize("others", [1, 7, 8, 40])
+def test_vectors(terms, others):
+    random = np.random.default_rng(0)
+    integers = random.integers(-2, 3, (others, terms)), random.integers(-2, 3, (terms, 1))
+    matrix, vector = (weft.from_numpy(x.astype(np.float32)).to(weft.bfloat16) for x in integers)
+    wanted = weft.from_numpy((integers[0] @ integers[1]).astype(np.float32)).to(weft.bfloat16)
+    for a, v in itertools.product(rows_and_columns(matrix), rows_and_columns(vector)):
+        assert weft.equal(a, matrix) and weft.equal(v, vector)
+        assert weft.equal(a @ v, wanted)
+        assert weft.equal(a @ v[:, 0], wanted[:, 0])
+        assert weft.equal(v.mT @ a.mT, wanted.mT)
+        assert weft.equal(v[:, 0] @ a.mT, wanted[:, 0])
+        assert weft.equal(F.linear(v.mT, a, wanted[:, 0]), (2 * wanted).mT)
+        stacked = weft.stack((a, a))
+        assert weft.equal(stacked @ v, weft.stack((wanted, wanted)))
+        assert weft.equal(stacked @ v[:, 0], weft.stack((wanted, wanted))[..., 0])
+        assert weft.equal(v.mT @ stacked.mT, weft.stack((wanted, wanted)).mT)
+        assert weft.equal(stacked[:, :1] @ v, weft.stack((wanted, wanted))[:, :1])
+
+
 @pytest.mark.parametrize("terms", [2, 3])
 def test_numbers_beyond_a_row_are_not_read(terms):
     """An odd number of terms ends with half a pair, whose other half must not count: infinity times 0 is NaN."""

@@ -1,37 +1,69 @@
-"""Products of a vector and the rows of a matrix, whose elements are neighbours, as LLVM IR: a few dot products side by side."""
+"""Products of a vector and the rows of a matrix, whose elements are neighbours, as LLVM IR: a few dot products side by side.
+
+bfloat16 is multiplied by the processor's own instruction (`narrow_gemm.py`), so that nothing is converted in memory.
+"""
 
 from __future__ import annotations
 
 import functools
 
-from ..core.dtype import DType
+from ..core.dtype import DType, bfloat16, float32, int16
+from .convert import convert
+from .expr import load
 from .kernel import Code, compile_loop
-from .llvm import value_type
+from .llvm import emit, value_type
 from .panels import HEADER, TASK
 from .sliding import LINE, TOTALS
 from .structured import Body, function
-from .vectors import lane_sums, lanes_below, masked_load, masked_store
+from .vectors import add_pairs, lane_sums, lanes_below, masked_load, masked_store
 
 
 @functools.cache
-def dots_code(dtype: DType, order: str) -> Code:
+def dots_code(dtype: DType, result: DType, order: str) -> Code:
     """`entry` with the meta of `panels.py` for products of one row: `c[n] = the sum over k of a[k] * b[k, n]`.
 
-    The terms of a and of each column of b are neighbours. order: of the operands, "cab" or "cba".
+    The terms of a and of each column of b are neighbours. order: of the operands, "cab" or "cba". result: the dtype of c.
     """
     declarations: set[str] = set()
     parameters = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
-    text = function("loop", parameters, declarations, lambda body: _write(body, dtype, order))
+    text = function("loop", parameters, declarations, lambda body: _write(body, dtype, result, order))
     return compile_loop("\n".join([*sorted(declarations), text]), 3, "", vectorize=False)
 
 
-def _write(b: Body, dtype: DType, order: str) -> None:
-    size, lanes = dtype.itemsize, LINE // dtype.itemsize
-    vector = value_type(dtype, lanes)
+class _Terms:
+    """Loads and products of a line of terms. The products of bfloat16 are added in pairs, as float32."""
+
+    def __init__(self, b: Body, dtype: DType):
+        self.b, self.dtype, self.at_once = b, dtype, LINE // dtype.itemsize
+        self.narrow = dtype is bfloat16
+        self.sums = float32 if self.narrow else dtype
+        self.lanes = LINE // self.sums.itemsize
+        self.bits = int16 if self.narrow else dtype
+        self.line = value_type(self.bits, self.at_once)
+
+    def load(self, address: str, inside: str = "") -> str:
+        if inside:
+            return masked_load(self.b, self.bits, self.at_once, address, inside)
+        return self.b.let(f"load {self.line}, ptr {address}, align {self.dtype.itemsize}")
+
+    def add(self, total: str, x: str, y: str) -> None:
+        """Add the products of two lines to the vector in the variable `total`."""
+        kind = value_type(self.sums, self.lanes)
+        before = self.b.get(total, kind)
+        if self.narrow:
+            after = add_pairs(self.b, before, x, y, self.line)
+        else:
+            after = self.b.intrinsic("fma", self.dtype, self.lanes, x, y, before)
+        self.b.set(total, kind, after)
+
+
+def _write(b: Body, dtype: DType, result: DType, order: str) -> None:
+    size, line = dtype.itemsize, _Terms(b, dtype)
+    vector = value_type(line.sums, line.lanes)
     bases = {name: b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k, name in enumerate(order)}
     meta = {name: b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k, name in enumerate(HEADER)}
-    whole = b.integer("sub", meta["terms"], b.integer("urem", meta["terms"], lanes))
-    rest = lanes_below(b, lanes, b.integer("sub", meta["terms"], whole))
+    whole = b.integer("sub", meta["terms"], b.integer("urem", meta["terms"], line.at_once))
+    rest = lanes_below(b, line.at_once, b.integer("sub", meta["terms"], whole))
     with b.loop("%begin", "%end") as i:
         words = b.at("%meta", b.integer("add", b.integer("mul", i, 8 * len(TASK)), 8 * len(HEADER)))
         task = {name: b.let(f"load i64, ptr {b.at(words, 8 * k)}") for k, name in enumerate(TASK)}
@@ -44,22 +76,18 @@ def _write(b: Body, dtype: DType, order: str) -> None:
                 column = b.minimum(b.integer("add", n, j), last)
                 columns.append(b.at(right, b.integer("mul", column, meta["b_column"])))
             sums = [b.variable(vector, "zeroinitializer") for _ in columns]
-            with b.loop(0, whole, lanes) as k:
+            with b.loop(0, whole, line.at_once) as k:
                 offset = b.integer("mul", k, size)
-                factor = b.let(f"load {vector}, ptr {b.at(a, offset)}, align {size}")
+                factor = line.load(b.at(a, offset))
                 for total, column in zip(sums, columns, strict=True):
-                    found = b.let(f"load {vector}, ptr {b.at(column, offset)}, align {size}")
-                    b.set(
-                        total, vector, b.intrinsic("fma", dtype, lanes, found, factor, b.get(total, vector))
-                    )
+                    line.add(total, line.load(b.at(column, offset)), factor)
             with b.when(b.let(f"icmp slt i64 {whole}, {meta['terms']}")):
                 offset = b.integer("mul", whole, size)
-                factor = masked_load(b, dtype, lanes, b.at(a, offset), rest)
+                factor = line.load(b.at(a, offset), rest)
                 for total, column in zip(sums, columns, strict=True):
-                    found = masked_load(b, dtype, lanes, b.at(column, offset), rest)
-                    b.set(
-                        total, vector, b.intrinsic("fma", dtype, lanes, found, factor, b.get(total, vector))
-                    )
-            totals = lane_sums(b, dtype, lanes, [b.get(total, vector) for total in sums])
+                    line.add(total, line.load(b.at(column, offset), rest), factor)
+            totals = lane_sums(b, line.sums, line.lanes, [b.get(total, vector) for total in sums])
+            exact = load(0, line.sums)
+            (rounded,) = emit(b, [convert(exact, result)], {exact: totals}, TOTALS)
             inside = lanes_below(b, TOTALS, b.integer("sub", task["columns"], n))
-            masked_store(b, dtype, TOTALS, totals, b.at(c, b.integer("mul", n, size)), inside)
+            masked_store(b, result, TOTALS, rounded, b.at(c, b.integer("mul", n, result.itemsize)), inside)

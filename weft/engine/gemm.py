@@ -18,10 +18,10 @@ from ..core.dtype import DType, float32, float64
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
-from .kernel import Code, Launch, compile_loop, shared
+from .kernel import SHARED_BYTES, Code, Launch, compile_loop, shared, sharing
 from .memory import FENCE
-from .panels import panels_code, tiles
-from .sliding import LINE, tile
+from .panels import HEADER, panels_code, tiles
+from .sliding import LINE, TOTALS, tile
 
 # Multiplications: from this many on, a product is shared with a worker that is awake.
 SHARED_WORK = 1 if FENCE else 1 << 18
@@ -125,18 +125,32 @@ def _by_panels(dtype: DType, sizes, left, right, offsets: np.ndarray, order: str
     (rows, terms, columns), size = sizes, dtype.itemsize
     at_once = -(-rows // -(-rows // tile().rows))  # tiles of even height
     wide = tile().lines * LINE // size
+    if rows == left[1] == right[0] == 1:
+        return dot_products(dtype, dtype, (terms, columns), (left, right), offsets, order)
     parts = 1 if len(offsets) * math.prod(sizes) < SHARED_WORK else _parts(len(offsets))
     # Each block of rows copies the panels of b again.
     by_rows = columns < parts * wide
     tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, by_rows, at_once if by_rows else wide)
-    if rows == left[1] == right[0] == 1:
-        code, heights = dots_code(dtype, order), [0] * 5
-    else:
-        code = panels_code(dtype, right[1] != 1, order)
-        rest = tiles(dtype, rows % at_once) if rows % at_once else (0, 0)
-        heights = [at_once, *tiles(dtype, at_once), *rest]
+    code = panels_code(dtype, right[1] != 1, order)
+    rest = tiles(dtype, rows % at_once) if rows % at_once else (0, 0)
+    heights = [at_once, *tiles(dtype, at_once), *rest]
     header = [terms, *(step * size for step in (*left, *right, columns)), *heights]
     return _launch(code, header, tasks, size, len(offsets) * math.prod(sizes))
+
+
+def dot_products(
+    dtype: DType, result: DType, sizes: tuple[int, int], strides, offsets: np.ndarray, order: str
+) -> Launch:
+    """The products of rows and matrices by `dots.py`. sizes: terms and columns. strides: of a and b, as in `products`."""
+    (terms, columns), (left, right), size = sizes, strides, dtype.itemsize
+    work = len(offsets) * terms * columns
+    parts = 1 if work * size < SHARED_BYTES else _parts(len(offsets))
+    tasks = _tasks(1, columns, left[0], right[1], offsets, parts, False, TOTALS)
+    tasks[:, 2:] *= (result.itemsize, size, size)
+    header = [terms, *(step * size for step in (*left, *right)), *[0] * (len(HEADER) - 5)]
+    meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+    # Each term of b is read from memory and used once.
+    return Launch(sharing(dots_code(dtype, result, order), work * size), meta.ctypes.data, len(tasks), meta)
 
 
 def _by_blas(dtype: DType, sizes, left, right, offsets: np.ndarray) -> Launch:

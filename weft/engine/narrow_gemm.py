@@ -9,21 +9,20 @@ but their number. The instruction treats subnormal numbers as 0.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.dtype import DType, float32, int16
+from ..core.dtype import DType, bfloat16, float32, int16
 from . import host, workers
 from .convert import convert
 from .expr import load
-from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK
+from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, dot_products
 from .kernel import Code, Launch, compile_loop, shared
 from .llvm import emit
 from .loops import MEMSET
 from .structured import Body, function
-from .vectors import broadcast, lanes_below, masked_load, masked_store
+from .vectors import add_pairs, broadcast, lanes_below, masked_load, masked_store
 
 # Columns of a panel: two registers, each of 16 float32.
 _COLUMNS, _LANES = 32, 16
@@ -38,7 +37,7 @@ MOST_TERMS = 4096
 _HEADER, _TASK = 5, 5
 
 _SUM = f"<{_LANES} x float>"
-_PAIRS = f"<{2 * _LANES} x bfloat>"
+_PAIRS = f"<{_LANES} x i32>"
 
 
 def available() -> bool:
@@ -47,13 +46,10 @@ def available() -> bool:
 
 
 @functools.cache
-def _code(result: DType) -> Code:
-    declarations = {
-        MEMSET,
-        f"declare {_SUM} @llvm.x86.avx512bf16.dpbf16ps.512({_SUM}, {_PAIRS}, {_PAIRS})",
-    }
+def _code(result: DType, order: str) -> Code:
+    declarations = {MEMSET}
     parts = [_tile(rows, result, declarations) for rows in _TILES]
-    parts += [_pack_rows(declarations), _pack_columns(declarations), _loop(result, declarations)]
+    parts += [_pack_rows(declarations), _pack_columns(declarations), _loop(result, order, declarations)]
     return compile_loop("\n".join([*sorted(declarations), *parts]) + "\n", 3, "")
 
 
@@ -73,12 +69,9 @@ def _tile(rows: int, result: DType, declarations: set[str]) -> str:
             value = body.let(f"load {kind}, ptr {place}, align 2")
             if kind == "i16":
                 value = body.let(f"zext i16 {value} to i32")
-            pairs = body.let(f"bitcast <{_LANES} x i32> {broadcast(body, 'i32', _LANES, value)} to {_PAIRS}")
+            pairs = broadcast(body, "i32", _LANES, value)
             for half in halves:
-                total = body.let(
-                    f"call {_SUM} @llvm.x86.avx512bf16.dpbf16ps.512({_SUM} {body.get(sums[row][half], _SUM)}, "
-                    f"{_PAIRS} {pairs}, {_PAIRS} {panel[half]})"
-                )
+                total = add_pairs(body, body.get(sums[row][half], _SUM), pairs, panel[half], _PAIRS)
                 body.set(sums[row][half], _SUM, total)
 
     def write(body: Body) -> None:
@@ -160,11 +153,11 @@ def _pack_columns(declarations: set[str]) -> str:
     return function("pack_columns", _PACK, declarations, write, "internal")
 
 
-def _loop(result: DType, declarations: set[str]) -> str:
-    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of c, a and b."""
+def _loop(result: DType, order: str, declarations: set[str]) -> str:
+    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of c, a and b in this order."""
 
     def write(body: Body) -> None:
-        c, a, b = (body.let(f"load ptr, ptr {body.at('%operands', 8 * k)}") for k in range(3))
+        c, a, b = (body.let(f"load ptr, ptr {body.at('%operands', 8 * order.index(name))}") for name in "cab")
         terms, down, b_down, b_across, below = (
             body.let(f"load i64, ptr {body.at('%meta', 8 * k)}") for k in range(_HEADER)
         )
@@ -207,18 +200,31 @@ def products(
 ) -> Launch:
     """`c[i] = a[i] @ b[i]` of bfloat16, as `entry(c, a, b, meta, count)` with three addresses.
 
-    result: the dtype of c, bfloat16 or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms.
+    result: the dtype of c, bfloat16 or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms, but for
+    products with a vector whose terms are neighbours in both operands.
     left, right: the strides of the matrices of a and b; the columns of a and either columns or rows of b are neighbours.
     offsets: [products, 3], the offsets of c, a and b of each product. All are in elements.
     """
     rows, terms, columns = sizes
-    work = len(offsets) * math.prod(sizes)
+    order = "cab"
+    if columns == 1:
+        # The product of the transposes, whose result has the same place.
+        rows, columns, left, right = 1, rows, (right[1], right[0]), (left[1], left[0])
+        offsets, order = offsets[:, [0, 2, 1]], "cba"
+    if rows == left[1] == right[0] == 1:
+        return dot_products(bfloat16, result, (terms, columns), (left, right), offsets, order)
+    if columns == 1:
+        right = (
+            right[0],
+            1,
+        )  # the stride of a dim of size 1 is never used: choose that of the faster way to pack
+    work = len(offsets) * rows * terms * columns
     threads = workers.get_num_threads() if work >= SHARED_WORK else 1
     tasks = _tasks(rows, columns, left[0], right[1], offsets, threads)
     tasks[:, 2:] *= (result.itemsize, 2, 2)
     header = [terms, 2 * left[0], 2 * right[0], 2 * right[1], result.itemsize * columns]
     meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
-    code = _code(result)
+    code = _code(result, order)
     entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK)
     return Launch(entry, meta.ctypes.data, len(tasks), meta)
 

@@ -37,6 +37,15 @@ def masked_store(b: Body, dtype: DType, lanes: int, value: str, address: str, ma
     b.do(f"call void {name}({kind} {value}, ptr {address}, i32 {dtype.itemsize}, <{lanes} x i1> {mask})")
 
 
+def add_pairs(b: Body, total: str, x: str, y: str, kind: str) -> str:
+    """`total`, of 16 float32, plus the products of the two bfloat16 in each of its lanes of x and y, which are of the type `kind`."""
+    sums, pairs = "<16 x float>", "<32 x bfloat>"
+    name = "@llvm.x86.avx512bf16.dpbf16ps.512"
+    b.declarations.add(f"declare {sums} {name}({sums}, {pairs}, {pairs})")
+    x, y = (b.let(f"bitcast {kind} {operand} to {pairs}") for operand in (x, y))
+    return b.let(f"call {sums} {name}({sums} {total}, {pairs} {x}, {pairs} {y})")
+
+
 def lane_sums(b: Body, dtype: DType, lanes: int, vectors: Sequence[str]) -> str:
     """The sums of the lanes of each vector, in one vector of as many lanes. There are a power of two of them, at most `lanes`.
 

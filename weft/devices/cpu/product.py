@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtype import INTEGER, DType, bfloat16, compute_type, numpy_dtype
-from ...core.spec import Spec, contiguous_spec, make_spec
+from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...engine import blas, narrow_gemm
 from ...engine.gemm import products
 from ...engine.kernel import Launch
@@ -54,6 +54,11 @@ def product_operands(a: Spec, b: Spec) -> tuple[Spec, Spec]:
     if a.dtype.category <= INTEGER:
         return _without_negation(a), _without_negation(b)
     if a.dtype is bfloat16 and _suits_narrow(a, b):
+        if _columns_of(b) == 1:  # the product of the transposes
+            return _with_neighbours(a, (-1, -2)), _with_neighbours(b, (-min(2, len(b.shape)),))
+        if b.neg and _is_row_by_columns(a, b):
+            *outer, across, down = contiguous_stride((*b.shape[:-2], b.shape[-1], b.shape[-2]))
+            b = make_spec(b.shape, (*outer, down, across), b.dtype, b.device)
         return _with_neighbours(a, (-1,)), _with_neighbours(b, (-1, -2))
     a, b = _readable_one(a), _readable_one(b)
     left = blas_strides(a)
@@ -111,15 +116,28 @@ def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
 
 def _suits_narrow(a: Spec, b: Spec) -> bool:
     """Whether bfloat16 operands are multiplied as they are. The tiles of the kernel waste their work on few columns."""
-    rows, columns = math.prod(a.shape[:-1]), b.shape[-1] if len(b.shape) > 1 else 1
-    terms = a.shape[-1]
-    if (
-        not narrow_gemm.available()
-        or not 0 < terms <= narrow_gemm.MOST_TERMS
-        or len(a.shape) == len(b.shape) == 1
-    ):
+    rows, columns, terms = math.prod(a.shape[:-1]), _columns_of(b), a.shape[-1]
+    if not narrow_gemm.available() or not terms or len(a.shape) == len(b.shape) == 1:
         return False
-    return columns >= FEW_COLUMNS or rows * columns * terms <= SMALL_NARROW_WORK
+    if columns == 1:
+        if a.stride[-1] == 1:
+            return True
+        columns = rows
+    elif _is_row_by_columns(a, b):
+        return True
+    return terms <= narrow_gemm.MOST_TERMS and (
+        columns >= FEW_COLUMNS or rows * columns * terms <= SMALL_NARROW_WORK
+    )
+
+
+def _is_row_by_columns(a: Spec, b: Spec) -> bool:
+    """Whether each product is one of a row and of columns whose terms are neighbours."""
+    single = math.prod(a.shape[:-1]) == 1 or (len(b.shape) > 2 and a.shape[-2] == 1)
+    return single and b.stride[-2] == 1
+
+
+def _columns_of(b: Spec) -> int:
+    return b.shape[-1] if len(b.shape) > 1 else 1
 
 
 def _with_neighbours(spec: Spec, dims: Sequence[int]) -> Spec:
@@ -144,10 +162,8 @@ def _narrow(a: Spec, b: Spec, result: Spec) -> Launch:
     batch = shape[:-2]
     places = [np.arange(math.prod(batch)) * math.prod(shape[-2:])]
     places += [_offsets(own[:-2], step[:-2], batch) for own, step in ((a_shape, left), (b_shape, right))]
-    (down, across), (rows, terms), columns = right[-2:], a_shape[-2:], b_shape[-1]
-    # The strides of a dim of size 1 are never used: choose those of the faster way to pack.
-    right = (down, 1) if columns == 1 or (across != 1 and terms == 1) else (down, across)
-    return narrow_gemm.products(result.dtype, (rows, terms, columns), left[-2:], right, np.stack(places, 1))
+    sizes = a_shape[-2], a_shape[-1], b_shape[-1]
+    return narrow_gemm.products(result.dtype, sizes, left[-2:], right[-2:], np.stack(places, 1))
 
 
 def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | None:

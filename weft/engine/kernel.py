@@ -118,7 +118,7 @@ class Code(NamedTuple):
     entry: Callable  # the builtin function that runs all of it
     share: int  # the machine code of one that shares it among the workers
     row: int  # the address of the kernel's row; 0 if its loop is its own
-    loop: int = 0  # the address of the loop that all rows with this number of operands share
+    loop: int  # the address of its loop; all rows with this number of operands share one
 
 
 @functools.lru_cache(maxsize=4096)
@@ -143,8 +143,9 @@ def _shared(operands: int, letters: str) -> tuple[int, ...]:
 
 def compile_loop(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
     """Compile IR that defines `loop`, with functions that Python calls around it. `vectorize`: see `compile_ir`."""
-    call, share = tiers.compile_ir(ir + entry_ir(operands, letters), "call", "share", vectorize=vectorize)
-    return Code(builtin(call, "kernel"), share, 0)
+    text = ir + entry_ir(operands, letters)
+    call, share, loop = tiers.compile_ir(text, "call", "share", "loop", vectorize=vectorize)
+    return Code(builtin(call, "kernel"), share, 0, loop)
 
 
 def param_letters(params: Sequence[DType]) -> str:

@@ -41,7 +41,7 @@ def panels_code(dtype: DType, transposed: bool, order: str) -> Code:
 
     transposed: the terms of a column of b are neighbours, not the columns of a term.
     """
-    kernel = _Panels(dtype)
+    kernel = Panels(dtype)
     functions = [kernel.pack(lines, transposed) for lines in sorted({1, tile().lines})]
     parameters = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
     functions.append(
@@ -56,7 +56,7 @@ def tiles(dtype: DType, rows: int) -> tuple[int, ...]:
 
     Each is compiled once and serves all products with tiles of this height.
     """
-    kernel = _Panels(dtype)
+    kernel = Panels(dtype)
     widths = sorted({1, tile().lines})
     functions = [kernel.tile(rows, lines) for lines in widths]
     text = "\n".join([*sorted(kernel.declarations), *functions])
@@ -64,7 +64,7 @@ def tiles(dtype: DType, rows: int) -> tuple[int, ...]:
     return found[0], found[-1]
 
 
-class _Panels(Kernel):
+class Panels(Kernel):
     # ---- One tile ----------------------------------------------------------------------------------------------------
 
     def tile(self, rows: int, lines: int) -> str:

@@ -13,9 +13,11 @@ from ...core.dtype import DType
 from ...engine import workers
 from ...engine.bilinear import bilinear_code
 from ...engine.kernel import sharing
+from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
 from ...engine.resample import resample_code
 from ...engine.selection import least_code
+from ...engine.steps import as_one
 from ...engine.storages import allocator
 from .sliding import sliding_products, sliding_sums
 
@@ -108,4 +110,6 @@ EXTRAS: dict[str, Callable] = {
     "stable_order": stable_order,
     "sliding_sums": sliding_sums,
     "sliding_products": sliding_products,
+    "packed_products": packed_products,
+    "steps_as_one": as_one,
 }

@@ -141,6 +141,16 @@ def _backward(kind: Kind, dtype: DType, rows: int, hidden: int, where: device) -
     return operands.launch()
 
 
+def _copy(
+    to: DType, dtype: DType, rows: int, columns: int, distances: tuple[int, int], where: device
+) -> Launch:
+    """The kernel that copies rows, whose `distances` in the result and in the input are in bytes."""
+    value = Traced.load(0, contiguous_spec((1,), dtype), dtype).value
+    to_row, from_row = distances
+    sizes, strides = loop_dims((rows, columns), ((to_row, to.itemsize), (from_row, dtype.itemsize)))
+    return where.backend.prepare([store_as(value, contiguous_spec((1,), to))], [dtype], [], sizes, strides)
+
+
 def is_split(kind: Kind) -> bool:
     """Whether some pre-activation is a projection of the input or of the hidden state alone, so that their cotangents differ."""
     return kind.n_joined > kind.n_gates
@@ -148,3 +158,4 @@ def is_split(kind: Kind) -> bool:
 
 FORWARD = PlanCache(_forward)
 BACKWARD = PlanCache(_backward)
+COPIES = PlanCache(_copy)

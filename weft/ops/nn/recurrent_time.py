@@ -1,99 +1,129 @@
 """The loop over time of a recurrent layer: a product and a kernel for each step, forward and backward.
 
-`recurrent_kernels.py` makes the kernels. The addresses of the operands of all steps are planned once for each combination of
-specs, so that almost no time passes between kernels.
+`recurrent_kernels.py` makes the kernels. The steps are planned once for each combination of specs: which kernels run, and where their
+operands lie. On the CPU all steps are one launch, which the workers share by sequences (`engine/steps.py`), and the weight of the
+hidden state is copied once into the order in which the products read it (`engine/packed.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from ...core.device import CPU, device
-from ...core.dtype import compute_type
+from ...core.device import device
+from ...core.dtype import DType, compute_type, uint8
 from ...core.plans import PlanCache
-from ...core.spec import Spec, contiguous_spec
+from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, address, empty, make
 from ...engine.kernel import Launch
-from ...families.array_op import array
+from ...engine.packed import Packed
+from ...engine.steps import Step, one_by_one
 from ...families.map import COPY, FILL
 from ..linalg.matmul import MM, rows_of
+from ..views.views import T
 from .linear import linear
 from .recurrent_cells import Kind, State
-from .recurrent_kernels import BACKWARD, FORWARD, is_split
+from .recurrent_kernels import BACKWARD, COPIES, FORWARD, is_split
 
-# Steps: from this many on, transposing the weight of the hidden state first costs less than it saves in BLAS.
+# Steps: from this many on, one launch of all steps, with a copied weight, costs less than a launch for each product and kernel.
 MANY_STEPS = 4
-# Multiplications: below this, NumPy computes a product, because it is faster to call; above, the product uses our threads.
-SMALL_PRODUCT = 1 << 18
 
 
 # ---- Plans ---------------------------------------------------------------------------------------------------------
 
 
 class _Blocks(NamedTuple):
-    """The place of an operand of the kernel of a step: blocks within the rows of the step, for example one for each gate."""
+    """The place of an operand in a step: blocks within the rows of the step, for example one for each gate."""
 
-    number: int
-    distance: int  # bytes from one block to the next
-    row: int  # bytes from one row to the next; 0 for memory that all steps share
+    tensor: str
+    row: int = 0  # bytes from one row to the next; 0 for memory that all steps share
+    number: int = 1
+    distance: int = 0  # bytes from one block to the next
 
 
 class _Plan:
-    """The kernels and the addresses of all steps, for tensors of the same specs."""
+    """The launches of all steps, for tensors of the same specs. Each tensor has a name.
 
-    def __init__(
-        self,
-        sizes: tuple[int, ...],
-        reverse: bool,
-        operands: Sequence[_Blocks],
-        launch: Callable[[int], Launch],
-        work: int,
-        specs: Sequence[Spec],
-    ):
+    made: the specs of the results and of the intermediate values. matrices: the weights that are copied, by the names of the copies.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], reverse: bool, made: Mapping[str, Spec], where: device):
         starts = tuple(accumulate((0, *sizes[:-1])))
         order = slice(None, None, -1 if reverse else 1)
         self.sizes, self.starts = sizes[order], starts[order]
-        self.launches = {size: launch(size) for size in set(sizes)}
-        self.products = _products(work, specs[0].device)
-        self.made = [(each.device.backend.allocator(each.nbytes), each) for each in specs]
-        self._operand = np.array([k for k, each in enumerate(operands) for _ in range(each.number)])
-        blocks = [k * each.distance for each in operands for k in range(each.number)]
-        rows = [each.row for each in operands for _ in range(each.number)]
-        self._offsets = np.array(self.starts)[:, None] * np.array(rows) + np.array(blocks)
+        self.where = where
+        self.made = {name: (where.backend.allocator(each.nbytes), each) for name, each in made.items()}
+        self.stages: list[tuple[Mapping[int, Launch], Sequence[_Blocks]]] = []
+        self.matrices: dict[str, tuple[str, Packed]] = {}
+        self.grain, self.work = 1, 0
+        self.names: dict[str, int] = {}
 
-    def make(self) -> list[Tensor]:
+    def add(self, launches: Mapping[int, Launch], operands: Sequence[_Blocks]) -> None:
+        """Add a launch to each step; `launches` has one for each size of a step."""
+        self.stages.append((launches, operands))
+
+    def multiply(self, result: _Blocks, a: _Blocks, weight: str, b: Spec) -> None:
+        """Add a product to each step: rows of `a` times the matrix `weight`, whose spec is `b`."""
+        where, (terms, columns), sizes = self.where, b.shape, set(self.sizes)
+        pack = where.backend.extras.get("packed_products") if len(self.sizes) >= MANY_STEPS else None
+        if pack is None:
+            operands = {
+                size: [contiguous_spec((size, width), b.dtype, where) for width in (terms, columns)]
+                for size in sizes
+            }
+            multiply = where.backend.prepare_product
+            found = Packed(0, None, {size: multiply(own, b, made) for size, (own, made) in operands.items()})
+        else:
+            found = pack(b.dtype, terms, columns, tuple(b.stride), sizes)
+        copied = f"{weight} in panels" if found.copy else weight
+        self.matrices[copied] = weight, found
+        self.grain = max(self.grain, found.grain)
+        self.work += sum(self.sizes) * terms * columns
+        self.add(found.products, [result, a, _Blocks(copied)])
+
+    def finish(self, to_the_end: bool = True) -> None:
+        """Make one launch of all steps. Unless `to_the_end`, the last step ends before its last launch."""
+        names = {each.tensor: None for _, operands in self.stages for each in operands}
+        self.names = {name: k for k, name in enumerate(names)}
+        steps = [
+            Step(launches[size], size, [place for each in operands for place in self._places(each, start)])
+            for size, start in zip(self.sizes, self.starts)
+            for launches, operands in self.stages
+        ]
+        steps = steps if to_the_end else steps[:-1]
+        join = self.where.backend.extras.get("steps_as_one") if len(self.sizes) >= MANY_STEPS else None
+        self.launch = (
+            one_by_one(steps) if join is None else join(steps, len(self.names), self.grain, self.work)
+        )
+
+    def _places(self, operand: _Blocks, start: int) -> list[tuple[int, int]]:
+        """The operands of the step whose rows begin at `start`: which tensor, and an offset in bytes."""
+        which, first = self.names[operand.tensor], start * operand.row
+        return [(which, first + k * operand.distance) for k in range(operand.number)]
+
+    def make(self) -> dict[str, Tensor]:
         """New tensors for the results and the intermediate values."""
-        return [make(allocate(), 0, each) for allocate, each in self.made]
+        return {name: make(allocate(), 0, each) for name, (allocate, each) in self.made.items()}
 
-    def addresses(self, operands: Sequence[Tensor]) -> list[list[int]]:
-        """The arguments of the kernels of all steps."""
-        first = np.array([address(each) for each in operands])
-        return (self._offsets + first[self._operand]).tolist()
-
-
-class _Products(NamedTuple):
-    """A way to compute matrix products."""
-
-    view: Callable  # makes the operands of `multiply` from tensors
-    multiply: Callable  # (a, b, result)
-    in_order: Callable[[Any], Any]  # makes an operand contiguous
+    def run(self, tensors: dict[str, Tensor]) -> None:
+        """Run all steps, given the tensors, which must be contiguous."""
+        for name, (weight, packed) in self.matrices.items():
+            if packed.copy is not None:
+                tensors[name] = empty(contiguous_spec((packed.nbytes,), uint8, self.where))
+                _run(packed.copy, tensors[name], tensors[weight])
+        _run(self.launch, *[tensors[name] for name in self.names])
 
 
-def _multiply(a: Tensor, b: Tensor, result: Tensor) -> None:
-    MM.write(result, a, b)
+def _run(launch: Launch, *tensors: Tensor) -> None:
+    entry, meta, count, _ = launch
+    assert entry is not None  # contiguous operands need no copies
+    entry(*[address(each) for each in tensors], meta, count)
 
 
-_SMALL = _Products(array, np.dot, np.ascontiguousarray)
-_LARGE = _Products(lambda tensor: tensor, _multiply, lambda tensor: tensor.contiguous())
-
-
-def _products(work: int, where: device) -> _Products:
-    """For products of `work` multiplications. A call of NumPy is cheap, but does not use our threads or other devices."""
-    return _SMALL if work < SMALL_PRODUCT and where is CPU else _LARGE
+def _transposed(rows: int, columns: int, dtype: DType, where: device) -> Spec:
+    """The transpose of a contiguous matrix."""
+    return make_spec((columns, rows), (1, columns), dtype, where)
 
 
 def _zeros(spec: Spec) -> Tensor:
@@ -104,33 +134,58 @@ def _zeros(spec: Spec) -> Tensor:
 
 
 def _plan_forward(
-    kind: Kind, sizes: tuple[int, ...], reverse: bool, saving: bool, input: Spec, hidden: int, n_biases: int
+    kind: Kind,
+    sizes: tuple[int, ...],
+    reverse: bool,
+    saving: bool,
+    input: Spec,
+    hidden: int,
+    narrow: int,
+    n_biases: int,
 ) -> _Plan:
-    gates, states, rows = kind.n_gates, kind.n_states, sum(sizes)
+    """hidden: the size of a state. narrow: the size of a projected state, or 0."""
+    gates, states, rows, where = kind.n_gates, kind.n_states, sum(sizes), input.device
     dtype, compute = input.dtype, compute_type(input.dtype)
     width, wide_width = hidden * dtype.itemsize, hidden * compute.itemsize
-    state = [_Blocks(1, 0, 0)] * states
-    joined = _Blocks(kind.n_joined, width, kind.n_joined * width)
-    saved = [joined, _Blocks(states, rows * width, width)] if saving else []
-    added = [_Blocks(gates, wide_width, gates * wide_width), _Blocks(gates, wide_width, 0)]
-    biases = [_Blocks(gates, width, 0)] * n_biases
-    shapes: list[tuple] = [(*input.shape[:-1], hidden)]
+    made = {
+        "projected": contiguous_spec((rows, gates * hidden), compute, where),
+        "own": contiguous_spec((sizes[0], gates * hidden), compute, where),
+        "output": contiguous_spec((*input.shape[:-1], hidden), dtype, where),
+    }
     if saving:
-        shapes.append((states, rows, hidden))
+        made["before"] = contiguous_spec((states, rows, hidden), dtype, where)
         if is_split(kind) or dtype is not compute:  # else the pre-activations are stored over `projected`
-            shapes.append((rows, kind.n_joined * hidden))
-    on_the_way = [(rows, gates * hidden), (sizes[0], gates * hidden)]
-    return _Plan(
-        sizes,
-        reverse,
-        [*state, _Blocks(1, 0, width), *saved, *added, *biases, *state],
-        lambda size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving, input.device],
-        sizes[0] * gates * hidden * hidden,
+            made["joined"] = contiguous_spec((rows, kind.n_joined * hidden), dtype, where)
+    joined = "joined" if "joined" in made else "projected"
+    plan = _Plan(sizes, reverse, made, where)
+    seen = _Blocks("narrow" if narrow else "state 0")
+    weight = _transposed(gates * hidden, narrow or hidden, compute, where)
+    plan.multiply(_Blocks("own"), seen, "own weight", weight)
+    state = [_Blocks(f"state {k}") for k in range(states)]
+    saved = [
+        _Blocks(joined, kind.n_joined * width, kind.n_joined, width),
+        _Blocks("before", width, states, rows * width),
+    ]
+    plan.add(
+        {size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving, where] for size in set(sizes)},
         [
-            *[contiguous_spec(each, compute, input.device) for each in on_the_way],
-            *[contiguous_spec(each, dtype, input.device) for each in shapes],
+            *state,
+            _Blocks("output", width),
+            *(saved if saving else []),
+            _Blocks("projected", gates * wide_width, gates, wide_width),
+            _Blocks("own", 0, gates, wide_width),
+            *[_Blocks(f"bias {k}", 0, gates, width) for k in range(n_biases)],
+            *state,
         ],
     )
+    if narrow:
+        if saving:
+            strides = width, narrow * compute.itemsize
+            copies = {size: COPIES[dtype, compute, size, narrow, strides, where] for size in set(sizes)}
+            plan.add(copies, [_Blocks("before", width), seen])
+        plan.multiply(seen, state[0], "projection", _transposed(narrow, hidden, compute, where))
+    plan.finish()
+    return plan
 
 
 _forward_plans = PlanCache(_plan_forward)
@@ -150,45 +205,27 @@ def forward(
     *initial: Tensor,
 ) -> tuple[Tensor, ...]:
     """The output and the final state; before them, if `saving`, the pre-activations and the old states of all steps."""
-    n_hidden, n_features = weight.spec.shape[0] // kind.n_gates, weight.spec.shape[1]
+    n_hidden = weight.spec.shape[0] // kind.n_gates
+    narrow = 0 if projection is None else own_weight.spec.shape[1]
     biases = [] if bias is None or own_bias is None else [bias.contiguous(), own_bias.contiguous()]
-    plan = _forward_plans[kind, sizes, reverse, saving, input.spec, n_hidden, len(biases)]
-    projected, own, output, *rest = plan.make()
-    seen, *others = [_copy(each) for each in initial]
-    state = [seen if projection is None else empty(others[0].spec), *others]
-    saved = [] if not saving else [rest[1] if len(rest) > 1 else projected, rest[0]]
-    addresses = plan.addresses([*state, output, *saved, projected, own, *biases, *state])
-    input, weight, own_weight = wide(rows_of(input)), wide(weight), wide(own_weight)
-    view, multiply, in_order = plan.products
-    matrix, gates, hidden = view(own_weight).T, view(own), view(_rows(seen))
-    matrix = in_order(matrix) if len(sizes) >= MANY_STEPS else matrix
-    parts = {size: (hidden[:size], gates[:size], *launch) for size, launch in plan.launches.items()}
+    plan = _forward_plans[kind, sizes, reverse, saving, input.spec, n_hidden, narrow, len(biases)]
+    tensors = plan.make()
+    MM.write(tensors["projected"], rows_of(wide(input)), T(wide(weight)))
+    state = final = [_copy(each) for each in initial]
+    tensors["own weight"] = wide(own_weight).contiguous()
     if projection is not None:
-        narrow = wide(projection)
-        narrowing, raw = view(narrow).T, view(_rows(state[0]))
-        old = view(saved[1][0])[:, : len(narrow)] if saving else None  # a projected state is not wider
-    with np.errstate(all="ignore"):
-        view, project, _ = _products(projected.numel() * n_features, input.spec.device)
-        project(view(input), view(weight).T, view(projected))
-        for size, start, operands in zip(plan.sizes, plan.starts, addresses):
-            rows, product, entry, meta, count, _ = parts[size]
-            multiply(rows, matrix, product)
-            entry(*operands, meta, count)
-            if projection is not None:
-                if old is not None:
-                    old[start : start + size] = rows
-                multiply(raw[:size], narrowing, rows)
+        tensors["narrow"], tensors["projection"] = state[0], wide(projection).contiguous()
+        state = [empty(state[1].spec), state[1]]
+    tensors |= {f"state {k}": each for k, each in enumerate(state)}
+    tensors |= {f"bias {k}": each for k, each in enumerate(biases)}
+    plan.run(tensors)
+    output = tensors["output"]
     if projection is not None:
         output = linear(output, projection)
-    final = [seen, *others]
-    if seen.spec.dtype is not output.spec.dtype:
+    if final[0].spec.dtype is not output.spec.dtype:
         final = [each.to(output.spec.dtype) for each in final]
+    saved = [tensors["joined" if "joined" in tensors else "projected"], tensors["before"]] if saving else []
     return *saved, output, *final
-
-
-def _rows(state: Tensor) -> Tensor:
-    """[N, hidden] of [1, N, hidden]."""
-    return state.view(state.spec.shape[-2:])
 
 
 def _copy(tensor: Tensor) -> Tensor:
@@ -210,26 +247,43 @@ def wide(tensor: Tensor) -> Tensor:
 # ---- Backwards -----------------------------------------------------------------------------------------------------
 
 
-def _plan_backward(kind: Kind, sizes: tuple[int, ...], reverse: bool, before: Spec) -> _Plan:
+def _plan_backward(
+    kind: Kind, sizes: tuple[int, ...], reverse: bool, before: Spec, narrow: int, to_the_end: bool
+) -> _Plan:
     states, rows, hidden = before.shape
-    dtype, gates = before.dtype, kind.n_gates
+    dtype, gates, where = before.dtype, kind.n_gates, before.device
     compute = compute_type(dtype)
     width, wide_width = hidden * dtype.itemsize, hidden * compute.itemsize
-    kinds_of_ct = 1 + is_split(kind)
-    return _Plan(
-        sizes,
-        not reverse,
+    of_gates = contiguous_spec((rows, gates * hidden), compute, where)
+    made = {"projected": of_gates, "own": of_gates} if is_split(kind) else {"own": of_gates}
+    if narrow:
+        made["later"] = contiguous_spec((rows, narrow), compute, where)
+    plan = _Plan(sizes, not reverse, made, where)
+    through, seen = _Blocks("through"), _Blocks("seen" if narrow else "through")
+    if narrow:
+        row = narrow * compute.itemsize
+        copies = {size: COPIES[compute, compute, size, narrow, (row, row), where] for size in set(sizes)}
+        plan.add(copies, [_Blocks("later", row), seen])
+        plan.multiply(through, seen, "projection", contiguous_spec((narrow, hidden), compute, where))
+    state = [_Blocks(f"state {k}") for k in range(states)]
+    plan.add(
+        {size: BACKWARD[kind, dtype, size, hidden, where] for size in set(sizes)},
         [
-            *[_Blocks(gates, wide_width, gates * wide_width)] * kinds_of_ct,
-            *[_Blocks(1, 0, 0)] * (states + 1 + states),
-            _Blocks(1, 0, width),
-            _Blocks(kind.n_joined, width, kind.n_joined * width),
-            _Blocks(states, rows * width, width),
+            *[_Blocks(name, gates * wide_width, gates, wide_width) for name in made if name != "later"],
+            *state,
+            through,
+            *state,
+            _Blocks("output", width),
+            _Blocks("joined", kind.n_joined * width, kind.n_joined, width),
+            _Blocks("before", width, states, rows * width),
         ],
-        lambda size: BACKWARD[kind, dtype, size, hidden, before.device],
-        sizes[0] * gates * hidden * hidden,
-        [contiguous_spec((rows, gates * hidden), compute, before.device)] * kinds_of_ct,
     )
+    own = _Blocks("own", gates * wide_width)
+    plan.multiply(
+        seen, own, "own weight", contiguous_spec((gates * hidden, narrow or hidden), compute, where)
+    )
+    plan.finish(to_the_end)
+    return plan
 
 
 _backward_plans = PlanCache(_plan_backward)
@@ -252,38 +306,28 @@ def backward(
     The last result is the part of the cotangents of projected states that comes from later steps. `to_the_end`: whether the
     cotangent of the initial hidden state is needed.
     """
-    plan = _backward_plans[kind, sizes, reverse, before.spec]
-    of_gates = plan.make()
+    narrow = 0 if projection is None else own_weight.spec.shape[1]
+    plan = _backward_plans[kind, sizes, reverse, before.spec, narrow, to_the_end]
     of_output, *of_final = cts
     if of_output is not None and projection is not None:
         of_output = MM(rows_of(of_output), projection)
-    of_output = _zeros(before[0].spec) if of_output is None else of_output.contiguous()
     of_state = [
         _zeros(_in_order(first.spec)) if each is None else _copy(each)
         for each, first in zip(of_final, initial)
     ]
-    own_weight = wide(own_weight)
-    view, multiply, _ = plan.products
+    tensors = plan.make()
+    tensors["joined"], tensors["before"] = joined, before
+    tensors["own weight"] = wide(own_weight).contiguous()
+    tensors["output"] = _zeros(before[0].spec) if of_output is None else of_output.contiguous()
     if projection is None:
-        through = seen = _zeros(of_state[0].spec)
-        later = None
+        seen = tensors["through"] = _zeros(of_state[0].spec)
     else:
-        seen, (through, of_state[0]) = of_state[0], (_zeros(of_state[1].spec) for _ in range(2))
-        widening = wide(projection)
-        later = empty(contiguous_spec((sum(sizes), len(widening)), widening.dtype, widening.device))
-        wider, wide_rows, later_rows = view(widening), view(_rows(through)), view(later)
-    addresses = plan.addresses([*of_gates, *of_state, through, *of_state, of_output, joined, before])
-    matrix, gates, products = view(own_weight), view(of_gates[-1]), view(_rows(seen))
-    parts = {size: (products[:size], *launch) for size, launch in plan.launches.items()}
-    end = -1 if to_the_end else plan.starts[-1]
-    with np.errstate(all="ignore"):
-        for size, start, operands in zip(plan.sizes, plan.starts, addresses):
-            product, entry, meta, count, _ = parts[size]
-            if projection is not None:
-                later_rows[start : start + size] = product
-                multiply(product, wider, wide_rows[:size])
-            entry(*operands, meta, count)
-            if start != end:
-                multiply(gates[start : start + size], matrix, product)
+        tensors["projection"] = wide(projection).contiguous()
+        seen = tensors["seen"] = of_state[0]
+        tensors["through"], of_state[0] = (_zeros(of_state[1].spec) for _ in range(2))
+    tensors |= {f"state {k}": each for k, each in enumerate(of_state)}
+    plan.run(tensors)
     first = seen if projection is not None else of_state[0] + seen
-    return of_gates[0], of_gates[-1], [first if to_the_end else None, *of_state[1:]], later
+    of_own = tensors["own"]
+    of_initial = [first if to_the_end else None, *of_state[1:]]
+    return tensors.get("projected", of_own), of_own, of_initial, tensors.get("later")

@@ -1,12 +1,17 @@
 """Deferred work: a program cannot tell whether an operation has run, except by the clock."""
 
+import _thread
 import gc
+import itertools
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,10 +52,10 @@ def runs(monkeypatch):
     found = []
     run = defer._run
 
-    def noted(chain, alive):
+    def noted(chain, alive, turn):
         stored = [each is not None for each in alive]
         found.append(([each.plan.deferred.name for each in chain], stored))
-        return run(chain, alive)
+        return run(chain, alive, turn)
 
     monkeypatch.setattr(defer, "_run", noted)
     return found
@@ -167,6 +172,7 @@ WRITES = {
     "set_": lambda x: x.set_(b.clone()).add_(1),
     "resize_": lambda x: x.resize_(40).fill_(2),
     "resize of the storage": lambda x: x.untyped_storage().resize_(4000),
+    "shrinking and growing": lambda x: x.untyped_storage().resize_(16).resize_(4000),
     "data": lambda x: x.data.mul_(2),
     "squeeze_": lambda x: x.unsqueeze_(0).mul_(2),
     "optimizer": lambda x: _step(x),
@@ -479,26 +485,140 @@ def test_memory_that_a_dead_intermediate_reads_again_is_not_taken_over():
         assert same_bytes(first, a.sigmoid() * b) and same_bytes(second, a.sigmoid() * c)
 
 
-def test_an_interrupt_after_the_kernel_leaves_the_result(monkeypatch):
-    class Interrupted(Exception):
-        pass
+def signal_after_kernels(monkeypatch, handler):
+    """Let a signal arrive whenever a kernel of a promise ends."""
 
+    def starmap(entry, arguments):
+        return zip(itertools.starmap(entry, arguments), map(_thread.interrupt_main, (signal.SIGUSR1,)))
+
+    outer = signal.signal(signal.SIGUSR1, handler)
+    monkeypatch.setattr(defer, "itertools", SimpleNamespace(starmap=starmap, count=itertools.count))
+    return outer
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
+@pytest.mark.parametrize("in_one_kernel", [True, False])
+def test_an_exception_of_a_signal_handler_after_the_kernel_leaves_the_result(in_one_kernel, monkeypatch):
+    def handler(number, frame):
+        raise Interrupted
+
+    if not in_one_kernel:
+        monkeypatch.setattr(defer, "kernel_of", lambda key, build: None)
     x = a.clone()
     address = x._storage.ptr
     result = (x * b).exp()
     del x
-    give = defer.give_memory
-
-    def interrupted(storage, block):
-        give(storage, block)
-        raise Interrupted
-
-    monkeypatch.setattr(defer, "give_memory", interrupted)
-    with pytest.raises(Interrupted):
-        result.tolist()
-    monkeypatch.undo()
+    outer = signal_after_kernels(monkeypatch, handler)
+    try:
+        with pytest.raises(Interrupted):
+            result.tolist()
+    finally:
+        signal.signal(signal.SIGUSR1, outer)
+        monkeypatch.undo()
     with torch.eager():
-        assert result._storage.ptr == address and same_bytes(result, (a * b).exp())
+        assert not in_one_kernel or result._storage.ptr == address
+        assert same_bytes(result, (a * b).exp())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
+@pytest.mark.parametrize("in_one_kernel", [True, False])
+@pytest.mark.parametrize("does", ["asks", "asks for another", "writes", "promises", "exposes"])
+def test_a_signal_handler_after_the_kernel_may_do_anything(does, in_one_kernel, monkeypatch):
+    seen = []
+
+    def handler(number, frame):
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        if does == "asks":
+            seen.append(result.tolist())
+        elif does == "asks for another":
+            seen.append((other * 1).tolist())
+        elif does == "writes":
+            other.zero_()
+        elif does == "exposes":
+            other.numpy()[:] = 0
+        else:
+            seen.append(result + other)
+
+    if not in_one_kernel:
+        monkeypatch.setattr(defer, "kernel_of", lambda key, build: None)
+    with torch.eager():
+        wanted, wanted_product = ((a * b).exp() - c).tolist(), (a * b).tolist()
+        wanted_sum = ((a * b).exp() - c + c).tolist()
+    x, other = a.clone(), c.clone()
+    x.tolist(), other.tolist()
+    product = x * b
+    result = product.exp() - other
+    reader = product * 1
+    del x
+    outer = signal_after_kernels(monkeypatch, handler)
+    try:
+        assert result.tolist() == wanted
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGUSR1, outer)
+    monkeypatch.undo()
+    assert result.tolist() == wanted
+    assert product.tolist() == wanted_product and reader.tolist() == wanted_product
+    if does == "promises":
+        assert seen[0].tolist() == wanted_sum
+
+
+def test_a_write_while_a_result_gets_its_memory_comes_after_its_readers():
+    """Another thread may write to a result whose readers still wait, before the thread that computed it has told them."""
+    product = a * b
+    reader = product * 2
+    forget = defer._forget
+
+    def late(chain):
+        defer._forget = forget
+        product.zero_()
+        forget(chain)
+
+    defer._forget = late
+    try:
+        product.tolist()
+    finally:
+        defer._forget = forget
+    with torch.eager():
+        assert same_bytes(reader, a * b * 2)
+    assert product.tolist() == [[0.0] * 5] * 3
+
+
+def test_an_operand_that_is_exposed_while_it_is_promised_is_read_at_once(monkeypatch):
+    x = a.clone()
+    x.tolist()
+    arrays = []
+    new = defer.new_promised
+
+    def handled(promise, nbytes):
+        monkeypatch.undo()
+        arrays.append(x.numpy())
+        return new(promise, nbytes)
+
+    monkeypatch.setattr(defer, "new_promised", handled)
+    result = x * b
+    arrays[0][:] = 0
+    with torch.eager():
+        assert same_bytes(result, a * b)
+
+
+def test_a_promise_that_is_made_while_another_is_forgotten_is_kept_before_writes(monkeypatch):
+    x = a.clone()
+    x.tolist()
+    made = []
+    first = x * b
+    redirect = defer._redirect
+
+    def handled(kept):
+        redirect(kept)
+        made.append(x + c)
+
+    monkeypatch.setattr(defer, "_redirect", handled)
+    first.tolist()
+    monkeypatch.undo()
+    x.zero_()
+    with torch.eager():
+        assert same_bytes(made[0], a + c)
 
 
 class Interrupted(BaseException):
@@ -635,6 +755,13 @@ def test_another_thread_may_keep_a_promise():
         assert found == [(a * k + b).exp().tolist() for k in range(20)]
 
 
+def test_storages_in_all_states_are_sent_to_processes_as_shared_memory():
+    result = a * b
+    assert waits(result) and type(a._storage) is Watched
+    for tensor in (a, b, result):
+        assert type(tensor._storage) in ForkingPickler._extra_reducers
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_promises_survive_a_fork():
     result = (a * b + c).exp()
@@ -664,6 +791,21 @@ def test_the_environment_variable_turns_deferral_off():
 
     assert answer(WEFT_EAGER="1") == "False\n"
     assert answer() == "True\n"
+    assert answer(WEFT_DEFER=str(1 << 21)) == "False\n"
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        answer(WEFT_DEFER="lots")
+    assert "WEFT_DEFER must be the least number of elements" in error.value.stderr
+
+
+def test_a_chain_at_exit_is_not_compiled_any_more(monkeypatch):
+    monkeypatch.setattr(fusion, "in_background", True)
+    monkeypatch.setattr(fusion, "_compiler", Background("ended"))
+    fusion._compiler._stop()
+    with torch.eager():
+        wanted = ((a - 3.5) * b).tolist()
+    fusion._kernels.clear()
+    assert [((a - 3.5) * b).tolist() for _ in range(3)] == [wanted] * 3
+    assert set(fusion._kernels.values()) == {fusion._SEEN}
 
 
 def test_nothing_outside_knows_of_promises():

@@ -59,3 +59,8 @@ def test_work_that_is_not_deferred_does_not_appear(capsys):
     assert (
         capsys.readouterr().out == "nothing was deferred: the operations are small, or need bytes at once\n"
     )
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="'function' .* must be callable, not int"):
+        torch.explain(3)

@@ -146,6 +146,12 @@ def test_llvmlite_is_free_for_other_threads_after_an_interrupt(monkeypatch):
     assert not other.is_alive()
 
 
+def test_a_signal_handler_that_compiles_leaves_the_lock_of_llvmlite_to_whom_it_interrupts():
+    with host._llvm_lock:
+        host.compile_ir("define i64 @eight() {\nret i64 8\n}\n", "eight")
+        assert host._llvm_lock._is_owned()
+
+
 FORKING = """
 import os, signal, threading, time
 import weft as torch

@@ -14,7 +14,7 @@ from typing import Any
 
 from .device import CPU
 from .grad_mode import INFERENCE_VERSION, mode, open_inference
-from .storage import FOREIGN, Storage
+from .storage import Storage
 
 _ptr, _bin, _version, _exposed = [
     Storage.__dict__[name] for name in ("ptr", "bin", "version", "exposed")
@@ -37,6 +37,9 @@ class _Pending(Storage):
 
     __slots__ = ()
 
+    def settle(self) -> None:
+        keeper.settle(self)
+
     @property
     def version(self) -> Any:  # type: ignore[override]
         return _version.__get__(self)
@@ -52,8 +55,10 @@ class _Pending(Storage):
 
     @exposed.setter
     def exposed(self, exposed: bool) -> None:
+        _exposed.__set__(
+            self, exposed
+        )  # first, so that nobody makes a promise that reads this storage meanwhile
         keeper.settle(self)
-        _exposed.__set__(self, exposed)
 
 
 class Watched(_Pending):
@@ -80,6 +85,8 @@ class Promised(_Pending):
         return _bin.__get__(self)
 
 
+Storage.states += [Watched, Promised]
+
 for _class in (_Pending, Watched, Promised):
     _class.__name__, _class.__qualname__, _class.__module__ = (
         Storage.__name__,
@@ -102,13 +109,3 @@ def promise_of(storage: Storage) -> Any:
     """The promise of a Promised storage; None if it has been kept."""
     found = _ptr.__get__(storage)
     return None if type(found) is int else found
-
-
-def give_memory(storage: Storage, block: Storage) -> None:
-    """Move the memory of `block`, which nobody else uses, to a Promised storage."""
-    if type(storage) is not Promised:  # a signal handler, or another thread, asked for the bytes meanwhile
-        return
-    ptr, bin, foreign = block.ptr, block.bin, FOREIGN
-    # No signal handler and no other thread runs between these assignments, because they call nothing.
-    storage.__class__ = Storage  # type: ignore[assignment]
-    storage.ptr, storage.bin, block.bin = ptr, bin, foreign  # type: ignore[misc]

@@ -45,6 +45,7 @@ class Storage:
     is_sparse = False
     is_sparse_csr = False
     new_tensor: ClassVar[Any]  # a new object of the class of tensors on this storage, without content
+    states: ClassVar[list[type[Storage]]] = []  # the classes of storages while work on them is deferred
 
     def __init__(
         self,
@@ -67,6 +68,9 @@ class Storage:
 
     def __del__(self):
         self.bin.append(self.ptr)
+
+    def settle(self) -> None:
+        """Do all deferred work that computes the bytes or reads them; `core/promised.py` defines it."""
 
     def detached(self) -> Storage:
         """The same memory without the history of what `vmap` maps over, see `core/batched.py`."""
@@ -243,6 +247,8 @@ class Storage:
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
         nbytes = _checked(nbytes)
+        if nbytes < self.nbytes_:
+            self.settle()  # what lies behind the end is not copied when the storage grows again
         if nbytes > self.bin.size:
             self._move(self.device.backend.allocate(max(nbytes, self.nbytes_)))
         self.nbytes_ = nbytes

@@ -42,6 +42,8 @@ class Background:
     def start(self) -> bool:
         """Start the thread, if it does not run yet. False if the system has no more threads, or the interpreter ends."""
         with self._starting:
+            if self.stopped.is_set():
+                return False
             if self._thread is None:
                 thread = threading.Thread(target=self._serve, name=self.name, daemon=True)
                 try:

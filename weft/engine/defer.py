@@ -11,6 +11,7 @@ write to is never read late: an operation that reads it runs at once.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -21,14 +22,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from sys import getrefcount
 from time import perf_counter
+from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
 from ..core.device import CPU
 from ..core.locks import new_lock
-from ..core.promised import Promised, Watched, give_memory, keeper, new_promised, promise_of
+from ..core.promised import Promised, Watched, keeper, new_promised, promise_of
 from ..core.restoring import Restoring
 from ..core.spec import Spec
-from ..core.storage import Storage
+from ..core.storage import FOREIGN, Storage
 from . import fusion
 from .fusion import Elementwise, Step, elementwise, is_refused, kernel_of, packed, refuse
 from .memory import CACHE_LIMIT
@@ -36,7 +38,13 @@ from .memory import CACHE_LIMIT
 # Elements. The results of smaller operations are computed at once, because a promise and its share of keeping a chain cost 5 us,
 # and values of this size stay in the cache between two operations: a chain of three on 10^5 floats takes 28 us in one kernel and
 # 30 us in three, on 10^6 floats 127 and 205 us (AMD Zen 4, 2 threads). WEFT_DEFER sets another number.
-LEAST_ELEMENTS = int(os.environ.get("WEFT_DEFER", 1 << 17))
+LEAST_ELEMENTS = 1 << 17
+if chosen := os.environ.get("WEFT_DEFER"):
+    if not chosen.isdecimal():
+        raise ValueError(
+            f"WEFT_DEFER must be the least number of elements of deferred results, not {chosen!r}"
+        )
+    LEAST_ELEMENTS = max(1, int(chosen))
 if os.environ.get("WEFT_EAGER") == "1":
     LEAST_ELEMENTS = sys.maxsize
 # Operations in one kernel. Longer chains are cut, because the time to compile a kernel grows faster than its length.
@@ -67,6 +75,7 @@ _eager = _Eager()
 class Promise:
     """An elementwise operation that has not run.
 
+    number: the place in the order of the calls.
     sources: for each tensor a storage with memory, or another promise. Empty after the promise has been kept.
     offsets: the byte offset of each tensor in its storage. numbers: the numbers, as the kernel takes them.
     storage: a weak reference to the storage of the result.
@@ -76,12 +85,13 @@ class Promise:
 
     # fmt: off
     __slots__ = (
-        "plan", "sources", "offsets", "numbers", "storage", "steps", "nodes", "nbytes", "reduction", "__weakref__",
+        "plan", "number", "sources", "offsets", "numbers", "storage", "steps", "nodes", "nbytes", "reduction", "__weakref__",
     )
     # fmt: on
 
     plan: Any
-    sources: list[Any]
+    number: int
+    sources: tuple[Any, ...]
     offsets: tuple[int, ...]
     numbers: Sequence
     storage: Any
@@ -91,7 +101,11 @@ class Promise:
     reduction: Any
 
 
-_waiting: list[weakref.ref[Promise]] = []  # in the order of the calls
+_waiting: dict[int, weakref.ref[Promise]] = {}  # by the number of the promise, in the order of the calls
+_numbers = itertools.count()
+# How often promises were made or kept. While a thread holds the lock, its signal handlers and finalizers may do this, too.
+# Between two steps that call no function, no handler runs: what was true when `_turn` was read is true if `_turn` is the same.
+_turn = 0
 observers: list[Any] = []  # `explain.py` adds one, which is told of new promises and of what ran
 _held = 0  # bytes of the operands of promises that wait; too large while promises die unread
 
@@ -134,60 +148,72 @@ def _follows(operand: Spec, result: Spec) -> bool:
 
 def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
     """A storage for the result of a plan; usually a promise computes its bytes later."""
-    global _held
+    with _lock:
+        while True:
+            if _eager.active:
+                return _run_at_once(plan, tensors, numbers)
+            found = _promised(plan, tensors, numbers)
+            if found is not None:
+                return found
+
+
+def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage | None:
+    """As `promised`; None if another promise has been kept meanwhile, so that the sources are others now."""
+    global _held, _turn
     sources: list[Any] = []
     steps, nodes, nbytes = 1, plan.deferred.nodes, 0
-    with _lock:
-        if _eager.active:
+    for tensor in tensors:
+        storage = tensor._storage
+        source: Any = storage
+        if type(storage) is Promised:
+            source = promise_of(storage)
+            if source is None or not _fits(source, tensor, plan):
+                storage.ptr  # noqa: B018 (computes the bytes, and maybe those of another tensor)
+                return None
+            steps += source.steps
+            nodes += source.nodes
+        elif type(storage) not in (Storage, Watched) or storage.exposed:
             return _run_at_once(plan, tensors, numbers)
+        else:
+            nbytes += storage.nbytes_
+        sources.append(source)
+    if steps > MOST_STEPS or nodes > MOST_NODES:
+        # A promise with several readers has been counted several times.
+        steps, nodes = _size(plan, sources)
+    if steps > MOST_STEPS or nodes > MOST_NODES:
         for tensor in tensors:
-            storage = tensor._storage
-            source: Any = storage
-            if type(storage) is Promised:
-                source = promise_of(storage)
-                if source is None or not _fits(source, tensor, plan):
-                    storage.ptr  # noqa: B018 (computes the bytes, and maybe those of another tensor)
-                    return promised(plan, tensors, numbers)
-                steps += source.steps
-                nodes += source.nodes
-            elif type(storage) not in (Storage, Watched) or storage.exposed:
-                return _run_at_once(plan, tensors, numbers)
-            else:
-                nbytes += storage.nbytes_
-            sources.append(source)
-        if steps > MOST_STEPS or nodes > MOST_NODES:
-            # A promise with several readers has been counted several times.
-            steps, nodes = _size(plan, sources)
-        if steps > MOST_STEPS or nodes > MOST_NODES:
-            for tensor in tensors:
-                tensor._storage.ptr  # noqa: B018
-            return promised(plan, tensors, numbers)
-        promise = Promise()
-        promise.plan, promise.sources, promise.numbers = plan, sources, numbers
-        promise.offsets = tuple([tensor._byte_offset for tensor in tensors])
-        promise.steps, promise.nodes, promise.nbytes = steps, nodes, nbytes
-        promise.reduction = None
-        result = new_promised(promise, plan.spec.nbytes)
-        promise.storage = weakref.ref(result)
-        _waiting.append(weakref.ref(promise))  # from now on, `_forget` replaces the sources that are kept
-        for source in sources:
-            if type(source) is Storage:
-                source.__class__ = Watched
-            elif (
-                type(source) is Promise and not source.sources
-            ):  # a signal handler asked for its bytes meanwhile
-                return promised(plan, tensors, numbers)
-        if observers:
-            observers[-1].promised(promise)
-        _held += nbytes
-        if _held > MOST_BYTES or len(_waiting) > MOST_PROMISES:
-            _keep_bounds()
-        return result
+            tensor._storage.ptr  # noqa: B018
+        return None
+    promise = Promise()
+    promise.plan, promise.sources, promise.numbers = plan, tuple(sources), numbers
+    promise.offsets = tuple([tensor._byte_offset for tensor in tensors])
+    promise.steps, promise.nodes, promise.nbytes = steps, nodes, nbytes
+    promise.reduction, promise.number = None, next(_numbers)
+    result = new_promised(promise, plan.spec.nbytes)
+    promise.storage = weakref.ref(result)
+    _waiting[promise.number] = weakref.ref(
+        promise
+    )  # from now on, `_forget` replaces the sources that are kept
+    _turn += 1
+    for source in sources:
+        if type(source) is Promise:
+            if not source.sources:  # a signal handler asked for its bytes meanwhile
+                return None
+        elif source.exposed:  # by a signal handler or another thread
+            return None
+        else:
+            source.__class__ = Watched
+    if observers:
+        observers[-1].promised(promise)
+    _held += nbytes
+    if _held > MOST_BYTES or len(_waiting) > MOST_PROMISES:
+        _keep_bounds()
+    return result
 
 
 def _size(plan: Any, sources: Sequence[Any]) -> tuple[int, int]:
     """The steps and nodes of the kernel for a plan with these sources."""
-    order: list[Promise] = []
+    order: list[_Work] = []
     seen: set[int] = set()
     for source in sources:
         if type(source) is Promise and id(source) not in seen:
@@ -208,11 +234,22 @@ def _run_at_once(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storag
     return storage
 
 
+def _living() -> list[Promise]:
+    """The promises that wait, in the order of the calls."""
+    found: list[Promise] = []
+    for number, reference in list(_waiting.items()):
+        promise = reference()
+        if promise is None:
+            _waiting.pop(number, None)
+        else:
+            found.append(promise)
+    return found
+
+
 def _keep_bounds() -> None:
     """Keep the oldest promises until the others are within the bounds."""
     global _held
-    waiting = [promise for each in _waiting if (promise := each()) is not None]
-    _waiting[:] = [weakref.ref(promise) for promise in waiting]
+    waiting = _living()
     _held = sum(promise.nbytes for promise in waiting)
     for promise in waiting:
         if _held <= MOST_BYTES // 2 and len(_waiting) <= MOST_PROMISES // 2:
@@ -224,36 +261,64 @@ def _keep_bounds() -> None:
 # ---- Keeping promises ----------------------------------------------------------------------------------------------------
 
 
+class _Work(NamedTuple):
+    """A promise, and what it read when its chain was collected."""
+
+    promise: Promise
+    plan: Any
+    sources: tuple[Any, ...]
+    offsets: tuple[int, ...]
+    numbers: Sequence
+
+
+class _Late(Exception):  # noqa: N818 (no error)
+    """A signal handler or a finalizer has made or kept promises since the chain was collected."""
+
+
 def keep(promise: Promise, fuse: bool = True) -> None:
     """Compute the bytes of a promise, and of all promises with a living storage that it waits for."""
     with _lock:
-        if not promise.sources:
-            return
-        chain = _chain(promise)
-        alive = [each.storage() for each in chain]
-        try:
+        storage = promise.storage()
+        while storage is not None and promise.sources:
+            with contextlib.suppress(_Late):
+                _keep_once(promise, fuse)
+
+
+def _keep_once(promise: Promise, fuse: bool) -> None:
+    """As `keep`. Raises: _Late if the promise has to be kept again."""
+    turn = _turn
+    chain = _chain(promise)
+    # A storage with memory has been computed, but an exception came before its promise was forgotten.
+    alive: list[Storage | None]
+    alive = [each if type(each) is Promised else None for work in chain for each in (work.promise.storage(),)]
+    if _turn != turn:
+        raise _Late
+    try:
+        if alive[-1] is not None:
             start = perf_counter()
-            kernels = 1 if fuse and len(chain) > 1 and _run(chain, alive) else _run_by_plans(chain, alive)
+            fused = fuse and len(chain) > 1 and _run(chain, alive, turn)
+            kernels = 1 if fused else _run_by_plans(chain, alive, turn)
             if observers:
                 stored = [each is not None for each in alive]
                 observers[-1].ran(chain, stored, None, kernels, perf_counter() - start)
-        finally:
-            _forget(chain, alive)
+    finally:
+        _forget(chain)
 
 
-def _chain(promise: Promise) -> list[Promise]:
+def _chain(promise: Promise) -> list[_Work]:
     """The promise and all that it waits for, each after those that it reads."""
-    order: list[Promise] = []
+    order: list[_Work] = []
     _visit(promise, set(), order)
     return order
 
 
-def _visit(promise: Promise, seen: set[int], order: list[Promise]) -> None:
+def _visit(promise: Promise, seen: set[int], order: list[_Work]) -> None:
     seen.add(id(promise))
-    for source in promise.sources:  # at most MOST_STEPS deep
+    sources = promise.sources
+    for source in sources:  # at most MOST_STEPS deep
         if type(source) is Promise and id(source) not in seen:
             _visit(source, seen, order)
-    order.append(promise)
+    order.append(_Work(promise, promise.plan, sources, promise.offsets, promise.numbers))
 
 
 class _Wired(NamedTuple):
@@ -264,7 +329,7 @@ class _Wired(NamedTuple):
     numbers: list[Any]
 
 
-def _wired(chain: list[Promise], stored: list[bool]) -> _Wired:
+def _wired(chain: list[_Work], stored: list[bool]) -> _Wired:
     steps: list[Step] = []
     addresses: list[int] = []
     step_of: dict[int, int] = {}  # by the id of the promise: ~k for step k
@@ -278,32 +343,32 @@ def _wired(chain: list[Promise], stored: list[bool]) -> _Wired:
                 if place == len(addresses):
                     addresses.append(source.ptr + offset)
             wiring.append(place)
-        step_of[id(each)] = ~number
+        step_of[id(each.promise)] = ~number
         steps.append((each.plan, tuple(wiring), stored[number]))
     return _Wired(tuple(steps), addresses, [argument for each in chain for argument in each.numbers])
 
 
-def _run(chain: list[Promise], alive: list[Storage | None]) -> bool:
+def _run(chain: list[_Work], alive: list[Storage | None], turn: int) -> bool:
     """Compute the results with a living storage by one kernel; False if there is no kernel."""
     steps, addresses, numbers = _wired(chain, [each is not None for each in alive])
     kernel = kernel_of(steps, functools.partial(fusion.fused, steps))
     if kernel is None:
         return False
-    donor = _donor(chain, alive)
+    donor = _donor(chain, alive, kernel.entry)
     results = [
         (storage, donor or each.plan.allocate())
         for each, storage in zip(chain, alive, strict=True)
         if storage is not None
     ]
     written = [block.ptr for _, block in results]
-    _launch(results, kernel.entry, (*written, *addresses, *numbers, kernel.meta, kernel.count))
+    _launch(results, kernel.entry, (*written, *addresses, *numbers, kernel.meta, kernel.count), turn)
     return True
 
 
-def _run_by_plans(chain: list[Promise], alive: list[Storage | None]) -> int:
+def _run_by_plans(chain: list[_Work], alive: list[Storage | None], turn: int) -> int:
     """Compute the results by a kernel for each step. Returns how many there were."""
     last = {id(source): number for number, each in enumerate(chain) for source in each.sources}
-    donor = _donor(chain, alive)
+    donor = _donor(chain, alive, chain[-1].plan.entry)
     made: dict[int, Storage] = {}
     for number, (each, storage) in enumerate(zip(chain, alive, strict=True)):
         plan = each.plan
@@ -313,44 +378,64 @@ def _run_by_plans(chain: list[Promise], alive: list[Storage | None]) -> int:
             for source, offset in zip(each.sources, each.offsets, strict=True)
         ]
         arguments = block.ptr, *addresses, *each.numbers, plan.meta, plan.count
-        _launch([] if storage is None else [(storage, block)], plan.entry, arguments)
-        made[id(each)] = block if storage is None else storage
+        _launch([] if storage is None else [(storage, block)], plan.entry, arguments, turn)
+        made[id(each.promise)] = block if storage is None else storage
         for source in each.sources:
             if last[id(source)] == number:
                 made.pop(id(source), None)  # returns the memory of a value that nobody needs any more
     return len(chain)
 
 
-def _launch(results: list[tuple[Storage, Storage]], entry: Callable, arguments: Sequence) -> None:
-    """Run a kernel, and give its results their memory. If a signal interrupts this, both are done or neither is.
+def _launch(results: Sequence[tuple[Any, Any]], entry: Callable, arguments: Sequence, turn: int) -> None:
+    """Run a kernel, and give its results, which are pairs (storage, block), the memory of their blocks.
 
-    This matters if the kernel overwrites an operand: it must not run a second time. No signal handler runs inside of `extend`.
+    No signal handler and no finalizer runs after the last look at `_turn`, and none between the kernel and the memory of the first
+    result, because these lines call no function. This matters if the kernel overwrites an operand: it must not run again, and
+    nobody may compute other results from that operand.
+
+    Raises: _Late if others have made or kept promises since `turn`, so that the operands may have changed.
     """
-    ran: list[Any] = []
-    try:
-        ran.extend(itertools.starmap(entry, (arguments,)))
-    finally:
-        if ran:
-            for storage, block in results:
-                give_memory(storage, block)
+    work = itertools.starmap(entry, (arguments,))
+    storage: Any = None
+    block: Any = None
+    memory: Any = None
+    if results:
+        storage, block = results[0]
+        memory = block.ptr, block.bin
+    foreign, watched = FOREIGN, Watched
+    if _turn != turn:
+        raise _Late
+    (_,) = work
+    if _turn != turn:  # while Python code ran, which a kernel in several regions has
+        raise _Late
+    if storage is None:
+        return
+    storage.__class__ = watched  # other promises may wait for it
+    (storage.ptr, storage.bin), block.bin = memory, foreign
+    for storage, block in results[1:]:
+        memory = block.ptr, block.bin
+        kind = storage.__class__
+        if kind is Promised:
+            storage.__class__ = watched
+            (storage.ptr, storage.bin), block.bin = memory, foreign
 
 
-def _donor(chain: list[Promise], alive: list[Storage | None]) -> Storage | None:
+def _donor(chain: list[_Work], alive: list[Storage | None], entry: Callable) -> Storage | None:
     """An operand that nobody but the chain holds, and whose memory the only result of the chain may take over."""
-    if sum(each is not None for each in alive) != 1:
+    if type(entry) is not BuiltinFunctionType or sum(each is not None for each in alive) != 1:
         return None
     uses = _uses(chain)
     for each in chain:
         for position in range(len(each.sources)):
             found = uses.get(id(each.sources[position]))
-            # The lists of the chain hold the operand, and the call of `getrefcount`. A local variable would count in some versions
+            # The tuples of the chain hold the operand, and the call of `getrefcount`. A local variable would count in some versions
             # of Python: from 3.14 on, a call may borrow its reference.
             if found is not None and getrefcount(each.sources[position]) == found + 1:
                 return None if _is_read_again(chain) else each.sources[position]
     return None
 
 
-def _uses(chain: list[Promise]) -> dict[int, int]:
+def _uses(chain: list[_Work]) -> dict[int, int]:
     """How often the chain reads each operand whose elements lie in memory as those of its last result, by the id of the operand."""
     spec = chain[-1].plan.spec
     uses: dict[int, int] = {}
@@ -371,52 +456,58 @@ def _uses(chain: list[Promise]) -> dict[int, int]:
     return {key: count for key, count in uses.items() if key not in unfit}
 
 
-def _is_read_again(chain: list[Promise]) -> bool:
+def _is_read_again(chain: list[_Work]) -> bool:
     """Whether a promise outside of the chain waits for one of the chain, and so for its operands."""
-    own = {id(each) for each in chain}
-    waiting = [each for reference in _waiting if (each := reference()) is not None and id(each) not in own]
-    return any(id(source) in own for each in waiting for source in each.sources)
+    own = {id(each.promise) for each in chain}
+    return any(id(source) in own for each in _living() if id(each) not in own for source in each.sources)
 
 
-def _forget(chain: list[Promise], alive: list[Storage | None]) -> None:
-    """The promises in the chain with a living storage have been kept: those that wait for them read the storages now."""
-    global _held
+def _forget(chain: list[_Work]) -> None:
+    """The promises in the chain whose storages have memory have been kept: those that wait for them read the storages now."""
+    global _held, _turn
     kept: dict[int, Storage] = {}
-    for each, storage in zip(chain, alive, strict=True):
+    for each in chain:
+        promise, storage = each.promise, each.promise.storage()
         if storage is not None and type(storage) is not Promised:
-            kept[id(each)] = storage
-            if each.reduction is not None and each.nodes > CHEAP_NODES:
-                refuse(each.reduction)
+            kept[id(promise)] = storage
+            if promise.reduction is not None and promise.nodes > CHEAP_NODES:
+                refuse(promise.reduction)
     read = [source for each in chain for source in each.sources if type(source) is Watched]
     # Ctrl-C may end this function anywhere. So promises lose their sources only after nobody waits for them any more.
     _redirect(kept)
+    _turn += 1
     for each in chain:
-        if id(each) in kept:
-            _held -= each.nbytes
-            each.sources = []
-    del chain[:]  # so that promises that nobody waits for are gone
-    waiting = [promise for each in _waiting if (promise := each()) is not None and promise.sources]
-    _waiting[:] = [weakref.ref(promise) for promise in waiting]
-    still = {id(source) for promise in waiting for source in promise.sources}
-    for storage in itertools.chain(read, kept.values()):
-        if id(storage) not in still and type(storage) is Watched:
+        promise = each.promise
+        if id(promise) in kept and promise.sources:
+            _held -= promise.nbytes
+            _waiting.pop(promise.number, None)
+            promise.sources = ()
+    del chain[:], promise, each  # so that promises that nobody waits for are gone
+    _release([*read, *kept.values()])
+
+
+def _release(storages: list[Storage]) -> None:
+    """Let those of the storages be ordinary that no promise reads any more."""
+    turn = _turn
+    still = {id(source) for promise in _living() for source in promise.sources}
+    for storage in [each for each in storages if id(each) not in still and type(each) is Watched]:
+        if _turn == turn:
             storage.__class__ = Storage  # type: ignore[assignment]
 
 
 def _redirect(kept: dict[int, Storage]) -> None:
     """Let the promises that wait for these promises, which are given by their ids, read the storages instead."""
     global _held
-    for reference in _waiting:
-        promise = reference()
-        if promise is None or id(promise) in kept:
+    for promise in _living():
+        if id(promise) in kept or not any(id(source) in kept for source in promise.sources):
             continue
-        for position, source in enumerate(promise.sources):
-            storage = kept.get(id(source))
-            if storage is not None:
-                promise.sources[position] = storage
-                storage.__class__ = Watched
-                promise.nbytes += storage.nbytes_
-                _held += storage.nbytes_
+        read = [storage for source in promise.sources if (storage := kept.get(id(source))) is not None]
+        for storage in read:
+            storage.__class__ = Watched
+        promise.sources = tuple([kept.get(id(source), source) for source in promise.sources])
+        nbytes = sum(storage.nbytes_ for storage in read)
+        promise.nbytes += nbytes
+        _held += nbytes
 
 
 def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
@@ -430,7 +521,10 @@ def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
         promise = promise_of(storage) if type(storage) is Promised else None
         if promise is None or not _fits(promise, tensor, promise.plan) or promise.nodes > MOST_REDUCED:
             return False
+        turn = _turn
         chain = _chain(promise)
+        if _turn != turn:
+            return False
         steps, addresses, numbers = _wired(chain, [False] * len(chain))
         key = (plan, *steps)
         kernel = kernel_of(key, functools.partial(plan.fused, steps))
@@ -441,7 +535,11 @@ def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
         first = ctypes.addressof(room)
         places = range(first, first + 8 * len(numbers), 8)
         start = perf_counter()
-        kernel.entry(*results, *addresses, *places, kernel.reduced, *plan.numbers, kernel.meta, kernel.count)
+        arguments = *results, *addresses, *places, kernel.reduced, *plan.numbers, kernel.meta, kernel.count
+        try:
+            _launch([], kernel.entry, arguments, turn)
+        except _Late:
+            return False
         promise.reduction = key
         if observers:
             observers[-1].ran(chain, [False] * len(chain), plan.name, 1, perf_counter() - start)
@@ -453,12 +551,20 @@ def settle(storage: Storage) -> None:
     with _lock:
         if type(storage) is Promised:
             storage.ptr  # noqa: B018
-        for reference in tuple(_waiting):
+        for reference in tuple(_waiting.values()):
             promise = reference()
-            if promise is not None and any(source is storage for source in promise.sources):
+            if promise is not None and any(_reads(source, storage) for source in promise.sources):
                 _keep_readers_of(promise)
         if type(storage) is Watched:
             storage.__class__ = Storage  # type: ignore[assignment]
+
+
+def _reads(source: Any, storage: Storage) -> bool:
+    """Whether the reader of a source reads a storage with memory.
+
+    The source may be the promise of the storage, if a signal handler or an exception came before the promise was forgotten.
+    """
+    return source is storage or type(source) is Promise and source.storage() is storage
 
 
 def _keep_readers_of(promise: Promise) -> None:
@@ -466,7 +572,7 @@ def _keep_readers_of(promise: Promise) -> None:
     if promise.storage() is not None:
         keep(promise)
         return
-    for reference in tuple(_waiting):
+    for reference in tuple(_waiting.values()):
         reader = reference()
         if reader is not None and any(source is promise for source in reader.sources):
             _keep_readers_of(reader)
@@ -476,7 +582,7 @@ def keep_all() -> None:
     """Keep all promises whose storages are alive."""
     with _lock:
         # The latest first, because it takes along what it waits for.
-        for reference in reversed(_waiting.copy()):
+        for reference in reversed(tuple(_waiting.values())):
             promise = reference()
             if promise is not None and promise.storage() is not None:
                 keep(promise)

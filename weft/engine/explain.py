@@ -69,7 +69,7 @@ class _Observer:
         self.runs.append(
             _Run(
                 [each.plan.deferred.name for each in chain],
-                [self.lines.get(id(each)) for each in chain],
+                [self.lines.get(id(each.promise)) for each in chain],
                 end,
                 kernels,
                 sum(stored),
@@ -123,6 +123,10 @@ def explain(function: Callable, *args: Any, **kwargs: Any) -> None:
              mul, mul, erf, add, mul
        asked for at the end of the function
     """
+    if not callable(function):
+        raise TypeError(
+            f"explain(): argument 'function' (position 1) must be callable, not {type(function).__name__}"
+        )
     before, unchanged = None, 0
     for _ in range(MOST_RUNS):
         result = function(*args, **kwargs)

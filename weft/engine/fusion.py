@@ -151,8 +151,12 @@ def kernel_of(key: tuple, build: Callable[[], Any]) -> Any:
             return kernel_of(key, build)
         _kernels[key] = _SEEN
     elif found is _SEEN and _compiler.start():
-        _kernels[key] = _COMPILING
-        _compiler.submit(functools.partial(_compile_soon, key, build))
+        try:
+            _kernels[key] = _COMPILING
+            _compiler.submit(functools.partial(_compile_soon, key, build))
+        except BaseException:  # Ctrl-C: a kernel that nobody compiles would be waited for
+            _kernels[key] = _SEEN
+            raise
     return None
 
 

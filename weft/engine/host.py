@@ -221,10 +221,11 @@ _compiler = _Compiler()
 
 def _object_code(ir: str, tier: Tier) -> bytes:
     with _compiler.lock:
+        interrupts = _llvm_lock._is_owned()
         try:
             return _emitted(ir, tier)
         finally:
-            _release_llvm()
+            _release_llvm(interrupts)
 
 
 def _emitted(ir: str, tier: Tier) -> bytes:
@@ -255,9 +256,12 @@ def _apply(passes: Passes, module: llvm.ModuleRef, machine: llvm.TargetMachine) 
         _dispose(each)
 
 
-def _release_llvm() -> None:
-    """Release llvmlite's lock, which llvmlite takes in Python code: a Ctrl-C there could leave it taken for ever."""
-    while _llvm_lock._is_owned():
+def _release_llvm(interrupts: bool) -> None:
+    """Release llvmlite's lock, which llvmlite takes in Python code: a Ctrl-C there could leave it taken for ever.
+
+    `interrupts`: the thread had it from the beginning, because its signal handler or a finalizer compiles while llvmlite works.
+    """
+    while not interrupts and _llvm_lock._is_owned():
         _llvm_lock.release()
 
 
@@ -294,10 +298,11 @@ def _dispose(resource: llvm.ffi.ObjectRef) -> None:
 def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
     """Load object code, and return the addresses of these functions and variables."""
     with _linking:
+        interrupts = _llvm_lock._is_owned()
         try:
             return _linked(code, names)
         finally:
-            _release_llvm()
+            _release_llvm(interrupts)
 
 
 def _linked(code: bytes, names: Sequence[str]) -> tuple[int, ...]:

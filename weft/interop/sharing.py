@@ -72,7 +72,8 @@ def reduce_tensor(tensor: Tensor) -> Any:
 def _join_multiprocessing(reduction: ModuleType) -> None:
     from multiprocessing import util
 
-    reduction.ForkingPickler.register(Storage, reduce_storage)
+    for kind in (Storage, *Storage.states):  # picklers look for the very class of an object
+        reduction.ForkingPickler.register(kind, reduce_storage)
     reduction.ForkingPickler.register(Tensor, reduce_tensor)
     _wait_at_exit()
     util.register_after_fork(_wait_at_exit, lambda _: _wait_at_exit())

@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.dtype import DType
+from ...core.dtype import DType, from_numpy_dtype
 from ...engine import workers
 from ...engine.bilinear import bilinear_code
+from ...engine.bisection import search_code
 from ...engine.kernel import sharing
 from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
@@ -103,10 +104,34 @@ def stable_order(key: np.ndarray) -> np.ndarray:
     return order
 
 
+def search(sequences: np.ndarray, values: np.ndarray, right: bool, dtype: DType) -> np.ndarray:
+    """Where binary searches for the values end: in one sequence [n], or each row of values [..., m] in its own one [..., n].
+
+    Both are contiguous float32, float64 or int64. `right`: after equal elements. dtype: of the result, int32 or int64.
+    """
+    n = sequences.shape[-1]
+    if n >= 2**31 and values.itemsize == 4:
+        sequences, values = sequences.astype(np.float64), values.astype(np.float64)
+    found = np.empty(values.shape, dtype.numpy)
+    one = sequences.ndim == 1
+    group = _SEARCHED_TOGETHER if one else values.shape[-1]
+    groups = -(-values.size // group)
+    meta = np.array((n, n.bit_length(), group, values.size, 0 if one else n * sequences.itemsize))
+    code = search_code(from_numpy_dtype(values.dtype), right, dtype)
+    entry = sharing(code, values.nbytes * (1 + n.bit_length()))
+    entry(found.ctypes.data, sequences.ctypes.data, values.ctypes.data, meta.ctypes.data, groups)
+    return found
+
+
+# Values: the least number that a thread searches for.
+_SEARCHED_TOGETHER = 1024
+
+
 EXTRAS: dict[str, Callable] = {
     "resample": resample,
     "bilinear": bilinear,
     "least": least,
+    "search": search,
     "stable_order": stable_order,
     "sliding_sums": sliding_sums,
     "sliding_products": sliding_products,

@@ -14,7 +14,7 @@ from ...core.outputs import write_out
 from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.tensor import Tensor, make, wrap_dim
-from ...families.array_op import array, array_op, tensor_of, wide_array
+from ...families.array_op import array, array_op, here, tensor_of, wide_array
 from ...families.map import NUMBERS, normalise
 from ..creation.creation import dtype_of_number
 from ..creation.from_data import tensor
@@ -161,13 +161,26 @@ def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side
             array(sorter).copy()
         )  # NumPy checks the indices once and then reads memory by them, so no other thread may change them
         edges = np.take_along_axis(edges, order, -1)
-    result: np.ndarray = np.empty(values.shape, dtype)
+    if values.size and (search := here().backend.extras.get("search")) is not None:
+        return tensor_of(search(_searchable(edges), _searchable(values), side == "right", dtype))
+    result: np.ndarray = np.empty(values.shape, dtype.numpy)
     if edges.ndim == 1:
         result[...] = _places(edges, values, side)
     else:
         for row in np.ndindex(edges.shape[:-1]):
             result[row] = _places(edges[row], values[row], side)
     return tensor_of(result)
+
+
+def _searchable(values: np.ndarray) -> np.ndarray:
+    """The values as float32, float64 or int64, whose order is that of the values, contiguous."""
+    if values.dtype.kind == "f":
+        return np.asarray(values, order="C")
+    if values.dtype.kind == "b":
+        values = values.view(np.uint8) != 0  # memory from outside may hold 2 or 255 for True
+    if values.dtype == np.uint64:
+        values = (values ^ np.uint64(1 << 63)).view(np.int64)
+    return np.asarray(values, np.int64, order="C")
 
 
 def _places(edges: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
@@ -276,7 +289,7 @@ def searchsorted(
         )
     boundaries, values = _in_common(sorted_sequence, input)
     check_comparable(boundaries, "searchsorted_out_cpu")
-    result = _searchsorted(boundaries, values, sorter, "right" if right else side or "left", dtype.numpy)
+    result = _searchsorted(boundaries, values, sorter, "right" if right else side or "left", dtype)
     return result if out is None else write_out(out, result, "searchsorted")
 
 

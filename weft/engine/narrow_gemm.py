@@ -22,7 +22,7 @@ from .kernel import Code, Launch, compile_loop, shared
 from .llvm import emit
 from .loops import MEMSET
 from .structured import Body, function
-from .vectors import add_pairs, broadcast, lanes_below, masked_load, masked_store
+from .vectors import add_pairs, broadcast, lanes_below, masked_load, masked_store, transposed
 
 # Columns of a panel: two registers, each of 16 float32.
 _COLUMNS, _LANES = 32, 16
@@ -138,10 +138,25 @@ def _pack_columns(declarations: set[str]) -> str:
             pairs = body.integer("lshr", body.integer("add", "%terms", 1), 1)
             nbytes = body.integer("mul", pairs, _PAIR_BYTES)
             body.do(f"call void @llvm.memset.p0.i64(ptr align 64 %panel, i8 0, i64 {nbytes}, i1 false)")
+        squares = body.integer("and", whole, -_LANES)
+        squares = body.let(f"select i1 {body.let(f'icmp eq i64 %columns, {_COLUMNS}')}, i64 {squares}, i64 0")
+        for first in range(0, _COLUMNS, _LANES):
+            with body.loop(0, squares, _LANES) as pair:
+                source = body.at("%b", body.integer("mul", pair, 4))
+                places = [
+                    body.at(source, body.integer("mul", "%across", first + lane)) for lane in range(_LANES)
+                ]
+                rows = transposed(
+                    body, _PAIRS, [body.let(f"load {_PAIRS}, ptr {place}, align 2") for place in places]
+                )
+                target = body.at("%panel", body.integer("mul", pair, _PAIR_BYTES))
+                for k, row in enumerate(rows):
+                    place = body.at(target, k * _PAIR_BYTES + 4 * first)
+                    body.do(f"store {_PAIRS} {row}, ptr {place}, align 64")
         with body.loop(0, "%columns") as column:
             source = body.at("%b", body.integer("mul", column, "%across"))
             target = body.at("%panel", body.integer("mul", column, 4))
-            with body.loop(0, whole) as pair:
+            with body.loop(squares, whole) as pair:
                 value = body.let(f"load i32, ptr {body.at(source, body.integer('mul', pair, 4))}, align 2")
                 place = body.at(target, body.integer("mul", pair, _PAIR_BYTES))
                 body.do(f"store i32 {value}, ptr {place}, align 4")

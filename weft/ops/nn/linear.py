@@ -74,9 +74,10 @@ def _build_with_bias(graph: GraphBuilder) -> list[Value]:
     """The narrow floats stay wide until the end."""
     dtype = graph.inputs[1].spec.dtype
     bias, input, weight = graph.inputs
-    result = graph.matmul(WIDE_MATMUL, input, graph.view(view_rules.t, weight))
-    graph.write(ADD, result, result, graph.view(view_rules.expand, bias, result.spec.shape))
-    return [graph.to(result, dtype)]
+    product = graph.matmul(WIDE_MATMUL, input, graph.view(view_rules.t, weight))
+    result = product if product.spec.dtype is dtype else graph.new(product.spec.like(dtype=dtype))
+    graph.write(ADD, result, product, graph.view(view_rules.expand, bias, result.spec.shape))
+    return [result]
 
 
 # PyTorch records several steps; the node has the name of the last one.

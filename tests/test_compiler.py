@@ -5,12 +5,15 @@ import weft
 import weft.nn as nn
 
 
-def test_functions_stay_what_they_are():
+def test_functions_are_wrapped():
     def double(a):
         return a * 2
 
-    assert weft.compile(double) is double
-    assert weft.compile(mode="max-autotune")(double) is double
+    for compiled in (weft.compile(double), weft.compile(mode="max-autotune")(double)):
+        assert compiled.__wrapped__ is compiled._torchdynamo_orig_callable is double
+        assert compiled.__name__ == "double" and compiled(3) == 6
+        assert compiled(weft.ones(2)).tolist() == [2, 2]
+    assert weft.compile(double, disable=True) is double
     assert weft.compiler.disable(double) is double
     assert weft.compiler.disable()(double) is double
     with pytest.raises(RuntimeError, match="Either mode or options"):

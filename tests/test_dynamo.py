@@ -66,7 +66,7 @@ def test_decorators_leave_functions_as_they_are():
         assert module.allow_in_graph(function) is module.assume_constant_result(function) is function
         assert module.substitute_in_graph(len)(function) is function
         assert not module.is_compiling()
-        assert module.set_stance("force_eager")(function) is function
+        assert module.set_stance("force_eager")(function)(3) == 3
     dynamo = weft._dynamo
     assert (
         dynamo.run(function)
@@ -74,7 +74,7 @@ def test_decorators_leave_functions_as_they_are():
         is dynamo.forbid_in_graph(function)
         is function
     )
-    assert dynamo.optimize("eager")(function) is function
+    assert dynamo.optimize("eager")(function)(3) == 3
     assert weft.compiler.nested_compile_region(function) is function
     with weft.compiler.set_stance("force_eager"), dynamo.error_on_graph_break(False):
         dynamo.graph_break()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compat.missing import module_getattr
-from ..compiler import allow_in_graph, assume_constant_result, disable, substitute_in_graph
+from ..compiler import allow_in_graph, assume_constant_result, disable, set_stance, substitute_in_graph
 from ..core.tensor import Tensor
 
 __all__ = [
@@ -79,7 +79,7 @@ def disable_nested_graph_breaks(fn: Any = None) -> Any:
 
 
 def graph_break(msg: str = "") -> None:
-    """Do nothing, because there is no graph that could break."""
+    """A function that calls this runs as it is when it is compiled."""
 
 
 def skip_frame(msg: str = "") -> None:
@@ -97,35 +97,6 @@ def is_dynamo_disable_recursive(method: Callable) -> bool | None:
 
 class _Unchanged(contextlib.ContextDecorator):
     """A context, or a decorator, without effect."""
-
-    def __enter__(self) -> None:
-        """Nothing to begin."""
-
-    def __exit__(self, *args: Any) -> None:
-        """Nothing to end."""
-
-
-class set_stance:  # noqa: N801 (PyTorch's name)
-    """How compiled functions are to run: as they are in any case. A call, a context or a decorator.
-
-    Raises: RuntimeError for a stance that does not exist.
-    """
-
-    def __init__(
-        self,
-        stance: str = "default",
-        *,
-        skip_guard_eval_unsafe: bool = False,
-        force_backend: str | Callable[..., Any] | None = None,
-    ) -> None:
-        if stance not in ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile",
-                          "aot_eager_then_compile"):  # fmt: skip
-            raise RuntimeError(f"invalid torch.compile stance '{stance}'")
-        if force_backend is not None and stance != "default":
-            raise RuntimeError("non-default stance cannot have force_backend set")
-
-    def __call__(self, fn: Any) -> Any:
-        return fn
 
     def __enter__(self) -> None:
         """Nothing to begin."""

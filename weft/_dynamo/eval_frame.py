@@ -6,19 +6,21 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..compat.missing import module_getattr
+from ..compiler._compiled import Compiled
 from ..nn.module import Module
 
 
 class OptimizedModule(Module):
     """What `torch.compile` makes of a module, which is its `_orig_mod`: it has that module's attributes and runs it."""
 
-    def __init__(self, mod: Module):
+    def __init__(self, mod: Module, fullgraph: bool = False, limit: int | None = None):
         super().__init__()
         del self.training
         self._orig_mod = mod
+        self.__dict__["_compiled"] = Compiled(mod, fullgraph, limit)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod(*args, **kwargs)
+        return self._compiled(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
@@ -48,7 +50,7 @@ class OptimizedModule(Module):
 
 
 def is_dynamo_supported() -> bool:
-    """Whether PyTorch's compiler runs here: it does not. `torch.compile` returns functions unchanged."""
+    """Whether `torch.compile` runs here."""
     return True
 
 
@@ -64,10 +66,10 @@ def innermost_fn(fn: Callable, unaltered_fn_attr: str = "_torchdynamo_orig_calla
 
 
 def optimize(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """A decorator that gives back functions as they are, and modules as `torch.compile` does."""
+    """A decorator that does what `torch.compile` does."""
     from ..compiler import compile
 
-    return lambda model: compile(model)
+    return compile
 
 
 optimize_assert = optimize

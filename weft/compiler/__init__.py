@@ -1,9 +1,10 @@
-"""weft.compiler, with `torch.compile`. weft compiles every operation anyway, so models and functions run unchanged."""
+"""weft.compiler, with `torch.compile`: functions that are recorded once, and replayed without Python between their kernels."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ..compat.missing import module_getattr
@@ -23,9 +24,14 @@ def compile(  # noqa: A001 (PyTorch's name)
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """`model` again: a function as it is, a module within one that has its state under `_orig_mod`, as in PyTorch.
+    """A function that repeats what `model` did for arguments like these, without Python between its kernels.
 
-    Without `model`, a decorator. The other arguments have no effect.
+    The first call with new specs is recorded (docs/compile.md says how); a function that cannot be recorded runs as it is, and the
+    logger "weft.compiler" says why. A module becomes one that has its state under `_orig_mod`, as in PyTorch. Without `model`,
+    a decorator. `fullgraph` raises an error where PyTorch's compiler breaks the graph, too. `disable` returns `model`.
+    `recompile_limit` is the number of records, `torch._dynamo.config.recompile_limit` by default. The other arguments
+    have no effect.
+
     Raises: RuntimeError if both `mode` and `options` are given.
 
     >>> import weft as torch
@@ -37,23 +43,37 @@ def compile(  # noqa: A001 (PyTorch's name)
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
     if model is None:
-        return lambda model: compile(model, mode=mode, options=options, disable=disable)
+        return lambda model: compile(
+            model,
+            fullgraph=fullgraph,
+            mode=mode,
+            options=options,
+            disable=disable,
+            recompile_limit=recompile_limit,
+        )
     if not callable(model):
         raise RuntimeError(f"torch.compile: {model!r} is neither a module nor a function")
-    from ..nn import Module  # loaded when first used
-
-    if disable or not isinstance(model, Module):
+    if disable:
         return model
+    from ..nn import Module  # loaded when first used
+    from ._compiled import wrapped
+
+    if not isinstance(model, Module):
+        return wrapped(model, fullgraph, recompile_limit)
     from .._dynamo.eval_frame import OptimizedModule
 
-    return OptimizedModule(model)
+    return OptimizedModule(model, fullgraph, recompile_limit)
 
 
 def disable(
     fn: Any = None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True
 ) -> Any:
-    """`fn` as it is, or a decorator that leaves functions as they are."""
-    return fn if fn is not None else lambda fn: fn
+    """`fn`, marked so that a function that calls it runs as it is; or a decorator."""
+    if fn is None:
+        return disable
+    if isinstance(fn, FunctionType):
+        fn._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return fn
 
 
 def allow_in_graph(fn: Any) -> Any:
@@ -87,7 +107,10 @@ def substitute_in_graph(
 
 
 def reset() -> None:
-    """Do nothing. PyTorch forgets its compiled code, and weft has none."""
+    """Forget the records of all compiled functions."""
+    from ._compiled import forget_all
+
+    forget_all()
 
 
 def is_compiling() -> bool:
@@ -146,11 +169,11 @@ def set_stance(
     skip_guard_eval_unsafe: bool = False,
     force_backend: str | Callable[..., Any] | None = None,
 ) -> Any:
-    """How compiled functions are to run: as they are in any case. A call, a context or a decorator.
+    """How compiled functions are to run, see `_compiled.set_stance`. A call, a context or a decorator.
 
     Raises: RuntimeError for a stance that does not exist.
     """
-    from .._dynamo.decorators import set_stance as complete
+    from ._compiled import set_stance as complete
 
     return complete(stance, skip_guard_eval_unsafe=skip_guard_eval_unsafe, force_backend=force_backend)
 

@@ -28,7 +28,7 @@ from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
 from ..engine.memory import FENCE
 from .indexed import Gather, Scatter, add_elements
-from .launches import OBJECT, OF_INPUT, OF_RESULT, OF_SCRATCH, Launches
+from .launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT, OF_SCRATCH, Launches
 from .map import COPY, FILL, Map
 from .product import Product
 from .reduce import Reduce
@@ -259,7 +259,7 @@ class GraphBuilder:
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
         faults = backend.faults if self.guarded else None
         launches = None
-        if not self.written and not self.numbers and not FENCE:
+        if not self.written and complex not in (each.spec for each in self.numbers) and not FENCE:
             launches = self._as_data(chained, first, known)
         return Plan(known["run"], faults, self.idle, launches)
 
@@ -271,6 +271,8 @@ class GraphBuilder:
         def argument(value: Value) -> tuple[int, Any, int]:
             if value.kind == "input":
                 return OF_INPUT, value.number, value.offset
+            if value.kind == "number":
+                return OF_NUMBER, value.number, 0
             if value.kind == "constant":
                 given = self.constants[value.number]
                 return OBJECT, given + value.offset if value.offset else given, 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 # The kinds of arguments of a launch.
-OBJECT, OF_INPUT, OF_RESULT, OF_SCRATCH = range(4)
+OBJECT, OF_INPUT, OF_RESULT, OF_SCRATCH, OF_NUMBER = range(5)
 
 
 class Launches(NamedTuple):
@@ -15,7 +15,7 @@ class Launches(NamedTuple):
     count of bad indices, if the launches follow indices.
 
     An argument is (kind, value, offset): an object, or an address that lies `offset` bytes behind that of an input or a result
-    (`value` says which), or of the scratch memory.
+    (`value` says which), or of the scratch memory, or one of the numbers of the call.
     """
 
     allocators: Sequence[Callable]

@@ -249,7 +249,13 @@ class Module(Members, Hooks, State, Conversion):
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing, because every operation is compiled already."""
+        """Let calls of this module run as if `torch.compile`, with these arguments, had been applied to it."""
+        from ..compiler import compile
+
+        self.__dict__.pop("forward", None)
+        compiled = compile(self.forward, *args, **kwargs)
+        if compiled is not self.forward:
+            self.__dict__["forward"] = compiled
 
     # ---- Printing ----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.device import as_device, as_named_device, device
+from ...core.dispatch import watchers
 from ...core.dtype import PYTHON_DTYPES, DType
 from ...core.entry import entry, in_front_of
 from ...core.grad_mode import mode
@@ -173,6 +174,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         type(src) is Tensor is type(self)
         and self._autograd is src._autograd is None
         and self._storage is not src._storage
+        and not watchers
     ):
         plan = _overwrite_plans[self.spec, src.spec]
         if plan is not None:

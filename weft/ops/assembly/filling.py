@@ -7,6 +7,7 @@ from typing import Any
 from ...core.batched import BatchedStorage, is_recorded_around, is_sample
 from ...core.derivative import Derivative
 from ...core.device import CPU
+from ...core.dispatch import watchers
 from ...core.dtype import REDUCED_FLOATS, bool_
 from ...core.limits import LIMITS, check_number
 from ...core.op import Op
@@ -68,7 +69,7 @@ def fill_number(target: Tensor, value: Any) -> Tensor:
         if spec.numel != 1 or dtype not in REDUCED_FLOATS:  # as in PyTorch, a single one becomes infinite
             check_number(value, dtype)
     if spec.numel:
-        if type(target) is not Tensor and is_sample(target):
+        if watchers or type(target) is not Tensor and is_sample(target):
             return FILL.write(target, value)
         plan = FILL.write_plans[spec, kind]
         storage = target._storage

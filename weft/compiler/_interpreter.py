@@ -1,0 +1,1132 @@
+"""Runs the bytecode of a function, on copies of its tensors, and notes what the function depends on.
+
+The interpreter executes the instructions of CPython with ordinary objects. It calls the functions of weft that compute on tensors,
+follows calls of other Python functions into their bytecode, and calls built-in functions that are known to be pure. What the
+function reads from outside (global and closed-over variables, attributes, items) becomes a guard: a condition under which
+a record of this run holds. What the function does to the outside (an attribute is set, a list grows, something is printed)
+raises Unsupported before it is done. So a run that ends has changed nothing but the copies.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import math
+import operator
+import struct
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import autograd
+from ..core import modes
+from ..core.device import device
+from ..core.dtype import DType
+from ..core.grad_mode import _Switch, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from ..core.layout import Layout, MemoryFormat
+from ..core.registry import FUNCTIONS
+from ..core.size import Size
+from ..core.tensor import Tensor
+from ..nn.hooks import any_global
+from ..nn.module import Module
+from ._tape import GraphBreak, Unsupported
+
+# Bytecode differs from version to version. Other versions run functions as they are.
+IS_KNOWN = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 11)
+MOST_INSTRUCTIONS = 1_000_000
+MOST_DEPTH = 60  # of calls
+
+_NULL: Any = type("Null", (), {"__repr__": lambda self: "NULL"})()
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+
+
+class Guard(NamedTuple):
+    """A condition of a record: `get(owner, name)` still gives `value`, see `holds`."""
+
+    kind: str  # "item", "attribute", "cell", "length" or "items"
+    owner: Any
+    name: Any
+    value: Any
+
+    def holds(self) -> bool:
+        """Whether what was read has not changed."""
+        return self.kind == "items" and _same_items(self.owner, self.value) or self.same(self.read())
+
+    def read(self) -> Any:
+        if self.kind == "item":
+            return self.owner.get(self.name, MISSING)
+        if self.kind == "attribute":
+            return getattr(self.owner, self.name, MISSING)
+        if self.kind == "length":
+            return len(self.owner)
+        return self.owner.cell_contents if self.kind == "cell" else MISSING
+
+    def same(self, found: Any) -> bool:
+        return (
+            found is self.value
+            or type(found) is type(self.value) in VALUES
+            and found == self.value
+            and (type(found) not in (float, complex) or bits(found) == bits(self.value))
+        )
+
+
+def bits(value: complex) -> bytes:
+    return struct.pack("2d", value.real, value.imag)
+
+
+def _items(container: Any) -> tuple:
+    return tuple(container.items()) if isinstance(container, dict) else tuple(container)
+
+
+def _same_items(container: Any, before: tuple) -> bool:
+    """Whether a list or a dictionary has the same objects as items as before."""
+    now = _items(container)
+    if len(now) != len(before):
+        return False
+    if isinstance(container, dict):
+        return all(a[0] == b[0] and a[1] is b[1] for a, b in zip(now, before, strict=True))
+    return all(a is b for a, b in zip(now, before, strict=True))
+
+
+# Types whose values are compared by `==`, and whose operations have no effects.
+VALUES = (bool, int, float, complex, str, bytes, type(None))
+_PURE = (*VALUES, Size, slice, range, DType, device, Layout, MemoryFormat, type(...), type(NotImplemented))
+_CONTAINERS = (list, dict, set, OrderedDict)
+_READERS = {
+    "values",
+    "items",
+    "keys",
+    "get",
+    "index",
+    "count",
+    "copy",
+    "__len__",
+    "__getitem__",
+    "__contains__",
+}
+_PURE_FUNCTIONS = {
+    len, range, isinstance, issubclass, int, float, bool, str, complex, abs, min, max, sum, round, divmod, pow, zip, enumerate,
+    reversed, tuple, list, dict, set, frozenset, slice, type, callable, id, all, any, sorted, ord, chr, repr, iter, next,
+    OrderedDict, Size,
+    *(each for each in vars(math).values() if callable(each)),
+    *(each for name, each in vars(operator).items() if isinstance(each, types.BuiltinFunctionType) and not name.startswith("i")),
+}  # fmt: skip
+_PURE_FUNCTIONS -= {id, next}  # an id differs from call to call; `next` is handled with its iterator
+_PURE_FUNCTIONS -= {operator.setitem, operator.delitem}
+_SWITCHES = (no_grad, enable_grad, set_grad_enabled)
+_BINARY = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift,
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+    "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul, "&=": operator.iand, "|=": operator.ior,
+    "^=": operator.ixor, "<<=": operator.ilshift, ">>=": operator.irshift,
+}  # fmt: skip
+_COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_UNARY: dict[str, Callable] = {
+    "UNARY_POSITIVE": operator.pos,
+    "UNARY_NEGATIVE": operator.neg,
+    "UNARY_INVERT": operator.invert,
+}
+# Attributes of tensors that a function may set.
+_WRITABLE = ("grad",)
+# Functions of weft that do more than to compute on their arguments.
+_REFUSED = {"requires_grad_", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "share_memory_", "set_",
+            "numpy", "data_ptr", "__array__", "__dlpack__", "__reduce__", "__reduce_ex__", "__deepcopy__", "to_dense", "from_numpy",
+            "as_tensor", "asarray", "frombuffer", "from_dlpack", "untyped_storage", "storage", "typed_storage", "manual_seed",
+            "set_default_dtype", "set_default_device", "set_num_threads", "set_printoptions", "save", "load", "seed"}  # fmt: skip
+
+_READING = {
+    "item",
+    "tolist",
+    "__bool__",
+    "__float__",
+    "__int__",
+    "__index__",
+    "__complex__",
+    "equal",
+    "allclose",
+    "is_nonzero",
+}
+
+
+@functools.cache
+def _public_functions() -> set[int]:
+    """The ids of the functions that compute on tensors, which are called as they are."""
+    members = [each for each in vars(Tensor).values() if isinstance(each, types.FunctionType)]
+    more = [autograd.grad, autograd.backward, is_grad_enabled]
+    return {id(each) for each in (*FUNCTIONS.values(), *members, *more)}
+
+
+class Frame:
+    """One call: its code, local variables, cells, and stack."""
+
+    __slots__ = ("code", "globals", "locals", "cells", "stack", "names", "at")
+
+    def __init__(self, code: types.CodeType, namespace: dict[str, Any]):
+        self.code, self.globals = code, namespace
+        self.locals: dict[str, Any] = {}
+        self.cells: dict[str, Any] = {}
+        self.stack: list[Any] = []
+        self.names: tuple[str, ...] = ()
+        self.at = 0
+
+
+@functools.lru_cache(maxsize=256)
+def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
+    """The instructions of a code, and the position of each by its offset."""
+    found = list(dis.get_instructions(code))
+    return found, {each.offset: k for k, each in enumerate(found)}
+
+
+class Interpreter:
+    """One run of a function. `wrap(tensor)` gives the copy that stands for a tensor from outside."""
+
+    def __init__(self, wrap: Callable[[Tensor], Tensor], check: Callable[[], None]):
+        self.wrap_tensor = wrap
+        self.check = check  # raises Unsupported if the tape has failed
+        self.guards: dict[tuple, Guard] = {}
+        self.own: dict[int, Any] = {}  # objects that this run has made, which it may change
+        self.read_only: dict[int, Any] = {}  # containers that stand for arguments; they need no guards
+        self.gradients_read: set[int] = set()  # ids of tensors whose `.grad` the function reads
+        self.count = 0
+        self.depth = 0
+
+    # -- what comes from outside ---------------------------------------------------------------------------------------
+
+    def guard(self, kind: str, owner: Any, name: Any, value: Any) -> None:
+        self.guards.setdefault((kind, id(owner), name), Guard(kind, owner, name, value))
+
+    def outside(self, value: Any) -> Any:
+        """A value that was read from outside, with copies in place of tensors."""
+        if isinstance(value, Tensor):
+            return self.wrap_tensor(value)
+        if type(value) is tuple:
+            found = tuple([self.outside(each) for each in value])
+            return value if all(a is b for a, b in zip(found, value, strict=True)) else found
+        if isinstance(value, (np.ndarray, np.generic)):
+            raise Unsupported("an array of NumPy is used")
+        return value
+
+    def items(self, container: Any) -> Any:
+        """The items of a list, dictionary or set, as a container that may be read without guards."""
+        if id(container) in self.own or id(container) in self.read_only or type(container) not in _CONTAINERS:
+            return container
+        if type(container) is set:
+            raise Unsupported("a set from outside is read")
+        before = _items(container)
+        self.guard("items", container, None, before)
+        found: Any
+        if isinstance(container, dict):
+            found = {key: self.outside(value) for key, value in before}
+        else:
+            found = [self.outside(value) for value in before]
+        self.read_only[id(found)] = found
+        return found
+
+    def keep(self, value: Any) -> Any:
+        """A new object of this run."""
+        if not isinstance(value, Tensor) and type(value) not in _PURE:
+            self.own[id(value)] = value
+        return value
+
+    def truth(self, value: Any) -> bool:
+        if isinstance(value, Tensor):
+            raise GraphBreak("a branch depends on the value of a tensor")
+        if type(value) in _PURE or type(value) is tuple:
+            return bool(value)
+        if type(value) in _CONTAINERS:
+            if id(value) not in self.own and id(value) not in self.read_only:
+                self.guard("length", value, None, len(value))
+            return bool(value)
+        kind = type(value)
+        if (
+            isinstance(value, Module)
+            and not hasattr(kind, "__len__")
+            or isinstance(value, type | types.FunctionType | types.MethodType)
+        ):
+            return True
+        if hasattr(kind, "__bool__") or hasattr(kind, "__len__"):
+            raise Unsupported(f"a branch depends on an object of class {kind.__name__}")
+        return True
+
+    # -- attributes ----------------------------------------------------------------------------------------------------
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        kind = type(owner)
+        if isinstance(owner, Tensor):
+            if name in owner.__dict__ and name != "grad" or not hasattr(kind, name):
+                raise Unsupported(f"the attribute {name} of a tensor is read")
+            if name == "grad":
+                self.gradients_read.add(id(owner))
+            if isinstance(getattr(kind, name), types.FunctionType):
+                return types.MethodType(getattr(kind, name), owner)
+            return self.keep(getattr(owner, name))
+        if isinstance(owner, types.ModuleType):
+            return self.variable(vars(owner), name, getattr(owner, name, MISSING))
+        if kind in _PURE or kind is tuple or kind in _CONTAINERS or id(owner) in self.own:
+            return self.made_member(owner, name)
+        if isinstance(owner, type):
+            found = getattr(owner, name, MISSING)
+            return self.read("attribute", owner, name, found)
+        if isinstance(
+            owner, (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
+        ):
+            return self.read("attribute", owner, name, getattr(owner, name, MISSING))
+        return self.member(owner, name)
+
+    def made_member(self, owner: Any, name: str) -> Any:
+        """An attribute of an object of a built-in class, or of one that this run has made."""
+        if isinstance(getattr(type(owner), name, None), property) and not _is_own(type(owner).__module__):
+            raise Unsupported(f"the attribute {name} of {type(owner).__name__} is computed")
+        if not hasattr(owner, name):
+            raise Unsupported(f"{type(owner).__name__} has no attribute {name}")
+        return getattr(owner, name)
+
+    def variable(self, namespace: dict[str, Any], name: str, found: Any) -> Any:
+        """A variable of a module."""
+        if found is MISSING:
+            raise Unsupported(f"the name {name} is not defined")
+        if name not in namespace:  # a module that is loaded when it is first asked for
+            return self.outside(found)
+        if _is_own(namespace.get("__name__", "")) and not isinstance(found, (*VALUES, *_CONTAINERS, Tensor)):
+            return found
+        return self.read("item", namespace, name, found)
+
+    def read(self, kind: str, owner: Any, name: Any, found: Any) -> Any:
+        if found is MISSING:
+            raise Unsupported(f"{name} is not defined")
+        self.guard(kind, owner, name, found)
+        return self.outside(found)
+
+    def member(self, owner: Any, name: str) -> Any:
+        """An attribute of an object from outside."""
+        kind = type(owner)
+        getter = getattr(kind, "__getattr__", None)
+        if "_orig_mod" in getattr(owner, "_modules", ()):  # torch.compile has made it of a module
+            return self.attribute(owner._modules["_orig_mod"], name)
+        if kind.__getattribute__ is not object.__getattribute__ or getter not in (None, Module.__getattr__):
+            raise Unsupported(f"the class {kind.__name__} computes its attributes")
+        raw = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), MISSING)
+        if isinstance(raw, property):
+            self.guard_class(kind, name)
+            return self.call(raw.fget, (owner,), {})
+        own = getattr(owner, "__dict__", {})
+        if name in own and not isinstance(raw, types.MemberDescriptorType):
+            return self.read("item", own, name, own[name])
+        if raw is MISSING:
+            for place in ("_parameters", "_modules", "_buffers") if isinstance(owner, Module) else ():
+                if name in own[place]:
+                    self.guard("item", own, place, own[place])
+                    return self.read("item", own[place], name, own[place][name])
+            raise Unsupported(f"{kind.__name__} has no attribute {name}")
+        if isinstance(raw, types.MemberDescriptorType):
+            return self.read("attribute", owner, name, getattr(owner, name, MISSING))
+        self.guard_class(kind, name)
+        if isinstance(raw, types.FunctionType):
+            return types.MethodType(raw, owner)
+        if isinstance(raw, staticmethod):
+            return raw.__func__
+        if isinstance(raw, classmethod):
+            return types.MethodType(raw.__func__, kind)
+        if hasattr(type(raw), "__get__"):
+            raise Unsupported(f"the attribute {name} of {kind.__name__} is computed")
+        return self.outside(raw)
+
+    def guard_class(self, kind: type, name: str) -> None:
+        if not _is_own(kind.__module__):
+            self.guard("attribute", kind, name, getattr(kind, name))
+
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        if isinstance(owner, Tensor) and name in _WRITABLE:
+            setattr(owner, name, value)
+        else:
+            raise Unsupported(f"the attribute {name} of {type(owner).__name__} is set")
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def call(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if isinstance(function, types.MethodType):
+            return self.call(function.__func__, (function.__self__, *args), kwargs)
+        if isinstance(function, types.FunctionType):
+            if id(function) in _public_functions():
+                return self.public(function, args, kwargs)
+            if getattr(function, "_torchdynamo_disable", False):
+                raise GraphBreak(f"{function.__qualname__} is marked by torch.compiler.disable")
+            inner = getattr(function, "_torchdynamo_orig_callable", None)
+            return self.python(function, args, kwargs) if inner is None else self.call(inner, args, kwargs)
+        if isinstance(function, functools.partial) and type(function) is functools.partial:
+            args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
+            return self.call(
+                function.func, tuple(map(self.outside, args)), {k: self.outside(v) for k, v in kwargs.items()}
+            )
+        if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
+            return self.builtin(function, args, kwargs)
+        if isinstance(function, type):
+            return self.construct(function, args, kwargs)
+        if isinstance(function, Module):
+            return self.module(function, args, kwargs)
+        if hasattr(type(function), "_torchdynamo_orig_callable") or "_torchdynamo_orig_callable" in getattr(
+            function, "__dict__", {}
+        ):
+            return self.call(function._torchdynamo_orig_callable, args, kwargs)
+        found = vars(type(function)).get("__call__")
+        if isinstance(found, types.FunctionType):
+            return self.call(found, (function, *args), kwargs)
+        if (
+            isinstance(function, types.MethodDescriptorType)
+            and args
+            and type(args[0]) in (*_PURE, *_CONTAINERS, tuple)
+        ):
+            return self.call(getattr(args[0], function.__name__), args[1:], kwargs)
+        raise Unsupported(f"{_name(function)} is called")
+
+    def public(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call a function of weft."""
+        if function.__name__ in _READING:
+            raise GraphBreak(f"{function.__name__} reads the value of a tensor")
+        if function.__name__ in _REFUSED:
+            raise Unsupported(f"{function.__name__} is called")
+        args = tuple([self.argument(each) for each in args])
+        kwargs = {name: self.argument(each) for name, each in kwargs.items()}
+        try:
+            result = function(*args, **kwargs)
+        except Unsupported:
+            raise
+        except Exception as error:
+            self.check()
+            raise Unsupported(f"{function.__name__} raises {type(error).__name__}: {error}") from error
+        self.check()
+        if isinstance(result, tuple):
+            for each in result:
+                self.keep(each)
+        return self.keep(result)
+
+    def argument(self, value: Any) -> Any:
+        """An argument for a function that is called as it is."""
+        if type(value) in (list, dict, OrderedDict):
+            found = self.items(value)
+            return (
+                {k: self.argument(v) for k, v in found.items()}
+                if isinstance(found, dict)
+                else list(map(self.argument, found))
+            )
+        if type(value) is tuple:
+            return tuple(map(self.argument, value))
+        if (
+            isinstance(value, (Tensor, type))
+            or type(value) in _PURE
+            or isinstance(value, tuple)
+            and _is_own(type(value).__module__)
+        ):
+            return value
+        raise Unsupported(f"an object of class {type(value).__name__} is passed to a function")
+
+    def builtin(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        owner = getattr(function, "__self__", None)
+        if function is next and len(args) == 1 and id(args[0]) in self.own:
+            try:
+                return next(args[0])
+            except StopIteration:
+                raise Unsupported("next() reached the end") from None
+        if function is getattr and len(args) in (2, 3) and not kwargs:
+            return self.attribute(args[0], args[1]) if len(args) == 2 else self._with_default(*args)
+        if (
+            function in (isinstance, issubclass, callable, len, iter, type, repr)
+            or function in _PURE_FUNCTIONS
+        ):
+            return self.pure(function, args, kwargs)
+        if type(owner) in (*_PURE, tuple) or id(owner) in self.own and type(owner) in _CONTAINERS:
+            return self.keep(function(*args, **kwargs))
+        if type(owner) in _CONTAINERS and function.__name__ in _READERS:
+            result = getattr(self.items(owner), function.__name__)(*args, **kwargs)
+            return (
+                self.keep(result)
+                if isinstance(result, Iterator) or function.__name__ in ("items", "values", "keys", "copy")
+                else result
+            )
+        raise (GraphBreak if function is print else Unsupported)(f"{_name(function)} is called")
+
+    def _with_default(self, owner: Any, name: str, default: Any) -> Any:
+        if isinstance(owner, Tensor) or type(owner) in _PURE or id(owner) in self.own:
+            return self.attribute(owner, name) if hasattr(owner, name) else default
+        raise Unsupported("getattr with a default is called")
+
+    def pure(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if function is isinstance:
+            return isinstance(*args)
+        if function is type and len(args) == 1:
+            return type(args[0])
+        if function is callable:
+            return callable(*args)
+        if function is len and isinstance(args[0], Module):
+            return self.call(_method(args[0], "__len__"), args, {})
+        if function is sum and len(args) <= 2 and not kwargs:
+            total = args[1] if len(args) > 1 else 0
+            for each in self.iterate(args[0]):
+                total = self.binary("+", total, each)
+            return total
+        if function in (iter, enumerate, reversed, zip, list, tuple, set, sorted) and args:
+            count = len(args) if function is zip else 1
+            args = (*(self.iterable(each) for each in args[:count]), *args[count:])
+        if "key" in kwargs:
+            raise Unsupported(f"{_name(function)} with a key is called")
+        args = tuple([self.items(each) for each in args])
+        for each in args:
+            if (
+                not (isinstance(each, (Tensor, type)) or type(each) in (*_PURE, *_CONTAINERS, tuple))
+                and id(each) not in self.own
+            ):
+                raise Unsupported(f"{_name(function)} of an object of class {type(each).__name__} is called")
+            if isinstance(each, Tensor) and function in (
+                int,
+                float,
+                bool,
+                complex,
+                str,
+                repr,
+                min,
+                max,
+                round,
+                all,
+                any,
+                sorted,
+            ):
+                raise GraphBreak(f"{_name(function)} reads the value of a tensor")
+            if isinstance(each, Tensor) and function in (list, tuple, zip, enumerate, iter, reversed, set):
+                raise Unsupported("a tensor is iterated over")
+            if function in (str, repr, sorted, min, max, all, any, set, dict) and not _is_plain(each):
+                raise Unsupported(f"{_name(function)} of unusual objects is called")
+        try:
+            return self.keep(function(*args, **kwargs))
+        except Unsupported:
+            raise
+        except Exception as error:
+            self.check()
+            raise Unsupported(f"{_name(function)} raises {type(error).__name__}: {error}") from error
+
+    def construct(self, cls: type, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if cls in _SWITCHES and not kwargs and all(type(each) is bool for each in args):
+            return self.keep(cls(*args))
+        if cls in _PURE_FUNCTIONS:
+            return self.pure(cls, args, kwargs)
+        if cls is super:
+            raise Unsupported("super() is called")
+        raise Unsupported(f"an object of class {cls.__name__} is made")
+
+    def module(self, module: Module, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if type(module).__call__ is not Module.__call__:
+            return self.call(type(module).__call__, (module, *args), kwargs)
+        own = vars(module)
+        for place in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
+            if own[place]:
+                raise Unsupported("a module has hooks")
+            self.guard("length", own[place], None, 0)
+        if any_global:
+            raise Unsupported("all modules have hooks")
+        return self.call(self.member(module, "forward"), args, kwargs)
+
+    def python(self, function: types.FunctionType, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run the bytecode of a Python function."""
+        code = modes.own_code(function)
+        name = function.__qualname__
+        if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
+            raise Unsupported(f"{name} is a generator or a coroutine")
+        if id(function) not in self.own and not _is_own(function.__module__ or ""):
+            self.guard("attribute", function, "__code__", function.__code__)
+            if function.__defaults__:
+                self.guard("attribute", function, "__defaults__", function.__defaults__)
+        if self.depth >= MOST_DEPTH:
+            raise Unsupported("calls are nested too deeply")
+        frame = Frame(code, function.__globals__)
+        frame.locals = self.bind(function, code, args, kwargs)
+        frame.cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        self.depth += 1
+        try:
+            return self.run(frame)
+        finally:
+            self.depth -= 1
+
+    def bind(
+        self, function: types.FunctionType, code: types.CodeType, args: tuple, kwargs: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The local variables at the start of a call."""
+        count, names = code.co_argcount, code.co_varnames
+        found: dict[str, Any] = dict(zip(names[:count], args))
+        rest = count + code.co_kwonlyargcount
+        if code.co_flags & CO_VARARGS:
+            found[names[rest]] = tuple(args[count:])
+        elif len(args) > count:
+            raise Unsupported(f"{function.__qualname__} gets too many arguments")
+        given = dict(kwargs)
+        for name in names[code.co_posonlyargcount : rest]:
+            if name in given:
+                if name in found:
+                    raise Unsupported(f"{function.__qualname__} gets {name} twice")
+                found[name] = given.pop(name)
+        if code.co_flags & CO_VARKEYWORDS:
+            place = rest + bool(code.co_flags & CO_VARARGS)
+            found[names[place]] = self.keep(given)
+        elif given:
+            raise Unsupported(f"{function.__qualname__} gets unknown arguments")
+        is_own = id(function) in self.own
+        defaults = function.__defaults__ or ()
+        for name, value in zip(names[count - len(defaults) : count], defaults, strict=True):
+            if name not in found:
+                found[name] = value if is_own else self.outside(value)
+        for name in names[count:rest]:
+            if name not in found and name in (function.__kwdefaults__ or {}):
+                value = (function.__kwdefaults__ or {})[name]
+                found[name] = value if is_own else self.outside(value)
+        if any(name not in found for name in names[:rest]):
+            raise Unsupported(f"{function.__qualname__} lacks an argument")
+        return found
+
+    # -- operators -----------------------------------------------------------------------------------------------------
+
+    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        function = _BINARY[symbol]
+        for each in (a, b):
+            known = id(each) in self.own or id(each) in self.read_only
+            if not (known or isinstance(each, Tensor) or type(each) in _PURE or type(each) is tuple):
+                raise Unsupported(f"{symbol} is applied to an object of class {type(each).__name__}")
+        if symbol[-1] == "=" and type(a) in _CONTAINERS and id(a) not in self.own:
+            raise Unsupported("a list from outside is changed")
+        if isinstance(a, type):
+            raise Unsupported("types are combined")
+        return self.operate(function, a, b)
+
+    def operate(self, function: Callable, *operands: Any) -> Any:
+        try:
+            result = function(*operands)
+        except Unsupported:
+            raise
+        except Exception as error:
+            self.check()
+            raise Unsupported(f"{_name(function)} raises {type(error).__name__}: {error}") from error
+        self.check()
+        return self.keep(result)
+
+    def compare(self, symbol: str, a: Any, b: Any) -> Any:
+        if any(isinstance(each, Tensor) for each in (a, b)):
+            return self.operate(_COMPARE[symbol], *map(self.argument, (a, b)))
+        if _is_plain(a) and _is_plain(b):
+            return self.operate(_COMPARE[symbol], a, b)
+        raise Unsupported(f"objects of the classes {type(a).__name__} and {type(b).__name__} are compared")
+
+    def contains(self, item: Any, container: Any) -> bool:
+        container = self.items(container)
+        if isinstance(item, Tensor) or isinstance(container, Tensor):
+            raise Unsupported("`in` reads the value of a tensor")
+        if _is_plain(item) and _is_plain(container):
+            return item in container
+        if (
+            isinstance(container, (tuple, list))
+            and isinstance(item, type)
+            and all(isinstance(each, type) for each in container)
+        ):
+            return item in container
+        if isinstance(container, dict) and _is_plain(item):
+            return item in container
+        raise Unsupported("`in` compares unusual objects")
+
+    def subscript(self, owner: Any, index: Any) -> Any:
+        if isinstance(owner, Tensor):
+            return self.public(Tensor.__getitem__, (owner, index), {})
+        if isinstance(owner, Module) and isinstance(
+            getattr(type(owner), "__getitem__", None), types.FunctionType
+        ):
+            return self.call(_method(owner, "__getitem__"), (owner, index), {})
+        if (
+            type(owner) in (dict, OrderedDict)
+            and id(owner) not in self.own
+            and id(owner) not in self.read_only
+        ):
+            if not isinstance(index, (str, int)):
+                raise Unsupported("an unusual key is looked up")
+            return self.read("item", owner, index, owner.get(index, MISSING))
+        owner = self.items(owner)
+        if isinstance(index, Tensor):
+            raise GraphBreak("an index depends on the value of a tensor")
+        if isinstance(owner, (tuple, list, dict, str, range, bytes)):
+            return self.operate(operator.getitem, owner, index)
+        raise Unsupported(f"an item of an object of class {type(owner).__name__} is read")
+
+    def set_item(self, owner: Any, index: Any, value: Any) -> None:
+        if isinstance(owner, Tensor):
+            self.public(Tensor.__setitem__, (owner, index, value), {})
+        elif id(owner) in self.own and type(owner) in _CONTAINERS and not isinstance(index, Tensor):
+            owner[index] = value
+        else:
+            raise Unsupported(f"an item of an object of class {type(owner).__name__} from outside is set")
+
+    def iterable(self, value: Any) -> Any:
+        """The value in a form that may be iterated over by Python."""
+        if isinstance(value, Tensor):
+            return self.public(_method(value, "unbind"), (value,), {})
+        if isinstance(value, Module) and isinstance(
+            getattr(type(value), "__iter__", None), types.FunctionType
+        ):
+            return self.iterable(self.call(_method(value, "__iter__"), (value,), {}))
+        value = self.items(value)
+        if isinstance(value, (tuple, list, dict, str, range, set, bytes)) or id(value) in self.own:
+            return value
+        raise Unsupported(f"an object of class {type(value).__name__} is iterated over")
+
+    def iterate(self, value: Any) -> Iterator[Any]:
+        return iter(self.iterable(value))
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+
+    def run(self, frame: Frame) -> Any:
+        instructions, positions = _instructions(frame.code)
+        stack, position = frame.stack, 0
+        while True:
+            self.count += 1
+            if self.count > MOST_INSTRUCTIONS:
+                raise Unsupported(f"more than {MOST_INSTRUCTIONS} instructions are run")
+            instruction = instructions[position]
+            name = instruction.opname
+            if name == "RETURN_VALUE":
+                return stack.pop()
+            handler = _HANDLERS.get(name)
+            if handler is None:
+                raise Unsupported(f"the instruction {name} is used")
+            target = handler(self, frame, instruction)
+            position = position + 1 if target is None else positions[target]
+
+
+def _method(owner: Any, name: str) -> Any:
+    """The function behind a method."""
+    return getattr(type(owner), name)
+
+
+def _is_own(module: str) -> bool:
+    """Whether a module is one of weft's."""
+    return module.partition(".")[0] in ("weft", "torch")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether comparisons of the value neither run Python code nor read tensors."""
+    if type(value) in (tuple, list, set, frozenset):
+        return all(map(_is_plain, value))
+    if type(value) in (dict, OrderedDict):
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    return type(value) in _PURE or isinstance(value, type)
+
+
+def _name(function: Any) -> str:
+    return (
+        getattr(function, "__qualname__", None)
+        or getattr(function, "__name__", None)
+        or type(function).__name__
+    )
+
+
+# ---- One function for each instruction: (interpreter, frame, instruction) -> the offset to jump to, or None ------------------
+
+_HANDLERS: dict[str, Callable[[Interpreter, Frame, dis.Instruction], int | None]] = {}
+
+
+def _handles(*names: str) -> Callable[[Callable], Callable]:
+    def note(function: Callable) -> Callable:
+        for name in names:
+            _HANDLERS[name] = function
+        return function
+
+    return note
+
+
+@_handles("NOP", "RESUME", "PRECALL", "CACHE", "COPY_FREE_VARS", "EXTENDED_ARG")
+def _nothing(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    pass
+
+
+@_handles("POP_TOP")
+def _pop(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.pop()
+
+
+@_handles("PUSH_NULL")
+def _push_null(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(_NULL)
+
+
+@_handles("COPY")
+def _copy(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(frame.stack[-it.arg])  # type: ignore[operator]
+
+
+@_handles("SWAP")
+def _swap(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    stack, place = frame.stack, -(it.arg or 0)
+    stack[-1], stack[place] = stack[place], stack[-1]
+
+
+@_handles("LOAD_CONST")
+def _load_const(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(it.argval)
+
+
+@_handles("LOAD_FAST")
+def _load_fast(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    if it.argval not in frame.locals:
+        raise Unsupported(f"the local variable {it.argval} has no value")
+    frame.stack.append(frame.locals[it.argval])
+
+
+@_handles("STORE_FAST")
+def _store_fast(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.locals[it.argval] = frame.stack.pop()
+
+
+@_handles("DELETE_FAST")
+def _delete_fast(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.locals.pop(it.argval, None)
+
+
+@_handles("MAKE_CELL")
+def _make_cell(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    name = it.argval
+    cell = types.CellType(frame.locals[name]) if name in frame.locals else types.CellType()
+    frame.cells[name] = run.keep(cell)
+
+
+@_handles("LOAD_CLOSURE")
+def _load_closure(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(frame.cells[it.argval])
+
+
+@_handles("LOAD_DEREF")
+def _load_deref(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    cell = frame.cells[it.argval]
+    try:
+        found = cell.cell_contents
+    except ValueError:
+        raise Unsupported(f"the variable {it.argval} has no value") from None
+    frame.stack.append(found if id(cell) in run.own else run.read("cell", cell, it.argval, found))
+
+
+@_handles("STORE_DEREF")
+def _store_deref(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    cell = frame.cells[it.argval]
+    if id(cell) not in run.own:
+        raise Unsupported(f"the variable {it.argval} of an enclosing function is set")
+    cell.cell_contents = frame.stack.pop()
+
+
+@_handles("LOAD_GLOBAL")
+def _load_global(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    if (it.arg or 0) & 1:
+        frame.stack.append(_NULL)
+    name = it.argval
+    if name in frame.globals:
+        frame.stack.append(run.variable(frame.globals, name, frame.globals[name]))
+    elif hasattr(builtins, name):
+        frame.stack.append(getattr(builtins, name))
+        run.guard("item", frame.globals, name, MISSING)
+    else:
+        raise Unsupported(f"the name {name} is not defined")
+
+
+@_handles("LOAD_ATTR")
+def _load_attr(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(run.attribute(frame.stack.pop(), it.argval))
+
+
+@_handles("LOAD_METHOD")
+def _load_method(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    found = run.attribute(frame.stack.pop(), it.argval)
+    frame.stack += [_NULL, found]
+
+
+@_handles("STORE_ATTR")
+def _store_attr(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    owner = frame.stack.pop()
+    run.set_attribute(owner, it.argval, frame.stack.pop())
+
+
+@_handles("BINARY_SUBSCR")
+def _binary_subscr(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    index = frame.stack.pop()
+    frame.stack.append(run.subscript(frame.stack.pop(), index))
+
+
+@_handles("STORE_SUBSCR")
+def _store_subscr(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    index, owner, value = frame.stack.pop(), frame.stack.pop(), frame.stack.pop()
+    run.set_item(owner, index, value)
+
+
+@_handles("BINARY_OP")
+def _binary_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    b = frame.stack.pop()
+    a = frame.stack.pop()
+    frame.stack.append(run.binary(it.argrepr, a, b))
+
+
+@_handles(*_UNARY)
+def _unary(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    operand = frame.stack.pop()
+    if not isinstance(operand, Tensor) and type(operand) not in _PURE:
+        raise Unsupported(f"an operator is applied to an object of class {type(operand).__name__}")
+    frame.stack.append(run.operate(_UNARY[it.opname], operand))
+
+
+@_handles("UNARY_NOT")
+def _unary_not(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(not run.truth(frame.stack.pop()))
+
+
+@_handles("COMPARE_OP")
+def _compare_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    b = frame.stack.pop()
+    a = frame.stack.pop()
+    frame.stack.append(run.compare(it.argval, a, b))
+
+
+@_handles("IS_OP")
+def _is_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    b = frame.stack.pop()
+    a = frame.stack.pop()
+    frame.stack.append((a is b) != bool(it.arg))
+
+
+@_handles("CONTAINS_OP")
+def _contains_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    container = frame.stack.pop()
+    frame.stack.append(run.contains(frame.stack.pop(), container) != bool(it.arg))
+
+
+@_handles("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+def _jump(run: Interpreter, frame: Frame, it: dis.Instruction) -> int:
+    return it.argval
+
+
+@_handles("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_FALSE")
+def _jump_if_false(run: Interpreter, frame: Frame, it: dis.Instruction) -> int | None:
+    return None if run.truth(frame.stack.pop()) else it.argval
+
+
+@_handles("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE")
+def _jump_if_true(run: Interpreter, frame: Frame, it: dis.Instruction) -> int | None:
+    return it.argval if run.truth(frame.stack.pop()) else None
+
+
+@_handles("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE")
+def _jump_if_none(run: Interpreter, frame: Frame, it: dis.Instruction) -> int | None:
+    return it.argval if frame.stack.pop() is None else None
+
+
+@_handles("POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE")
+def _jump_if_not_none(run: Interpreter, frame: Frame, it: dis.Instruction) -> int | None:
+    return it.argval if frame.stack.pop() is not None else None
+
+
+@_handles("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP")
+def _jump_or_pop(run: Interpreter, frame: Frame, it: dis.Instruction) -> int | None:
+    if run.truth(frame.stack[-1]) == (it.opname == "JUMP_IF_TRUE_OR_POP"):
+        return it.argval
+    frame.stack.pop()
+    return None
+
+
+@_handles("GET_ITER")
+def _get_iter(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(run.keep(run.iterate(frame.stack.pop())))
+
+
+@_handles("FOR_ITER")
+def _for_iter(run: Interpreter, frame: Frame, it: dis.Instruction) -> int | None:
+    for value in frame.stack[-1]:
+        frame.stack.append(run.keep(value) if type(value) is tuple else value)
+        return None
+    frame.stack.pop()
+    return it.argval
+
+
+@_handles("UNPACK_SEQUENCE")
+def _unpack_sequence(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    values = list(run.iterate(frame.stack.pop()))
+    if len(values) != it.arg:
+        raise Unsupported("a sequence of another length is unpacked")
+    frame.stack += reversed(values)
+
+
+@_handles("UNPACK_EX")
+def _unpack_ex(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    before, after = (it.arg or 0) & 0xFF, (it.arg or 0) >> 8
+    values = list(run.iterate(frame.stack.pop()))
+    if len(values) < before + after:
+        raise Unsupported("a sequence of another length is unpacked")
+    end = len(values) - after
+    rest = run.keep(values[before:end])
+    frame.stack += reversed([*values[:before], rest, *values[end:]])
+
+
+def _popped(frame: Frame, count: int) -> list[Any]:
+    if not count:
+        return []
+    values = frame.stack[-count:]
+    del frame.stack[-count:]
+    return values
+
+
+@_handles("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE")
+def _build(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    values = _popped(frame, it.arg or 0)
+    if it.opname == "BUILD_SET" and not all(map(_is_plain, values)):
+        raise Unsupported("a set of unusual objects is made")
+    if it.opname == "BUILD_SLICE" and any(isinstance(each, Tensor) for each in values):
+        raise GraphBreak("an index depends on the value of a tensor")
+    make: dict[str, Callable] = {"BUILD_TUPLE": tuple, "BUILD_LIST": list, "BUILD_SET": set, "BUILD_STRING": "".join,
+                                 "BUILD_SLICE": lambda parts: slice(*parts)}  # fmt: skip
+    frame.stack.append(run.keep(make[it.opname](values)))
+
+
+@_handles("BUILD_MAP")
+def _build_map(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    values = _popped(frame, 2 * (it.arg or 0))
+    if not all(map(_is_plain, values[::2])):
+        raise Unsupported("a dictionary with unusual keys is made")
+    frame.stack.append(run.keep(dict(zip(values[::2], values[1::2], strict=True))))
+
+
+@_handles("BUILD_CONST_KEY_MAP")
+def _build_const_key_map(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    keys = frame.stack.pop()
+    frame.stack.append(run.keep(dict(zip(keys, _popped(frame, it.arg or 0), strict=True))))
+
+
+@_handles("LIST_TO_TUPLE")
+def _list_to_tuple(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(run.keep(tuple(frame.stack.pop())))
+
+
+@_handles("LIST_APPEND", "SET_ADD")
+def _append(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    value = frame.stack.pop()
+    target = frame.stack[-(it.arg or 0)]
+    if it.opname == "SET_ADD" and not _is_plain(value):
+        raise Unsupported("a set of unusual objects is made")
+    (target.append if it.opname == "LIST_APPEND" else target.add)(value)
+
+
+@_handles("MAP_ADD")
+def _map_add(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    value = frame.stack.pop()
+    key = frame.stack.pop()
+    if not _is_plain(key):
+        raise Unsupported("a dictionary with unusual keys is made")
+    frame.stack[-(it.arg or 0)][key] = value
+
+
+@_handles("LIST_EXTEND", "SET_UPDATE")
+def _extend(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    values = list(run.iterate(frame.stack.pop()))
+    target = frame.stack[-(it.arg or 0)]
+    if it.opname == "SET_UPDATE" and not _is_plain(values):
+        raise Unsupported("a set of unusual objects is made")
+    (target.extend if it.opname == "LIST_EXTEND" else target.update)(values)
+
+
+@_handles("DICT_MERGE", "DICT_UPDATE")
+def _merge(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    values = run.items(frame.stack.pop())
+    target = frame.stack[-(it.arg or 0)]
+    if not isinstance(values, dict) or it.opname == "DICT_MERGE" and not target.keys().isdisjoint(values):
+        raise Unsupported("arguments by name come from an unusual object")
+    target.update(values)
+
+
+@_handles("KW_NAMES")
+def _kw_names(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.names = frame.code.co_consts[it.arg]  # type: ignore[index]
+
+
+@_handles("CALL")
+def _call(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    values = _popped(frame, it.arg or 0)
+    names, frame.names = frame.names, ()
+    second = frame.stack.pop()
+    first = frame.stack.pop()
+    function = second
+    if first is not _NULL:  # a context manager's __exit__: the function lies below its first argument
+        function, values = first, [second, *values]
+    count = len(values) - len(names)
+    kwargs = dict(zip(names, values[count:], strict=True))
+    if isinstance(getattr(function, "__self__", None), _Switch) and function.__name__ == "__exit__":
+        frame.stack.append(function(*values))
+    else:
+        frame.stack.append(run.call(function, tuple(values[:count]), kwargs))
+
+
+@_handles("CALL_FUNCTION_EX")
+def _call_function_ex(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    kwargs = run.items(frame.stack.pop()) if (it.arg or 0) & 1 else {}
+    args = tuple(run.iterate(frame.stack.pop()))
+    function = frame.stack.pop()
+    if frame.stack and frame.stack[-1] is _NULL:
+        frame.stack.pop()
+    frame.stack.append(run.call(function, args, dict(kwargs)))
+
+
+@_handles("MAKE_FUNCTION")
+def _make_function(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    code = frame.stack.pop()
+    flags = it.arg or 0
+    closure = frame.stack.pop() if flags & 8 else None
+    if flags & 4:
+        frame.stack.pop()  # annotations
+    named = frame.stack.pop() if flags & 2 else None
+    defaults = frame.stack.pop() if flags & 1 else None
+    function = types.FunctionType(code, frame.globals, code.co_name, defaults, closure)
+    function.__kwdefaults__ = named
+    frame.stack.append(run.keep(function))
+
+
+@_handles("FORMAT_VALUE")
+def _format_value(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    flags = it.arg or 0
+    form = frame.stack.pop() if flags & 4 else ""
+    value = frame.stack.pop()
+    if not _is_plain(value):
+        raise Unsupported("the text of an unusual object is made")
+    convert: Any = {0: lambda each: each, 1: str, 2: repr, 3: ascii}[flags & 3]
+    frame.stack.append(format(convert(value), form))
+
+
+@_handles("GET_LEN")
+def _get_len(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(run.pure(len, (frame.stack[-1],), {}))
+
+
+@_handles("LOAD_ASSERTION_ERROR")
+def _load_assertion_error(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    frame.stack.append(AssertionError)
+
+
+@_handles("RAISE_VARARGS", "RERAISE")
+def _raise(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    raise Unsupported("an exception is raised")
+
+
+@_handles("BEFORE_WITH")
+def _before_with(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
+    context = frame.stack.pop()
+    if not (type(context) in _SWITCHES and id(context) in run.own):
+        raise Unsupported(f"a context of class {type(context).__name__} is entered")
+    frame.stack += [context.__exit__, context.__enter__()]

@@ -1,0 +1,327 @@
+"""The tape: what a function does to memory, recorded while it runs on copies of its tensors.
+
+A watcher (`core/dispatch.py`) sees each call of an op, and writes the launches of the call on the tape. Everything else that
+touches memory would make the tape incomplete. So while a tape is recorded, each storage on it is a `TapedStorage`, whose
+address only the ops on the tape can read. Code that reads it elsewhere (`item`, `tolist`, NumPy, a kernel whose op is not known here)
+raises Unsupported, and the function is not compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..autograd.replays import Refused, launches_of
+from ..core.device import CPU
+from ..core.dispatch import PLAIN, unwatch, watch
+from ..core.dtype import uint8
+from ..core.recording import needs_recording
+from ..core.spec import contiguous_spec
+from ..core.storage import Storage
+from ..core.tensor import Tensor
+from ..families.kernel_graph import KernelGraph
+from ..families.launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT
+from ..families.map import COPY, Map, _apart, _unaliased, kernel_arguments, keyed
+from ..families.product import Product
+from ..families.view import View
+
+# Launches of one record. A longer one gains little more, and its first call takes seconds.
+MOST_STEPS = 20000
+
+
+class Unsupported(Exception):
+    """The function does something that a record cannot repeat; the message says what."""
+
+
+class GraphBreak(Unsupported):
+    """The same where PyTorch's compiler breaks the graph, too, so that `fullgraph=True` raises an error."""
+
+
+class Ref(NamedTuple):
+    """An address: `offset` bytes behind the first byte of storage number `storage` of the tape."""
+
+    storage: int
+    offset: int
+
+
+class Step(NamedTuple):
+    """One launch: `entry(*arguments)`."""
+
+    entry: Callable
+    arguments: tuple[Any, ...]  # a Ref for each address, else what the entry gets
+    keepalive: Any  # the plan, which may know the machine code behind the entry
+
+
+_ptr: Any = Storage.__dict__["ptr"]
+
+
+class TapedStorage(Storage):
+    """A storage on the tape that this thread records."""
+
+    __slots__ = ()
+
+    @property
+    def ptr(self) -> int:  # type: ignore[override]
+        tape = recording.tape
+        if tape is not None and not tape.inside:
+            raise tape.fail(
+                f"the memory of a tensor is read by other code than a recorded operation, after {tape.unknown}"
+            )
+        return _ptr.__get__(self)
+
+    def __del__(self) -> None:
+        tape = recording.tape
+        if tape is not None:
+            tape.number_of.pop(id(self), None)  # another object may get the id
+        self.bin.append(_ptr.__get__(self))
+
+
+class _Recording(threading.local):
+    tape: Tape | None = None
+
+
+recording = _Recording()
+
+
+class Tape:
+    """The launches of one run, and the storages that they touch. A context: inside, the run of this thread is recorded."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.sizes: list[int] = []  # bytes of each storage
+        self.number_of: dict[int, int] = {}  # by the id, as long as the storage lives
+        self.given: dict[int, Storage] = {}  # copies of storages that existed before the run
+        self.made: set[int] = set()  # storages that ops made
+        # Storages that appeared with content that no op on the tape computed, such as those of `torch.tensor([1, 2])`. The
+        # content follows from what Python saw, which the guards of the record cover.
+        self.constants: dict[int, Storage] = {}
+        self.written: set[int] = set()
+        self.failure: Unsupported | None = None
+        self.inside = False
+        self.skipped: Any = None  # the op and the method that ask the watchers again, when they are run
+        self.unknown = "none"  # the last op whose launches are not known
+        self._thread = threading.get_ident()
+
+    def __enter__(self) -> Tape:
+        self._watcher = self._watch
+        recording.tape = self
+        watch(self._watcher, plain=True)
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        unwatch(self._watcher)
+        recording.tape = None
+        for each in (*self.given.values(), *self.constants.values()):
+            each.__class__ = Storage  # type: ignore[assignment]
+
+    def fail(self, reason: str) -> Unsupported:
+        """The error for this reason. The tape keeps the first, in case that the error is caught on its way."""
+        if self.failure is None:
+            self.failure = Unsupported(reason)
+        return self.failure
+
+    def check(self) -> None:
+        """Raises: Unsupported if the recording has failed."""
+        if self.failure is not None:
+            raise self.failure
+
+    # -- storages ------------------------------------------------------------------------------------------------------
+
+    def add(self, storage: Storage) -> int:
+        """The number of a storage that the tape does not have yet."""
+        if type(storage) is not Storage:
+            raise self.fail("the memory of a tensor is of an unusual kind")
+        number = self.number_of[id(storage)] = len(self.sizes)
+        self.sizes.append(storage.nbytes_)
+        storage.__class__ = TapedStorage  # type: ignore[assignment]
+        return number
+
+    def number(self, storage: Storage) -> int:
+        """The number of a storage; one that no op on the tape has made is a constant."""
+        found = self.number_of.get(id(storage))
+        if found is None:
+            if storage.owner is not None or storage.exposed or storage.device is not CPU:
+                raise self.fail(
+                    "an operation reads memory that other code may write to, or that is not the CPU's"
+                )
+            found = self.add(storage)
+            self.constants[found] = storage
+        return found
+
+    def _result(self, storage: Storage) -> int:
+        found = self.number_of.get(id(storage))
+        if found is None:
+            found = self.add(storage)
+            self.made.add(found)
+        return found
+
+    def _address(self, tensor: Tensor, offset: int = 0) -> Ref:
+        return Ref(self.number(tensor._storage), tensor._byte_offset + offset)
+
+    def _target(self, tensor: Tensor) -> Ref:
+        """The address of a tensor that the next step writes to."""
+        place = self._address(tensor)
+        if place.storage in self.constants:
+            self.renew(place.storage)
+        self.written.add(place.storage)
+        return place
+
+    def renew(self, number: int) -> None:
+        """Let each call of the record begin with a copy of a constant, which it will write to or return."""
+        constant = self.constants.pop(number)
+        self.inside = True
+        try:
+            content = constant.clone()
+        finally:
+            self.inside = False
+        source = self.add(content)
+        self.constants[source] = content
+        self.made.add(number)
+        if constant.nbytes_:
+            spec = contiguous_spec((constant.nbytes_,), uint8)
+            plan = COPY.write_plans[spec, spec]
+            step = Step(plan.entry, (Ref(number, 0), Ref(source, 0), plan.meta, plan.count), plan.keepalive)
+            self.steps.insert(0, step)
+
+    # -- ops -----------------------------------------------------------------------------------------------------------
+
+    def _watch(self, op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
+        if threading.get_ident() != self._thread or recording.tape is not self:
+            return PLAIN
+        if self.inside:
+            if self.skipped == (op, method):
+                self.skipped = None
+                return PLAIN
+            raise self.fail(f"{op.name} is called within another operation")
+        self.check()
+        if len(self.steps) > MOST_STEPS:
+            raise self.fail(f"more than {MOST_STEPS} kernels are launched")
+        try:
+            return _record(op, self, method, args, static)
+        except Refused:
+            self.unknown = f"{op.name}.{method} of {type(op).__name__}"
+            return PLAIN  # it may call ops that are known; if it touches memory itself, the recording fails there
+
+    def run(self, op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
+        """Run an op whose launches are known."""
+        self.inside, self.skipped = True, (op, method) if method != "run" else None
+        try:
+            return getattr(op, method)(*args, **static)
+        finally:
+            self.inside, self.skipped = False, None
+
+
+# ---- What ops launch -----------------------------------------------------------------------------------------------------
+
+
+@functools.singledispatch
+def _record(op: Any, tape: Tape, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    """Run `op.method(*args, **static)`, and write its launches on the tape."""
+    if method != "run":
+        raise Refused
+    return _run(op, tape, args, static)
+
+
+def _run(op: Any, tape: Tape, args: tuple, static: dict[str, Any], numbers: Sequence[Any] = ()) -> Any:
+    tape.inside = True
+    try:
+        launches = launches_of(op, args[: len(args) - bool(numbers)], static)
+    finally:
+        tape.inside = False
+    result = tape.run(op, "run", args, static)
+    results = result if isinstance(result, tuple) else (result,)
+    if len(results) != len(launches.allocators) or launches.faults:
+        raise tape.fail(f"{op.name} follows indices, or has results of an unusual kind")
+    places = [Ref(tape._result(each._storage), each._byte_offset) for each in results]
+    scratch = None
+    if launches.scratch is not None:
+        scratch = Ref(tape._result(launches.scratch()), 0)
+    for entry, arguments in launches.steps:
+        given: list[Any] = []
+        for kind, value, offset in arguments:
+            if kind == OBJECT:
+                given.append(value)
+            elif kind == OF_INPUT:
+                given.append(tape._address(value, offset))
+            elif kind == OF_NUMBER:
+                given.append(numbers[value])
+            else:
+                base: Any = places[value] if kind == OF_RESULT else scratch
+                given.append(Ref(base.storage, base.offset + offset))
+        tape.steps.append(Step(entry, tuple(given), launches.keepalive))
+    return result
+
+
+@_record.register
+def _(op: View, tape: Tape, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    raise Refused  # a view launches nothing
+
+
+@_record.register
+def _(op: KernelGraph, tape: Tape, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    if op.derivative is None and needs_recording(args[0]):
+        raise Refused  # it calls other ops
+    given = {**dict(zip(("inputs", "static", "numbers"), args)), **static}
+    numbers = given.get("numbers", ())
+    whole = (args[0], given.get("static", ()), *([numbers] if numbers else []))
+    return _run(op, tape, whole, {}, numbers)
+
+
+@_record.register
+def _(op: Product, tape: Tape, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    if method == "run":
+        return _run(op, tape, args, static)
+    target, a, b = args
+    plan = op.plans[a.spec, b.spec]
+    if method != "write" or target.spec is not plan.spec or plan.entry is None:
+        raise Refused
+    given = tape._target(target), tape._address(a), tape._address(b), plan.meta, plan.count
+    result = tape.run(op, method, args, static)
+    tape.steps.append(Step(plan.entry, given, plan.keepalive))
+    return result
+
+
+@_record.register
+def _(op: Map, tape: Tape, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    if method == "run":
+        return _run(op, tape, args, static)
+    if method not in ("write", "inplace") or not op.is_kernel or type(op).write is not Map.write:
+        raise Refused
+    target, others = args[0], args[1:]
+    if method == "inplace":
+        values, key = keyed(op.name, others)
+        if not all(_apart(value, target) for value in values):
+            raise Refused
+        plan, operands = op.inplace_plans[(target.spec, *key)], (target, *values)
+    else:
+        if needs_recording((target, *others)):
+            raise Refused
+        values, key = keyed(op.name, [_unaliased(op.name, each, target) for each in others])
+        plan, operands = op.write_plans[(target.spec, *key)], tuple(values)
+        args = (target, *values)
+    tensors = [each for each in operands if isinstance(each, Tensor)]
+    place = tape._target(target)
+    tape.inside = True
+    try:
+        numbers = kernel_arguments(operands, plan)[len(tensors) :]
+    finally:
+        tape.inside = False
+    result = tape.run(op, method, args, static)
+    given = (place, *map(tape._address, tensors), *numbers, plan.meta, plan.count)
+    tape.steps.append(Step(plan.entry, given, plan.keepalive))
+    return result
+
+
+def tensors_in(values: Sequence[Any]) -> list[Tensor]:
+    """The tensors in nested tuples, lists and dictionaries."""
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += tensors_in(value)
+        elif isinstance(value, dict):
+            found += tensors_in(list(value.values()))
+    return found

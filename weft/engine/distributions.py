@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from .twister import compile_loop, draw
 _PARAMETER_TYPES = {"f": float32, "d": float64, "8": uint64}
 
 
-class _Transform(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Transform:
     """Draws to values: `body(*inputs, *parameters)` gives as many outputs as there are inputs.
 
     With 2 inputs in 8 lanes, draws 0 to 7 and 8 to 15 of each 16 are the inputs; so it is with elements and outputs.
@@ -111,16 +112,19 @@ def _draw_to(
     generator: Generator, out: int, n: int, transform: _Transform, dtype: DType, *parameters
 ) -> None:
     """Values of `n` elements, a multiple of the transform's group, each from its own draw."""
-    words = transform.source.itemsize // 4
+    to_words, to_values, words, group = _drawing(transform, dtype)
     step = SCRATCH // words
-    to_words, to_values = draw(), _compiled(transform, dtype)
     with generator.lock:
         for start in range(0, n, step):
-            count = min(step, n - start)
+            count = n - start if n - start < step else step
             to_words(generator.address, generator.scratch, 0, count * words)
-            to_values(
-                generator.scratch, out + start * dtype.itemsize, *parameters, 0, count // transform.group
-            )
+            to_values(generator.scratch, out + start * dtype.itemsize, *parameters, 0, count // group)
+
+
+@functools.cache
+def _drawing(transform: _Transform, dtype: DType) -> tuple[Callable, Callable, int, int]:
+    """The function that draws words, the one that makes values of them, the words of a draw, and the draws of a turn."""
+    return draw(), _compiled(transform, dtype), transform.source.itemsize // 4, transform.group
 
 
 # Draws. A 64-bit draw is two of 32 bits, the first of them the high half; uniform floats keep the low bits.

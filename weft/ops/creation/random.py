@@ -30,6 +30,7 @@ from .random_filling import (
     INTEGERS,
     bernoulli_,
     check_implemented,
+    fill_integers,
     fill_normal,
     fill_uniform,
     generator_or_default,
@@ -200,7 +201,9 @@ def randint(
     high = integer_argument(values["high"], "randint", "high", len(names) - 1)
     sizes = size_arguments((values["size"],), "randint")
     result = _target(sizes, "randint", out, dtype, layout, device, int64)
-    return with_grad(random_(result, low, high, generator=generator), requires_grad)
+    return with_grad(
+        fill_integers(result, generator_or_default(generator, "randint"), low, high), requires_grad
+    )
 
 
 @public("function")

@@ -376,8 +376,16 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
         integer_argument(low, "random_", "from", 1),
         None if high is None else integer_argument(high, "random_", "to", 2),
     )
-    low, span = _integer_range(low, high, self)
-    return _fill(self, generator, "integers", low=low, span=span)
+    return fill_integers(self, generator, low, high)
+
+
+def fill_integers(target: Tensor, generator: Generator, low: int, high: int | None) -> Tensor:
+    """Fill with integers from `low` to the one before `high`, or to the last of the dtype.
+
+    Raises: RuntimeError if there are none, or if the dtype cannot hold them.
+    """
+    low, span = _integer_range(low, high, target)
+    return _fill(target, generator, "integers", low=low, span=span)
 
 
 def integer_argument(value: Any, name: str, argument: str, position: int) -> int:

@@ -147,20 +147,20 @@ def test_extreme_elements_are_the_first_ones(dtype, length):
     array = rows_of(length, dtype, 1).numpy().copy()
     array[3] = np.inf if array.dtype.kind == "f" else np.iinfo(dtype).max
     array[4] = -np.inf if array.dtype.kind == "f" else np.iinfo(dtype).min
-    for given in (array, array.T.copy()):
-        x = weft.from_numpy(given)
+    for one in (array, array.T.copy()):
+        x = weft.from_numpy(one)
         for dim in (0, 1):
             for name in ("max", "min"):
                 values, indices = getattr(x, name)(dim)
-                want = getattr(np, "arg" + name)(given, dim)
+                want = getattr(np, "arg" + name)(one, dim)
                 np.testing.assert_array_equal(indices.numpy(), want)
-                np.testing.assert_array_equal(values.numpy(), getattr(np, name)(given, dim))
+                np.testing.assert_array_equal(values.numpy(), getattr(np, name)(one, dim))
                 np.testing.assert_array_equal(getattr(x, "arg" + name)(dim).numpy(), want)
                 np.testing.assert_array_equal(
-                    getattr(x.aminmax(dim=dim), name).numpy(), getattr(np, name)(given, dim)
+                    getattr(x.aminmax(dim=dim), name).numpy(), getattr(np, name)(one, dim)
                 )
-        assert x.argmax().item() == given.argmax() and x.argmin().item() == given.argmin()
-        np.testing.assert_array_equal([each.item() for each in x.aminmax()], [given.min(), given.max()])
+        assert x.argmax().item() == one.argmax() and x.argmin().item() == one.argmin()
+        np.testing.assert_array_equal([each.item() for each in x.aminmax()], [one.min(), one.max()])
 
 
 def test_empty_reductions():

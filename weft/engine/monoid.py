@@ -29,6 +29,7 @@ class Monoid(NamedTuple):
     identity: tuple[Expr, ...]  # constants
     cascade: bool  # whether rounding depends on the order, so that levels of partial results are kept
     finish: tuple[Result, ...]  # the stored results, of `left` and the params
+    exact: bool = False  # whether `combine` never rounds, so that states may be combined in any order
 
 
 def index() -> Expr:

@@ -32,6 +32,7 @@ class MonoidOp(Op):
     append(state, element) -> state          of a state and the state of one later element, if that is easier than `combine`
     finish(state, *params) -> results        of the final state
     cascade                                  partial results in levels: for sums of floats
+    exact                                    `combine` never rounds: neighbouring states may be combined first
     clean(element)                           of each element in the dtype of the input, before it is converted
     derivative                               as rows of other families state it
     """
@@ -47,6 +48,7 @@ class MonoidOp(Op):
         *,
         append: Callable | None = None,
         cascade: bool = False,
+        exact: bool = False,
         clean: Callable | None = None,
         derivative: Any = None,
         node_name: str | Callable | None = None,
@@ -54,7 +56,8 @@ class MonoidOp(Op):
         super().__init__(name, derivative, node_name)
         self.types, self.identity = types, identity
         self.to_state, self.combine, self.finish = to_state, combine, finish
-        self.append, self.cascade, self.clean = append or combine, cascade, clean
+        self.append, self.cascade, self.exact = append or combine, cascade, exact
+        self.clean = clean
         self.plans = PlanCache(self._plan)
 
     def _plan(self, *key: Any) -> Any:
@@ -83,6 +86,7 @@ class MonoidOp(Op):
             tuple(components),
             self.cascade and compute.category >= 2,
             stored,
+            self.exact,
         )
 
     def _loaded(self, position: int, input: Spec, compute: DType) -> Any:

@@ -179,3 +179,18 @@ torch.ones(2, requires_grad=True).cumprod_(5)  # raises
 @pytest.mark.parametrize("expression", lines(LEAVES_BEFORE_DIMS))
 def test_leaves_before_dims(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 40])
+def test_running_extrema_in_vectors(dtype, length):
+    """Rows with ties, infinities and NaNs, contiguous and not: the latest of equal elements counts, and NaN stays."""
+    torch.manual_seed(length)
+    x = torch.randint(-3, 4, (30, length)).to(getattr(torch, dtype))
+    if x.is_floating_point():
+        special = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0])
+        chosen = special[torch.randint(0, 4, x.shape)].to(x.dtype)
+        x = chosen.where(torch.rand(x.shape) < torch.linspace(0, 0.3, 30)[:, None], x)
+    for theirs in (x, x.t().contiguous().t()):
+        for name in ("cummax", "cummin"):
+            check(name, theirs, 1)

@@ -42,7 +42,7 @@ from ..creation.creation import zeros_like
 from ..elementwise.float_bits import complex
 from ..elementwise.pointwise import OPS
 from ..order.sorting import check_comparable, dim_of, not_implemented
-from .extrema import highest, lowest
+from .extrema import highest, larger, lowest
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------
 
@@ -223,16 +223,34 @@ def _value_and_index(dtype: DType, wanted: DType | None) -> Types:
     return Types(dtype, (dtype, int64))
 
 
-def _latest(wins: Callable) -> Callable:
-    """Combine a state (value, position) with an element. The element replaces it if it wins or is NaN."""
+class _Latest:
+    """The parts of a running extremum: (number, the position of the latest one that is as extreme, for floats that of the latest NaN).
 
-    def combine(state: tuple, element: tuple) -> tuple:
-        takes = wins(element[0], state[0])
-        if element[0].dtype.is_floating_point:
-            takes = takes | isnan(element[0])
-        return tuple(where(takes, new, old) for new, old in zip(element, state, strict=True))
+    The state keeps the NaNs apart from the numbers, so that the order in which states are combined does not matter.
+    """
 
-    return combine
+    def __init__(self, identity: Callable, wins: Callable):
+        self.least, self.wins = identity, wins
+
+    def identity(self, dtype: DType) -> tuple:
+        own = (self.least(dtype), (0, int64))
+        return (*own, (-1, int64)) if dtype.is_floating_point else own
+
+    def to_state(self, x: Expr) -> tuple:
+        if not x.dtype.is_floating_point:
+            return x, index()
+        return where(isnan(x), self.least(x.dtype), x), index(), where(isnan(x), index(), -1)
+
+    def combine(self, a: tuple, b: tuple) -> tuple:
+        takes = self.wins(b[0], a[0])
+        return (*(where(takes, new, old) for new, old in zip(b[:2], a[:2])), *map(larger, a[2:], b[2:]))
+
+    @staticmethod
+    def finish(state: tuple) -> tuple:
+        if len(state) == 2:
+            return state
+        value, position, nan = state
+        return where(nan < 0, value, math.nan), where(nan < 0, position, nan)
 
 
 def _running_rule(ct, out, a, dim):
@@ -240,19 +258,21 @@ def _running_rule(ct, out, a, dim):
     return zeros_like(ct[0]).scatter_add(dim, out[1], ct[0]) if ct[0].spec.shape else ct[0]
 
 
-def _extremum(name: str, first: Callable, wins: Callable) -> Scan:
+def _extremum(name: str, parts: _Latest) -> Scan:
     return Scan(
         name,
         _value_and_index,
-        lambda dtype: (first(dtype), (0, int64)),
-        lambda x: (x, index()),
-        _latest(wins),
+        parts.identity,
+        parts.to_state,
+        parts.combine,
+        parts.finish,
+        exact=True,
         derivative=_running_rule,
     )
 
 
-CUMMAX = _extremum("cummax", lowest, lambda new, old: new >= old)
-CUMMIN = _extremum("cummin", highest, lambda new, old: new <= old)
+CUMMAX = _extremum("cummax", _Latest(lowest, lambda new, old: old <= new))
+CUMMIN = _extremum("cummin", _Latest(highest, lambda new, old: new <= old))
 
 
 def _define_running(op: Scan, what: str) -> None:

@@ -91,6 +91,8 @@ def test_help(capsys, arguments):
         (["run"], "run what?"),
         (["run", "-c"], "run what?"),
         (["run", "-I", "script.py"], "does not know the option '-I'"),
+        (["warm"], "warm what?"),
+        (["warm", "-x"], "warm does not know the option '-x'"),
         (["doctor", "who"], "takes no arguments"),
         (["cache", "clean"], "cache takes clear or nothing"),
     ],
@@ -110,6 +112,34 @@ def test_cache_is_shown_and_cleared(run_weft, tmp_path):
     assert len(list(folder.iterdir())) > 0
     assert re.fullmatch(r"removed [1-9]\d* kernels\n", run_weft("cache", "clear", **environment).stdout)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["cache", "clear"], ["warm", "-c", "print('not reached')"]])
+def test_a_cache_that_cannot_be_used_is_reported(run_weft, tmp_path, arguments):
+    (tmp_path / "file").write_text("")
+    done = run_weft(*arguments, WEFT_CACHE_DIR=str(tmp_path / "file"))
+    assert done.returncode == 1 and not done.stdout
+    assert f"{tmp_path / 'file'} is no folder that only this user can write to" in done.stderr
+
+
+def test_warm_fills_the_cache_with_optimized_kernels(run_weft, tmp_path):
+    environment = {"WEFT_CACHE_DIR": str(tmp_path / "kernels")}
+    program = "import sys, torch; print((torch.ones(5) + 1).sum().item(), sys.argv)"
+    warmed = run_weft("warm", "-c", program, "a", **environment)
+    assert warmed.returncode == 0, warmed.stderr
+    assert warmed.stdout == "10.0 ['-c', 'a']\n"
+    checked = "import weft.engine.host as host\nhost._object_code = None  # compiling fails\n" + program
+    checked += "\nimport weft.engine.tiers as tiers; assert not tiers._pending"
+    again = run_weft("run", "-c", checked, "a", **environment)
+    assert again.stdout == warmed.stdout, again.stderr
+    calls = "import weft.engine.host as host\nhost._object_code = None\nimport torch\ntorch.ones(5) + 1"
+    busy = run_weft("run", "-c", calls, WEFT_CALLS="native", **environment)
+    assert busy.returncode == 0, busy.stderr
+
+
+def test_warm_has_the_exit_status_of_the_program(run_weft, tmp_path):
+    environment = {"WEFT_CACHE_DIR": str(tmp_path / "kernels")}
+    assert run_weft("warm", "-c", "raise SystemExit(7)", **environment).returncode == 7
 
 
 def test_doctor_and_version(capsys):

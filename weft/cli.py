@@ -11,6 +11,8 @@ weft: PyTorch's tensor library in pure Python
   weft run -m module [arguments]   the same for a module,
   weft run -c code [arguments]     for a piece of code,
   weft run - [arguments]           and for a script on standard input
+  weft warm script.py [arguments]  the same as run, and keep the compiled kernels of the program on disk;
+                                   for images of containers, whose programs then start at full speed
   weft doctor                      say what weft found on this machine
   weft cache                       say how many kernels are kept on disk, and where
   weft cache clear                 remove them; weft compiles those that it needs again
@@ -27,7 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         arguments = sys.argv[1:]
     match arguments:
-        case ["-h" | "--help"] | ["run" | "doctor" | "cache" | "names" | "placeholder", "-h" | "--help"]:
+        case ["-h" | "--help"] | [
+            "run" | "warm" | "doctor" | "cache" | "names" | "placeholder",
+            "-h" | "--help",
+        ]:
             print(USAGE)
             return 0
         case ["--version"]:
@@ -48,10 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(kernel_cache())
             return 0
         case ["cache", "clear"]:
-            from weft.engine import host
-
-            print(f"removed {host.disk_cache().clear()} kernels")
-            return 0
+            return _clear_cache()
         case ["cache", *others]:
             return _refuse(f"cache takes clear or nothing, but was given {' '.join(others)!r}")
         case ["names"]:
@@ -66,11 +68,20 @@ def main(arguments: list[str] | None = None) -> int:
             return placeholder.main(arguments[1:])
         case ["placeholder", *others]:
             return _refuse(f"placeholder takes add, remove or nothing, but was given {' '.join(others)!r}")
-        case ["run"] | ["run", "-m" | "-c"]:
-            return _refuse("run what? Give a script, - for standard input, -m module or -c code")
-        case ["run", first, *_] if first.startswith("-") and first not in ("-", "-m", "-c"):
-            return _refuse(f"run does not know the option {first!r}")
+        case ["run" | "warm" as command] | ["run" | "warm" as command, "-m" | "-c"]:
+            return _refuse(f"{command} what? Give a script, - for standard input, -m module or -c code")
+        case ["run" | "warm" as command, first, *_] if first.startswith("-") and first not in (
+            "-",
+            "-m",
+            "-c",
+        ):
+            return _refuse(f"{command} does not know the option {first!r}")
         case ["run", *program]:
+            return _run(program)
+        case ["warm", *program]:
+            if problem := _cache_problem():
+                return problem
+            os.environ["WEFT_WARM"] = "1"
             return _run(program)
         case []:
             print(USAGE, file=sys.stderr)
@@ -83,6 +94,28 @@ def main(arguments: list[str] | None = None) -> int:
 def _refuse(problem: str) -> int:
     print(f"weft: {problem}\n(weft --help lists the commands)", file=sys.stderr)
     return 2
+
+
+def _cache_problem() -> int:
+    """1 if this user cannot change the kernels on disk, which this says on stderr; else 0."""
+    from weft.engine import diskcache, host
+
+    directory = host.disk_cache().directory
+    if directory is None or not os.access(directory, os.W_OK):
+        print(
+            f"weft: {diskcache.cache_root()} is no folder that only this user can write to", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+def _clear_cache() -> int:
+    from weft.engine import host
+
+    if problem := _cache_problem():
+        return problem
+    print(f"removed {host.disk_cache().clear()} kernels")
+    return 0
 
 
 def _run(program: list[str]) -> int:

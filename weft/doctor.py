@@ -92,7 +92,9 @@ def kernel_cache() -> str:
 
     directory = host.disk_cache().directory
     if directory is None:
-        return f"not kept between runs: {diskcache.cache_root()} cannot be written by this user alone"
+        return (
+            f"not kept between runs: {diskcache.cache_root()} is no folder that only this user can write to"
+        )
     count, size = len(os.listdir(directory)), math.ceil(host.disk_cache().size() / 1024)
     return f"{count} in {directory}, {size} KiB of at most {diskcache.LIMIT >> 20} MiB; WEFT_CACHE_DIR chooses the folder"
 

@@ -4,9 +4,11 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
+from weft.engine import diskcache
 from weft.engine.diskcache import LIMIT, DiskCache, _private, cache_root
 
 WORK = "import weft; x = weft.ones(5) * 3; assert (x + x).sum().item() == 30"
@@ -158,11 +160,63 @@ def test_the_least_recently_used_files_go_first(cache):
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no access rights of this kind")
-def test_a_directory_of_another_user_is_not_trusted(tmp_path, monkeypatch):
+@pytest.mark.parametrize("owner, trusted", [("me", True), ("root", True), ("other", False)])
+def test_a_directory_of_another_user_than_root_is_not_trusted(tmp_path, monkeypatch, owner, trusted):
     directory = _private(tmp_path / "kernels")
     assert directory is not None
-    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
-    assert _private(directory) is None
+    uid = {"me": 1234, "root": 0, "other": 1235}[owner]
+    monkeypatch.setattr(os, "getuid", lambda: 1234)
+    monkeypatch.setattr(os, "stat", lambda _: SimpleNamespace(st_uid=uid, st_mode=0o40755))
+    assert diskcache._is_ours(directory) is trusted
+
+
+def test_a_directory_that_cannot_be_written_is_read(cache, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError
+
+    key = cache.key("source")
+    cache.store(key, b"code")
+    aged(cache.directory / key, 3)
+    for name in ("utime", "replace", "unlink"):
+        monkeypatch.setattr(os, name, refuse)
+    assert cache.load(key) == b"code"
+    cache.store(key, b"other")
+    cache.remove(key)
+    assert cache.load(key) == b"code" and cache.clear() == 0
+
+
+def test_foreign_files_are_left_alone(cache):
+    key = cache.key("source")
+    (cache.directory / key).mkdir()
+    assert cache.load(key) is None
+    cache.store(key, b"code")
+    cache.remove(key)
+    cache.tidy(limit=0)
+    assert (cache.directory / key).is_dir()
+
+
+TIDY = """
+import os, pathlib, sys, weft.engine.diskcache as diskcache
+cache = diskcache.DiskCache(pathlib.Path(sys.argv[1]), "salt")
+for number in range(300):
+    key = cache.key(f"{sys.argv[2]} {number}")
+    cache.store(key, b"x" * 968)
+    cache.tidy(limit=20_000)
+    assert cache.load(key) in (b"x" * 968, None)
+"""
+
+
+def test_two_processes_may_tidy_one_directory(tmp_path):
+    processes = [
+        subprocess.Popen([sys.executable, "-c", TIDY, tmp_path, name], stderr=subprocess.PIPE)
+        for name in "ab"
+    ]
+    for process in processes:
+        assert process.communicate(timeout=120)[1] == b""
+        assert process.returncode == 0
+    cache = DiskCache(tmp_path, "salt")
+    assert 10_000 <= cache.size() <= 21_000  # one store may come after the last look
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("tmp")]
 
 
 def test_clearing_removes_kernels_and_nothing_else(cache):

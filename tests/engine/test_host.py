@@ -199,3 +199,22 @@ def test_a_long_wait_for_the_compiler_is_announced_once_on_a_terminal(monkeypatc
     for seconds in (0.9, 0.2, 2.0):
         host.announce(seconds)
     assert capsys.readouterr().err.count("weft: compiling kernels") == is_terminal
+
+
+@pytest.mark.parametrize("stream", [None, object(), "closed"])
+def test_the_announcement_needs_no_stderr(monkeypatch, tmp_path, stream):
+    if stream == "closed":
+        stream = open(tmp_path / "file", "w")  # noqa: SIM115
+        stream.close()
+    monkeypatch.setattr(host, "_compiling_s", 0.0)
+    monkeypatch.setattr(sys, "stderr", stream)
+    host.announce(2.0)
+    assert host._compiling_s == 2.0
+
+
+def test_time_that_other_threads_compile_is_not_announced(monkeypatch):
+    monkeypatch.setattr(host, "_compiling_s", 0.0)
+    thread = threading.Thread(target=host.announce, args=(2.0,))
+    thread.start()
+    thread.join()
+    assert host._compiling_s == 0.0

@@ -5,10 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
 from ..core.locks import new_lock
+
+FILLS_CACHE = "WEFT_WARM" in os.environ  # whether this process is one of `weft warm`
 
 _here = threading.local()
 
@@ -22,7 +25,7 @@ class Background:
     """A thread that runs jobs one after the other, from the first job on.
 
     A job must not raise. At exit the thread finishes its job and drops the others, because LLVM must not run while the interpreter
-    ends. A forked child keeps the jobs, the unfinished one included: its own thread starts with the next job.
+    ends; under `weft warm` it finishes all jobs. A forked child keeps the jobs, the unfinished one included: its own thread starts with the next job.
     """
 
     def __init__(self, name: str):
@@ -64,7 +67,14 @@ class Background:
             self._jobs[0]()
             self._jobs.popleft()
 
+    def wait(self) -> None:
+        """Wait until the thread has done all jobs."""
+        while self._jobs and self._thread is not None and self._thread.is_alive():
+            time.sleep(0.01)
+
     def _stop(self) -> None:
+        if FILLS_CACHE:
+            self.wait()
         self.stopped.set()
         self._ready.release()
         if self._thread is not None:

@@ -43,10 +43,12 @@ class DiskCache:
         try:
             with open(path, "rb") as file:
                 content = file.read()
-                if time.time() - os.fstat(file.fileno()).st_mtime > _DAY:
-                    os.utime(path)
+                used = os.fstat(file.fileno()).st_mtime
         except OSError:
             return None
+        if time.time() - used > _DAY:
+            with contextlib.suppress(OSError):  # in a directory of root, or on a read-only disk
+                os.utime(path)
         code = content[_DIGEST:]
         if _sha256(code) != content[:_DIGEST]:
             return None
@@ -135,7 +137,7 @@ def cache_root() -> Path:
 
 
 def _private(directory: Path) -> Path | None:
-    """The directory, which is made if it is missing; None if other users can write to it, because we execute its files."""
+    """The directory, which is made if it is missing; None if other users than root can write to it, because we execute its files."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except (OSError, RuntimeError):
@@ -144,9 +146,12 @@ def _private(directory: Path) -> Path | None:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether only this user can write to the directory. The check takes 2 us, so it is repeated at each use."""
+    """Whether only this user, or only root, can write to the directory. The check takes 2 us, so it is repeated at each use.
+
+    Root fills the directories of images of containers, whose programs run as another user.
+    """
     try:
         status = os.stat(directory)
     except OSError:
         return False
-    return not hasattr(os, "getuid") or status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return not hasattr(os, "getuid") or status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022

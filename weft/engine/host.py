@@ -6,6 +6,7 @@ from its arguments, and runs the loop. A call costs about 40 ns; through ctypes 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import platform
@@ -168,11 +169,6 @@ def _key(ir: str, tier: Tier) -> str:
     return disk_cache().key(f"{tier.name}{ir}")
 
 
-def is_compiled(ir: str) -> bool:
-    """Whether the disk cache has the object code of this module."""
-    return cached(ir, OPTIMIZED) is not None
-
-
 NOTICE_AFTER = 1.0  # seconds of compiling, after which the user is told what the program waits for
 _compiling_s = 0.0
 
@@ -183,10 +179,12 @@ def announce(seconds: float) -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     before, _compiling_s = _compiling_s, _compiling_s + seconds
-    if before < NOTICE_AFTER <= _compiling_s and sys.stderr is not None and sys.stderr.isatty():
-        kept = disk_cache().directory
-        outlook = f"they are kept in {kept}" if kept else "they cannot be kept: see weft doctor"
-        print(f"weft: compiling kernels that this machine has not run before; {outlook}", file=sys.stderr)
+    # A program may have closed stderr, or replaced it by an object that can only be written to.
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        if before < NOTICE_AFTER <= _compiling_s and sys.stderr.isatty():
+            kept = disk_cache().directory
+            outlook = f"they are kept in {kept}" if kept else "they cannot be kept: see weft doctor"
+            print(f"weft: compiling kernels that this machine has not run before; {outlook}", file=sys.stderr)
 
 
 # ---- Object code -------------------------------------------------------------------------------------------------------------

@@ -81,12 +81,13 @@ def optimize_now(*addresses: int) -> None:
 
 
 def finish() -> None:
-    """Replace all baseline code."""
+    """Replace all baseline code, and wait until the thread has nothing left to do."""
     optimize_now(*list(_pending))
+    _optimizer.wait()
 
 
 def _optimize_later(module: _Module) -> None:
-    while (wait := _last_request + QUIET_S - time.monotonic()) > 0:
+    while module.stubs[0] in _pending and (wait := _last_request + QUIET_S - time.monotonic()) > 0:
         if _optimizer.stopped.wait(wait):
             return
     try:

@@ -12,6 +12,7 @@ weft is imported.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import gc
@@ -31,6 +32,7 @@ from ..core.spec import Spec
 from ..core.subclasses import plain_class_hooks
 from ..core.tensor import Tensor, plain_type_hooks, plain_types
 from ..engine import call_tables, host, storages
+from ..engine.background import FILLS_CACHE
 from ..engine.call_tables import OF_ALL_OPS, STRIDES, WORDS, Table
 from ..engine.memory import FENCE
 from ..engine.objects import (
@@ -480,7 +482,8 @@ def _install() -> None:
     _prepare_operators()
     _prepare_methods()
     names = [*_NAMES, *(name for part in parts for name in part.names)]
-    addresses = dict(zip(names, host.compile_ir(_ir(), *names)))
+    # The code has few loops. Vectorizing it takes as long again (0.35 s more on AMD Zen 4), and calls do not become faster.
+    addresses = dict(zip(names, host.compile_ir(_ir(), *names, vectorize=False)))
     Table.code = addresses
     collecting = gc.isenabled()
     gc.disable()  # what is made here lives for ever; looking through it would take 35 ms
@@ -496,7 +499,7 @@ def _install() -> None:
 
 
 def _install_soon() -> None:
-    if host.is_compiled(_ir()):
+    if host.cached(_ir(), host.SIMPLIFIED) is not None:
         install()
     else:
         threading.Thread(target=install, name="weft compiles calls").start()
@@ -513,3 +516,5 @@ def arrange() -> None:
         install()
     else:
         storages.when_busy(ENOUGH, _install_soon)
+        if FILLS_CACHE:
+            atexit.register(install)

@@ -191,3 +191,16 @@ torch.topk(torch.tensor(1 - 1.5j), 1)  # raises
 def test_selections_of_complex_numbers(expression):
     """One complex number without dims is compared with nothing."""
     check_expression(expression)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float16, torch.int64, torch.uint8))
+def test_medians_of_long_rows(dtype):
+    torch.manual_seed(0)
+    x = torch.randint(0, 100, (5, 400)).to(dtype)
+    if dtype.is_floating_point:
+        x[1, 7::9] = x[2] = float("nan")
+    for name in ("median", "nanmedian"):
+        values, indices = getattr(to_weft(x), name)(1)
+        assert_same(values, getattr(x, name)(1).values)
+        assert_same(to_weft(x).gather(1, indices[:, None]).squeeze(1), getattr(x, name)(1).values)
+        check(name, x)

@@ -16,6 +16,7 @@ from ...engine.bisection import search_code
 from ...engine.kernel import sharing
 from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
+from ...engine.ranks import rank_code
 from ...engine.resample import resample_code
 from ...engine.selection import least_code
 from ...engine.steps import as_one
@@ -88,6 +89,16 @@ def least(key: np.ndarray, k: int) -> np.ndarray:
     return found
 
 
+def at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """The first position of the key at `rank` of each row along the last axis; ranks have a last axis of size 1."""
+    n = key.shape[-1]
+    found, sizes = np.empty(rank.shape, np.int64), np.array((n,))
+    key, rank = np.ascontiguousarray(key), np.ascontiguousarray(rank, np.int64)
+    entry = sharing(rank_code(8 * key.itemsize), key.nbytes * 8 * key.itemsize)
+    entry(found.ctypes.data, rank.ctypes.data, key.ctypes.data, sizes.ctypes.data, rank.size)
+    return found
+
+
 def stable_order(key: np.ndarray) -> np.ndarray:
     """Indices that sort the last axis of unsigned integers; equal keys stay in their order."""
     n = key.shape[-1]
@@ -130,6 +141,7 @@ _SEARCHED_TOGETHER = 1024
 EXTRAS: dict[str, Callable] = {
     "resample": resample,
     "bilinear": bilinear,
+    "at_rank": at_rank,
     "least": least,
     "search": search,
     "stable_order": stable_order,

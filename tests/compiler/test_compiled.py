@@ -287,6 +287,143 @@ def test_gradients_stay_or_are_added_to():
     assert records(graded) == 1
 
 
+# ---- Backward through a compiled function -------------------------------------------------------------------------------
+
+
+def cell(x, h, w, u, b):
+    h = weft.tanh(x @ w + h @ u + b)
+    return (h * 2).t(), h
+
+
+def cell_arguments(requires_grad=True):
+    weft.manual_seed(3)
+    sizes = (3, 4), (3, 5), (4, 5), (5, 5), (5,)
+    return [weft.randn(*each).requires_grad_(requires_grad and k != 0) for k, each in enumerate(sizes)]
+
+
+LOSSES = [lambda y, h: y.sum(), lambda y, h: h.sum(), lambda y, h: (y.t() * h).sum(), lambda y, h: y[1].exp().sum() + h.mean(),
+          lambda y, h: (h + h.t().contiguous().t()).prod()]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(LOSSES)))
+def test_gradients_of_results(case):
+    compiled, arguments = weft.compile(cell), cell_arguments()
+    for _ in range(3):
+        ours = weft.autograd.grad(LOSSES[case](*compiled(*arguments)), arguments[1:])
+        theirs = weft.autograd.grad(LOSSES[case](*cell(*arguments)), arguments[1:])
+        assert [bits(each) for each in ours] == [bits(each) for each in theirs]
+        assert [each.stride() for each in ours] == [each.stride() for each in theirs]
+    assert records(compiled) == 1
+
+
+def test_backward_passes_that_cannot_be_recorded_run_on_the_copies(monkeypatch):
+    from weft.compiler import _backward
+
+    monkeypatch.setattr(_backward, "MOST_VARIANTS", 0)
+    for case in range(len(LOSSES)):
+        test_gradients_of_results(case)
+
+
+def test_results_within_a_larger_graph():
+    compiled, arguments = weft.compile(cell), cell_arguments()
+
+    def run(function, times):
+        for each in arguments:
+            each.grad = None
+        x, h, *rest = arguments
+        h = h * 1.5
+        for _ in range(times):
+            y, h = function(x, h, *rest)
+        loss = (y.sum() - h.sin()).sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+        with pytest.raises(RuntimeError, match="second time"):
+            loss.backward()
+        return [None if each.grad is None else bits(each.grad) for each in arguments]
+
+    assert run(compiled, 4) == run(cell, 4)
+    assert run(compiled, 2) == run(cell, 2)
+    with weft.no_grad():
+        assert not compiled(*arguments)[0].requires_grad
+    assert compiled(*cell_arguments(False))[1].grad_fn is None
+    frozen = [each.detach().requires_grad_(k == 4) for k, each in enumerate(arguments)]
+    assert bits(weft.autograd.grad(compiled(*frozen)[1].sum(), frozen[4])[0]) == bits(
+        weft.autograd.grad(cell(*frozen)[1].sum(), frozen[4])[0]
+    )
+
+
+def test_indices_are_checked():
+    table, weight = randn(5, 3).requires_grad_(), randn(3, 4).requires_grad_()
+
+    def loss(index, target):
+        return nn.functional.cross_entropy(nn.functional.embedding(index, table) @ weight, target)
+
+    compiled = weft.compile(loss)
+    for index, target in (
+        ([0, 4], [3, 0]),
+        ([1, 1], [2, 1]),
+        ([5, 0], [0, 0]),
+        ([0, 0], [4, 0]),
+        ([2, 3], [1, 3]),
+    ):
+        given = weft.tensor(index), weft.tensor(target)
+        if max(index) == 5 or max(target) == 4:
+            with pytest.raises(IndexError):
+                loss(*given)
+            with pytest.raises(IndexError):
+                compiled(*given)
+            continue
+        ours, theirs = (
+            weft.autograd.grad(function(*given), [table, weight]) for function in (compiled, loss)
+        )
+        assert same(ours, theirs) and same(compiled(*given).detach(), loss(*given).detach())
+    assert records(compiled) == 1
+
+
+def test_what_autograd_checks():
+    compiled, arguments = weft.compile(cell), cell_arguments()
+    y, h = compiled(*arguments)
+    assert type(h.grad_fn).__name__ == "CompiledFunctionBackward" and h.grad_fn.next_functions
+    h.detach().mul_(2)
+    with pytest.raises(RuntimeError, match="inplace"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="double backward"):
+        weft.autograd.grad(compiled(*arguments)[1].sum(), arguments[1], create_graph=True)
+    released = weft.compile(lambda w: (w * w).sum().backward() or (w * w).sum())
+    w = weft.ones(2, requires_grad=True)
+    released(w).backward()
+    assert w.grad.tolist() == [4, 4]
+
+    def stepped(w):
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
+
+    with pytest.raises(RuntimeError, match="second time"):
+        weft.compile(stepped)(w).backward()
+
+
+def test_modules_train():
+    def train(model):
+        weft.manual_seed(0)
+        x, target = weft.randn(5, 4), weft.randn(5, 2)
+        optimizer, losses = weft.optim.Adam(model.parameters(), lr=0.1), []
+        for _ in range(10):
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x), target)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses, [bits(each) for each in model.state_dict().values()]
+
+    weft.manual_seed(0)
+    layers = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 2)
+    model = nn.Sequential(*layers)
+    compiled = weft.compile(copy.deepcopy(model))
+    assert train(compiled) == train(model)
+    assert records(compiled._compiled) == 1
+
+
 # ---- What runs as it is -------------------------------------------------------------------------------------------------
 
 seen = []
@@ -488,6 +625,27 @@ def _set(x, y, n):
     x[0] = y[1] * n
     x[:, 1:3] = n
     return x
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_gradients_of_random_programs(seed):
+    program = random_program(seed)
+    compiled = weft.compile(program)
+    weft.manual_seed(seed)
+    for _ in range(3):
+        leaves = weft.randn(4, 4, requires_grad=True), weft.randn(4, 4).t().requires_grad_()
+        found = [gradients(function, leaves) for function in (compiled, program)]
+        assert found[0] == found[1]
+
+
+def gradients(function, leaves):
+    """The gradients of a sum of the results; None if autograd refuses, because a value that it needs was written over."""
+    try:
+        results = function(*[each * 1.5 for each in leaves])
+        total = sum([each.sin().sum() for each in results[-3:]])
+        return [bits(each) for each in (total, *weft.autograd.grad(total, leaves, materialize_grads=True))]
+    except RuntimeError:
+        return None
 
 
 @pytest.mark.parametrize("seed", range(60))

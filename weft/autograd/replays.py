@@ -367,6 +367,14 @@ def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
     statics = rest[0] if rest else static.get("static", ())
     if (rest[1:] and rest[1]) or static.get("numbers"):
         raise Refused
+    launches = launches_of_graph(op, inputs, statics)
+    if launches.written:
+        raise Refused
+    return launches
+
+
+def launches_of_graph(op: KernelGraph, inputs: Sequence[Any], statics: tuple) -> Launches:
+    """What a call of a kernel graph launches, if numbers are given and inputs are written to as well."""
     plan = op.plans[(*[None if each is None else each.spec for each in inputs], *statics)]
     if plan.launches is None or plan.idle:
         raise Refused
@@ -383,7 +391,7 @@ def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
         )
         for entry, given in plan.launches.steps
     ]
-    return Launches(plan.launches.allocators, steps, plan.launches.scratch, faults, plan)
+    return plan.launches._replace(steps=steps, faults=faults, keepalive=plan)
 
 
 @launches_of.register
@@ -395,7 +403,7 @@ def _(op: Gather, args: tuple, static: dict) -> Launches:
         raise Refused
     constants = map(_object, (launch.table, launch.meta, launch.count))
     given = [_RESULT, _input(input), *map(_input, indices), *constants]
-    return Launches([plan.allocate], [(launch.entry, given)], None, faults, plan)
+    return Launches([plan.allocate], [(launch.entry, given)], None, faults, keepalive=plan)
 
 
 # ---- Tables --------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.graph import Leaf, Node, Output
+from ..autograd.graph import Leaf, Node, Output, next_order
+from ..autograd.saved import RELEASED
 from ..core import autocast
 from ..core.device import CPU
 from ..core.dispatch import watchers
@@ -27,9 +28,10 @@ from ..core.storage import Storage
 from ..core.tensor import Tensor, make, new_hooks, of_class, plain_types
 from ..core.warn import issued
 from ..engine.storages import allocator
+from ._backward import NODE, Backward, extent, is_result
 from ._interpreter import _PURE, MISSING, Interpreter, bits
 from ._memory import Bases, layout
-from ._tape import Ref, Tape, Unsupported
+from ._tape import Ref, Tape, Unsupported, tensors_in
 
 MISS: Any = type("Miss", (), {"__repr__": lambda self: "MISS"})()
 # Bytes of the tensors of a call. Kernels of larger tensors take so long that Python does not matter, and eager calls fuse them.
@@ -222,8 +224,13 @@ class Recorder:
         self.results: dict[int, str] = {}  # tensors that the function makes, by id: their variables
         self.made: list[str] = []  # lines that make them
         self.returned: dict[int, str] = {}  # their storages: variables
+        self.kept: dict[
+            int, int
+        ] = {}  # storages that the backward pass needs: their offsets in a block of their own
+        self.backward = self.differentiated(result)
         value = self.value(result)
         gradients = self.gradients()
+        node = self.node() if self.backward else []
         known |= {"MISS": MISS, "MISSING": MISSING, "Tensor": Tensor, "Leaf": Leaf, "make": make, "mode": mode,
                   "get_default_dtype": get_default_dtype, "dtype": get_default_dtype()}  # fmt: skip
         unusual = {f"unusual{k}": each for k, each in enumerate(_UNUSUAL)}
@@ -240,12 +247,15 @@ class Recorder:
         sizes = {
             number: tape.sizes[number]
             for number in tape.made
-            if number not in self.returned and number not in tape.constants
+            if number not in self.returned and number not in self.kept and number not in tape.constants
         }
         places, end = layout(tape.steps, sizes)
         if end:
             known["allocate"] = allocator(end)
             lines += ["    block = allocate()", "    b = block.ptr"]
+        if self.kept:
+            known["allocate_kept"] = allocator(self.kept_bytes)
+            lines += ["    kept = allocate_kept()", "    k = kept.ptr"]
         for number, name in self.returned.items():
             known[f"allocate_{name}"] = allocator(tape.sizes[number])
             lines += [f"    {name} = allocate_{name}()", f"    p{name} = {name}.ptr"]
@@ -259,15 +269,22 @@ class Recorder:
                 return f"p{self.returned[number]}", ref.offset
             if number in given:
                 return f"p{given[number].name}", ref.offset - given[number].start
-            content = tape.constants[number]
-            self.alive.append(content)
-            tape.inside = True
-            address = content.ptr
-            tape.inside = False
-            return None, address + ref.offset
+            if number in self.kept:
+                return "k", self.kept[number] + ref.offset
+            self.alive.append(tape.constants[number])
+            return None, tape.address(number) + ref.offset
 
-        lines += Bases(find).launches(tape.steps, known)
-        lines += self.made + gradients
+        launches = Bases(find).launches(tape.steps, known)
+        if tape.follows_indices:
+            if not tape.written.isdisjoint(tape.given):
+                raise Unsupported("bad indices could be noticed only after a tensor has been written to")
+            known |= {"faults": CPU.backend.faults, "function": self.function}
+            launches.insert(0, "    before = faults[0]")
+            launches.append(
+                "    if faults[0] != before: return function(*args, **kwargs)  # raises the error"
+            )
+        lines += launches
+        lines += self.made + node + gradients
         lines.append(f"    return {value}")
         known["alive"] = self.alive
         exec(compile("\n".join(lines), "<compiled function>", "exec"), known)
@@ -381,6 +398,77 @@ class Recorder:
                 lines.append(f"    {each.name}._grad = {self.value(now)}")
         return lines
 
+    # -- autograd ------------------------------------------------------------------------------------------------------
+
+    def differentiated(self, result: Any) -> Backward | None:
+        """The backward pass of the results that are recorded steps; None if there are none."""
+        outs = {
+            id(each): each
+            for each in tensors_in([result])
+            if id(each) not in self.of_copy and is_result(each)
+        }
+        if not outs:
+            return None
+        storages = [id(each._storage) for each in outs.values()]
+        numbers = [self.tape.number(each._storage) for each in outs.values()]
+        if len(set(storages)) < len(outs) or not self.tape.made.issuperset(numbers):
+            raise Unsupported("results that require grad share memory with other tensors")
+        self.inputs = [each for each in self.sources.values() if each.edge is not None]
+        return Backward(list(outs.values()), [each.copy for each in self.inputs])
+
+    def node(self) -> list[str]:
+        """Lines that make the node of the results, and save what its backward pass needs."""
+        backward, tape = self.backward, self.tape
+        assert backward is not None
+        known: dict[str, Any] = {"new": object.__new__, "node_class": NODE, "node_spec": backward.spec, "next_order": next_order,
+                                 "Output": Output, "RELEASED": RELEASED}  # fmt: skip
+        self.known |= known
+        saved = []
+        end = 0
+        for storage in backward.saved.values() if not backward.is_released else ():
+            number = tape.number_of.get(id(storage), -1)
+            if number < 0 or number in tape.constants:
+                continue
+            used = 0, storage.nbytes_
+            if number in tape.given:
+                if number in tape.written:
+                    raise Unsupported("a tensor that the backward pass needs is written to")
+                (source, *others) = [each for each in self.sources.values() if each.storage == number]
+                if others:
+                    raise Unsupported("the backward pass needs tensors that share memory")
+                used = source.start, extent(source.spec)
+                saved.append(
+                    f"({source.name}._storage, {source.name}._byte_offset - {source.start}, +{source.name}._storage.version)"
+                )
+            elif number in self.returned:
+                name = self.returned[number]
+                saved.append(f"({name}, 0, {name}.version)")
+            else:
+                self.kept[number] = end
+                saved.append(f"(kept, {end}, 0)")
+                end += max(1, storage.nbytes_) + 63 & -64
+            backward.sources.append(storage)
+            backward.extents.append(used)
+        self.kept_bytes = end
+        lines = [
+            "    node = new(node_class)",
+            "    node._spec = node_spec",
+            "    node._notes = leaves = None",
+        ]
+        for each in self.inputs:
+            if type(each.tensor._autograd) is Leaf:
+                lines.append(f"    leaves = {each.name}, leaves")
+        lines.append("    node._leaves = leaves")
+        lines.append(f"    node._edges = ({''.join(f'{each.name}._autograd, ' for each in self.inputs)})")
+        lines.append("    node._order = next_order()")
+        lines.append(
+            f"    node._saved = {'RELEASED' if backward.is_released else '(' + ''.join(each + ', ' for each in saved) + ')'}"
+        )
+        for k, each in enumerate(backward.outs):
+            edge = "node" if len(backward.outs) == 1 else f"Output(node, {k})"
+            lines.append(f"    {self.results[id(each)]}._autograd = {edge}")
+        return lines
+
     # -- results -------------------------------------------------------------------------------------------------------
 
     def value(self, value: Any) -> str:
@@ -416,8 +504,10 @@ class Recorder:
             raise Unsupported("a tensor with attributes is returned")
         if tensor.__dict__.get("_grad") is not None:
             raise Unsupported("a result with a gradient is returned")
-        if tensor._autograd is not None:
-            raise Unsupported("a result that requires grad is returned")
+        if tensor._autograd is not None and (
+            not self.backward or all(each is not tensor for each in self.backward.outs)
+        ):
+            raise Unsupported("a result that requires grad is returned in an unusual place")
         name = self.results[id(tensor)] = f"r{len(self.results)}"
         self.alive.append(tensor)
         number = self.tape.number(tensor._storage)
@@ -434,7 +524,7 @@ class Recorder:
             version = tensor._storage.version
             if version:
                 self.made.append(f"    {storage}.version = {version}")
-        if tensor._base is not None:
+        if tensor._base is not None and tensor._autograd is None:
             base = self.tensor(tensor._base)
             self.made.append(f"    {name}._base = {base} if {base}._base is None else {base}._base")
         return name

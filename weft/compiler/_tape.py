@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..autograd.replays import Refused, launches_of
+from ..autograd.replays import Refused, launches_of, launches_of_graph
 from ..core.device import CPU
 from ..core.dispatch import PLAIN, unwatch, watch
 from ..core.dtype import uint8
@@ -22,7 +22,7 @@ from ..core.spec import contiguous_spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..families.kernel_graph import KernelGraph
-from ..families.launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT
+from ..families.launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT, Launches
 from ..families.map import COPY, Map, _apart, _unaliased, kernel_arguments, keyed
 from ..families.product import Product
 from ..families.view import View
@@ -98,6 +98,7 @@ class Tape:
         # content follows from what Python saw, which the guards of the record cover.
         self.constants: dict[int, Storage] = {}
         self.written: set[int] = set()
+        self.follows_indices = False  # whether kernels count bad indices
         self.failure: Unsupported | None = None
         self.inside = False
         self.skipped: Any = None  # the op and the method that ask the watchers again, when they are run
@@ -168,6 +169,10 @@ class Tape:
         self.written.add(place.storage)
         return place
 
+    def address(self, number: int) -> int:
+        """The address of a constant."""
+        return _ptr.__get__(self.constants[number])
+
     def renew(self, number: int) -> None:
         """Let each call of the record begin with a copy of a constant, which it will write to or return."""
         constant = self.constants.pop(number)
@@ -224,16 +229,26 @@ def _record(op: Any, tape: Tape, method: str, args: tuple, static: dict[str, Any
     return _run(op, tape, args, static)
 
 
-def _run(op: Any, tape: Tape, args: tuple, static: dict[str, Any], numbers: Sequence[Any] = ()) -> Any:
+def _run(op: Any, tape: Tape, args: tuple, static: dict[str, Any]) -> Any:
     tape.inside = True
     try:
-        launches = launches_of(op, args[: len(args) - bool(numbers)], static)
+        launches = launches_of(op, args, static)
     finally:
         tape.inside = False
+    return _launched(op, tape, launches, args, static)
+
+
+def _launched(
+    op: Any, tape: Tape, launches: Launches, args: tuple, static: dict[str, Any], numbers: Sequence[Any] = ()
+) -> Any:
+    """Run an op that makes these launches."""
+    for k in launches.written:
+        tape._target(args[0][k])
     result = tape.run(op, "run", args, static)
     results = result if isinstance(result, tuple) else (result,)
-    if len(results) != len(launches.allocators) or launches.faults:
-        raise tape.fail(f"{op.name} follows indices, or has results of an unusual kind")
+    if len(results) != len(launches.allocators):
+        raise tape.fail(f"{op.name} has results of an unusual kind")
+    tape.follows_indices |= launches.faults != 0
     places = [Ref(tape._result(each._storage), each._byte_offset) for each in results]
     scratch = None
     if launches.scratch is not None:
@@ -264,9 +279,9 @@ def _(op: KernelGraph, tape: Tape, method: str, args: tuple, static: dict[str, A
     if op.derivative is None and needs_recording(args[0]):
         raise Refused  # it calls other ops
     given = {**dict(zip(("inputs", "static", "numbers"), args)), **static}
-    numbers = given.get("numbers", ())
-    whole = (args[0], given.get("static", ()), *([numbers] if numbers else []))
-    return _run(op, tape, whole, {}, numbers)
+    inputs, statics, numbers = args[0], given.get("static", ()), given.get("numbers", ())
+    launches = launches_of_graph(op, inputs, statics)
+    return _launched(op, tape, launches, (inputs, statics, numbers), {}, numbers)
 
 
 @_record.register

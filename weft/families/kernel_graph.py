@@ -259,7 +259,7 @@ class GraphBuilder:
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
         faults = backend.faults if self.guarded else None
         launches = None
-        if not self.written and complex not in (each.spec for each in self.numbers) and not FENCE:
+        if complex not in (each.spec for each in self.numbers) and not FENCE:
             launches = self._as_data(chained, first, known)
         return Plan(known["run"], faults, self.idle, launches)
 
@@ -282,7 +282,7 @@ class GraphBuilder:
 
         steps = [(entry, [argument(each) for each in given]) for entry, given in chained]
         allocators = [known[f"allocate{place}"] for place in range(len(first))]
-        return Launches(allocators, steps, known.get("allocate"))
+        return Launches(allocators, steps, known.get("allocate"), written=tuple(self.written))
 
     def _chained(self, backend: Any) -> list[tuple[Callable, list[Value]]]:
         """The entries and the arguments of the launches, of which neighbours are chained where the device can do so."""

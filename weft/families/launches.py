@@ -22,6 +22,7 @@ class Launches(NamedTuple):
     steps: Sequence[tuple[Callable, list[tuple[int, Any, int]]]]
     scratch: Callable | None = None
     faults: int = 0
+    written: Sequence[int] = ()  # the inputs that launches write to
     keepalive: Any = None  # the plan, which owns the memory that the launches read
 
 

@@ -44,6 +44,11 @@ def tile() -> Tile:
     return Tile(8, 3, 4, 6) if "+avx512f" in cpu()[1].split(",") else Tile(6, 1, 2, 3)
 
 
+def lines_at_once(rows: int) -> int:
+    """Vectors of positions of a tile of so many channels: with few channels more, so that an addition need not wait for the last."""
+    return max(tile().lines, min(8, tile().rows * tile().lines // rows))
+
+
 # The words of meta. Distances and sizes of memory are in bytes; tables are addresses of int64.
 SUMS_META = (
     "tasks", "parts", "scratch", "groups", "strips", "strip_table",
@@ -68,7 +73,7 @@ def sums_code(dtype: DType, made: int) -> Code:
     """`entry(result, input, weight, bias, scratch, meta, parts)` for units of `made` channels; bias has zeros where there is none."""
     kernel = _Sums(dtype)
     rows = [size for size in (min(made, tile().rows), made % tile().rows) if size]
-    tiles = sorted({(size, lines) for size in rows for lines in (1, tile().lines)})
+    tiles = sorted({(size, lines) for size in rows for lines in (1, lines_at_once(size))})
     parts = [kernel.copy_rows(), *(kernel.tile(*each) for each in tiles)]
     parts.append(kernel.function("loop", _LOOP, lambda body: kernel.write(body, rows[0], rows[-1]), ""))
     return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 5, "", vectorize=False)
@@ -258,11 +263,13 @@ class _Sums(Kernel):
                 f"{', '.join(f'ptr {each}' for each in sources)})"
             )
 
-        # The last vectors are done one at a time.
-        whole = b.integer("sub", phase["vectors"], b.integer("urem", phase["vectors"], tile().lines))
-        with b.loop(0, whole, tile().lines) as v:
-            call(v, tile().lines)
-        with b.loop(whole, phase["vectors"]) as v:
+        at_once = lines_at_once(rows)
+        last = b.integer("sub", phase["vectors"], at_once)
+        enough = b.let(f"icmp sge i64 {last}, 0")
+        # The last tile may overlap the one before, whose sums it computes again.
+        with b.loop(0, b.let(f"select i1 {enough}, i64 {phase['vectors']}, i64 0"), at_once) as v:
+            call(b.minimum(v, last), at_once)
+        with b.loop(0, b.let(f"select i1 {enough}, i64 0, i64 {phase['vectors']}")) as v:
             call(v, 1)
         rows_table = self.pointer(b, phase["row_table"])
         with b.loop(0, rows) as k:

@@ -108,7 +108,7 @@ def test_elements_that_are_not_finite_stay_in_their_windows():
         np.testing.assert_array_equal(np.isfinite(mine), np.isfinite(theirs))
 
 
-@pytest.mark.parametrize("groups", [1, 4])  # with 4 groups, by `depthwise_conv.py`
+@pytest.mark.parametrize("groups", [1, 4])
 @pytest.mark.parametrize("negated", ["input", "weight", "bias", "ct"])
 def test_pending_negation(groups, negated):
     plain = {"input": weft.randn(2, 4, 7), "weight": weft.randn(4, 4 // groups, 3), "bias": weft.randn(4)}

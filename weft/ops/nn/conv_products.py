@@ -27,7 +27,6 @@ from ...families.custom_vjp import custom_vjp
 from ...families.product import BLAS_DTYPES
 from ..assembly.padding import constant_pad
 from ..linalg.matmul import MATMUL
-from . import depthwise_conv as depthwise
 from .window_views import window_elements, windows
 
 # elements of patches that are made at a time; they fit the cache that the cores share and give work to all cores
@@ -148,11 +147,6 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
 
 
 def _convolve(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
-    if depthwise.suits(input.spec, how.groups, weight.shape[1]):
-        source = _padded(input, how).contiguous()
-        return _with_bias(
-            depthwise.convolve(source, weight.contiguous(), how.stride, how.dilation, how.positions), bias
-        )
     images, made = input.shape[0], weight.shape[0]
     if _slides(input, how, weight) and 0 not in how.positions:
         return _slide(input, weight, bias, how, images, input.shape[1], made, adjoint=False)
@@ -171,9 +165,6 @@ def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
 
 
 def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
-    if depthwise.suits(result.spec, how.groups, weight.shape[1]) and weight.shape[0] == how.groups:
-        starts = [pair[0] for pair in how.border]
-        return _with_bias(depthwise.spread(result, weight, how.sizes, starts, how.stride, how.dilation), bias)
     images, made = result.shape[:2]
     channels = weight.shape[1] * how.groups
     if _slides(result, how, weight):
@@ -201,9 +192,6 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     """For each element of the kernel, the sum over all positions of the input's element times the result's element."""
     images, channels = input.shape[:2]
     made = result.shape[1]
-    if made == channels == how.groups and depthwise.suits(input.spec, how.groups, 1):
-        source = _padded(input, how).contiguous()
-        return depthwise.correlate(source, result, how.kernel, how.stride, how.dilation)
     weight = _new((made, channels // how.groups, *how.kernel), input)
     if _slides(input, how, result):
         _run("sliding_products", weight, input, result, static=(images, channels, made, how))

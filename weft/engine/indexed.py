@@ -27,11 +27,19 @@ class IndexedKernel(NamedTuple):
     displaced: tuple[int, ...]  # which operands the indices displace, outputs counted first
     wrap: bool  # negative indices count from the end
     in_order: bool  # an element may be written twice: keep the order of the writes
+    in_blocks: bool  # compute the displacements of a block of elements before its elements are moved
 
 
 def indexed_ir(kernel: IndexedKernel) -> str:
     row = _IndexedRow(kernel)
-    return f"{row.ir()}\n{nest_ir('loop', 'row', row.operands)}\n{MEMSET}\n{METADATA}"
+    return f"{row.ir()}\n{nest_ir('loop', 'row', row.operands)}\n{MEMSET}\n{METADATA}{_NO_VECTORS}"
+
+
+_NO_VECTORS = """
+!5 = distinct !{!5, !6, !7}
+!6 = !{!"llvm.loop.vectorize.enable", i1 false}
+!7 = !{!"llvm.loop.unroll.count", i32 4}
+"""
 
 
 _COUNT_FAULTS = (
@@ -44,10 +52,16 @@ _COUNT_FAULTS = (
 )
 
 
+# Elements whose displacements are computed together: 2 KiB stay in the first-level cache beside the operands.
+_BLOCK = 256
+
+
 class _IndexedRow(Inner):
     def text(self) -> str:
         before, block = Block(self.declarations, "h"), Block(self.declarations)
-        bad = self._displace(before, block)
+        if self.kernel.in_blocks:
+            return self._in_blocks(before, block)
+        bad = self._displace(before, block, "%i")
         self._elements(before, block)
         return self._row(
             [*block.lines, f"%faults.next = or i64 %faults, {bad}"],
@@ -58,15 +72,73 @@ class _IndexedRow(Inner):
             called=True,
         )
 
-    def _displace(self, before: Block, block: Block) -> str:
-        """Compute `%displacement`, in bytes, from the indices of the current element; returns whether one is bad."""
+    def _in_blocks(self, before: Block, block: Block) -> str:
+        """The row in two loops over blocks of elements: vectors compute the displacements, then elements are moved one by one.
+
+        The displacements are kept in private memory, so that another thread that changes an index cannot change a checked one.
+        """
+        ahead = Block(self.declarations, "d")
+        bad = self._displace(before, ahead, "%j")
+        self._elements(before, block)
+        self.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
+        arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
+        return "\n".join(
+            [
+                f"define internal void @row({arguments}, ptr %params, i64 %n) noinline #0 {{",
+                "start:",
+                f"%room = alloca [{_BLOCK} x i64], align 64",
+                *before.lines,
+                "%empty = icmp sle i64 %n, 0",
+                "br i1 %empty, label %done, label %block",
+                "block:",
+                "%first = phi i64 [0, %start], [%after, %moved]",
+                "%known = phi i64 [0, %start], [%faults.next, %moved]",
+                "%left = sub i64 %n, %first",
+                f"%count = call i64 @llvm.smin.i64(i64 %left, i64 {_BLOCK})",
+                "br label %look",
+                "look:",
+                "%at = phi i64 [0, %block], [%at.next, %look]",
+                "%faults = phi i64 [%known, %block], [%faults.next, %look]",
+                "%j = add nuw nsw i64 %first, %at",
+                *ahead.lines,
+                f"%faults.next = or i64 %faults, {bad}",
+                "%place = getelementptr i64, ptr %room, i64 %at",
+                "store i64 %displacement, ptr %place, align 8, !llvm.access.group !0",
+                "%at.next = add nuw nsw i64 %at, 1",
+                "%look.more = icmp slt i64 %at.next, %count",
+                "br i1 %look.more, label %look, label %moves, !llvm.loop !1",
+                "moves:",
+                "br label %move",
+                "move:",
+                "%step = phi i64 [0, %moves], [%step.next, %move]",
+                "%i = add nuw nsw i64 %first, %step",
+                "%own = getelementptr i64, ptr %room, i64 %step",
+                "%displacement.own = load i64, ptr %own, align 8",
+                *(line.replace("%displacement", "%displacement.own") for line in block.lines),
+                "%step.next = add nuw nsw i64 %step, 1",
+                "%move.more = icmp slt i64 %step.next, %count",
+                "br i1 %move.more, label %move, label %moved, !llvm.loop !5",
+                "moved:",
+                f"%after = add i64 %first, {_BLOCK}",
+                "%more = icmp slt i64 %after, %n",
+                "br i1 %more, label %block, label %finish",
+                "finish:",
+                *_COUNT_FAULTS,
+                "done:",
+                "ret void",
+                "}",
+            ]
+        )
+
+    def _displace(self, before: Block, block: Block, position: str) -> str:
+        """Compute `%displacement`, in bytes, from the indices of an element; returns whether one is bad."""
         before.do("%table = load ptr, ptr %params")
         first = self.operands - self.kernel.indices
         total = bad = "0"
         for j in range(self.kernel.indices):
             size = self._table(before, 1 + 2 * j)
             stride = self._table(before, 2 + 2 * j)
-            index = self._index_value(before, block, first + j)
+            index = self._index_value(before, block, first + j, position)
             if self.kernel.wrap:
                 negative = block.let(f"icmp slt i64 {index}, 0")
                 wrapped = block.let(f"add i64 {index}, {size}")
@@ -85,12 +157,10 @@ class _IndexedRow(Inner):
         address = block.let(f"getelementptr i64, ptr %table, i64 {position}")
         return block.let(f"load i64, ptr {address}")
 
-    def _index_value(self, before: Block, block: Block, operand: int) -> str:
+    def _index_value(self, before: Block, block: Block, operand: int, position: str) -> str:
         dtype = self.kernel.operand_dtypes[operand - len(self.kernel.results)]
         if self.kernel.strides[operand] == BROADCAST:
             block, position = before, "0"
-        else:
-            position = "%i"
         address = self._address(block, operand, position, 0)
         kind = memory_type(dtype)
         value = block.let(f"load {kind}, ptr {address}, align {dtype.itemsize}, !llvm.access.group !0")

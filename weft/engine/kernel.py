@@ -102,6 +102,7 @@ class Indexing(NamedTuple):
     displaced: tuple[int, ...]  # operands, outputs counted first
     wrap: bool  # negative indices count from the end
     in_order: bool  # an element may be written twice: the last write in logical order wins
+    apart: bool  # different positions in the dims of the output, where its stride is not 0, are different elements
 
 
 class IndexedLaunch(NamedTuple):

@@ -84,9 +84,8 @@ def _prepare(
     sizes, strides = (merge_dims if in_order else loop_dims)(access.shape, byte_rows)
     step = itemsizes[displaced[0]] if displaced else 0
     steps = tuple(stride * step for stride in access.steps)
-    launch = backend.prepare_indexed(
-        results, dtypes, sizes, strides, Indexing(access.sizes, steps, displaced, wrap, in_order)
-    )
+    indexing = Indexing(access.sizes, steps, displaced, wrap, in_order, not operands[0].overlaps)
+    launch = backend.prepare_indexed(results, dtypes, sizes, strides, indexing)
     guests = [
         (k, each.span * each.dtype.itemsize)
         for k, each in enumerate(operands)

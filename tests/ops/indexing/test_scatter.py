@@ -7,6 +7,7 @@ from expressions import check as check_expression
 from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import to_torch, to_weft
 from twins import check, counting, tensors
 
 import weft
@@ -275,3 +276,33 @@ def test_the_gradient_of_a_reduction_through_a_view(write, reduce):
         base.backward(library.tensor([1.0, 2.0, 3.0]))
         gradients.append([x.grad.tolist(), values.grad.tolist()])
     assert gradients[0] == gradients[1]
+
+
+WRITES = {
+    "rows": lambda t, i, v: t.scatter_add_(1, i, v),
+    "columns": lambda t, i, v: t.scatter_add_(0, i, v),
+    "replaced": lambda t, i, v: t.scatter_(0, i, v),
+    "slices": lambda t, i, v: t.index_add_(0, i[0], v[: i.shape[1]]),
+    "columns of slices": lambda t, i, v: t.t().index_add_(1, i[:, 0], v.t()),
+    "index": lambda t, i, v: t.index_put_((i[:, 0],), v, accumulate=True),
+    "transposed": lambda t, i, v: t.t().scatter_add_(0, i, v),
+    "windows": lambda t, i, v: t.as_strided((300, 200), (150, 1)).index_put_((i[:, 0],), v, accumulate=True),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_many_writes_to_one_element_keep_their_order_on_all_threads(name):
+    generator = torch.Generator().manual_seed(0)
+    index = torch.randint(0, 200, (300, 200), generator=generator)
+    values = torch.rand(300, 200, generator=generator)
+    expected = WRITES[name](torch.zeros(300, 200), index, values)
+    before, results = weft.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            weft.set_num_threads(threads)
+            target = weft.zeros(300, 200 + threads)[:, :200] if name != "windows" else weft.zeros(300, 200)
+            results.append(WRITES[name](target, to_weft(index), to_weft(values)))
+    finally:
+        weft.set_num_threads(before)
+    assert all(each.equal(results[0]) for each in results)
+    torch.testing.assert_close(to_torch(results[0]), expected)

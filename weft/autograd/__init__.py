@@ -14,6 +14,7 @@ from . import forward as _forward
 from . import forward_inplace as _forward_inplace
 from . import graph as _graph
 from . import inplace as _inplace
+from . import native_engine as _native_engine  # noqa: F401 (the machine code of backward passes)
 from . import native_getters as _native_getters  # noqa: F401 (the machine code of Tensor's properties)
 from . import recorders as _recorders
 from . import tensor as _tensor  # adds the methods of Tensor

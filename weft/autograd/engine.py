@@ -7,8 +7,8 @@ so graphs may have any depth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter
 from sys import getrefcount
 from typing import Any
 
@@ -74,7 +74,17 @@ class _Sum:
         self.tensor = tensor
 
 
-def _collected(ct: Any) -> Any:
+class _Native:
+    """The inner loops in machine code, once `native_engine.py` has put them here."""
+
+    explore: Callable | None = None
+    run_nodes: Callable | None = None
+
+
+native = _Native()
+
+
+def collected(ct: Any) -> Any:
     """The cotangent of a node, or a tuple of them, from the collected values."""
     if type(ct) is _Sum:
         return ct.tensor
@@ -97,17 +107,20 @@ class _Pass:
         # For each leaf, the sum of its cotangents, and whether no other code holds the sum.
         self.leaves: dict[Leaf, tuple[Any, bool]] = {}
         # For each leaf, the number of edges whose cotangent is missing; the nodes, and the order in which they run.
-        self.uses, self.seen, self.nodes = _explore(roots)
+        self.uses, self.seen, self.nodes = _explore(tuple(map(_first, roots)))
         # The nodes on a path to a wanted edge (None: all nodes).
         self.needed = None if self.wanted is None else _on_path(self.nodes, self.wanted)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
         pending, keeping = self.pending, self.keep_graph
         for root, seed in roots:
-            if type(root) is Leaf:
+            kind = type(root)
+            if kind is Leaf:
                 self._give_leaf(root, seed, False)
-            else:
+            elif kind is Output or root in pending:
                 self._give(root, seed)
+            else:
+                pending[root] = seed
         # Whether nodes without hooks need nothing but their rules.
         usual = not (
             self.create_graph
@@ -117,14 +130,30 @@ class _Pass:
             or anomaly.tracing
             or anomaly.checking
         )
-        for node in self.nodes:
+        nodes, run_nodes = self.nodes, native.run_nodes
+        if run_nodes is None or not usual or not self.accumulate or type(self) is not _Pass:
+            self._run_nodes(nodes, usual)
+        else:
+            start = 0
+            while (k := run_nodes(self, nodes, start, pending, self.uses, self.leaves, keeping)) < len(nodes):
+                start = k + 1
+                self._run_nodes(nodes[k:start], usual)
+        if self.leaves:  # leaves with an edge that brought no cotangent
+            for leaf in list(self.leaves):
+                self._finish_collected(leaf)
+        return self.captured
+
+    def _run_nodes(self, nodes: Sequence[Node], usual: bool) -> None:
+        """Run the nodes, the newest first. `usual`: nodes without hooks need nothing but their rules."""
+        pending, keeping = self.pending, self.keep_graph
+        for node in nodes:
             if node not in pending:  # no cotangent has reached it
                 continue
             spec = node._spec
             if usual and node._notes is None and spec.quick_pull is not None:
                 ct: Any = pending.pop(node)
                 if type(ct) is not Tensor:
-                    ct = _collected(ct)
+                    ct = collected(ct)
                 edges: Any = node._edges
                 found = spec.quick_pull(node, ct, edges)
                 ct = None
@@ -147,38 +176,23 @@ class _Pass:
                     continue
                 wanted = inputs[position]
                 given = ct.spec
-                if given is not wanted and (
-                    given.shape != wanted.shape
-                    or given.dtype is not wanted.dtype
-                    or given.device is not wanted.device
-                ):
-                    ct = fitted(ct, wanted, node, position)
-                    if ct._base is not None and not self.create_graph:
-                        ct = make(
-                            ct._storage, ct._byte_offset, ct.spec
-                        )  # drop `_base`, so that the temporary dies
-                    lone = getrefcount(ct._storage) == 2  # one reference of the tensor, one of the call
+                if given is not wanted and not _fits(given, wanted):
+                    self._send(edge, ct, node, position)
                 elif kind is Leaf:
                     ct = None
                     # Only `found` holds the tensor, and only the tensor holds its storage.
                     lone = getrefcount(found[position]) == 2 and getrefcount(found[position]._storage) == 2
-                    ct = found[position]
-                if kind is Leaf:
-                    self._give_leaf(edge, ct, lone)
+                    self._give_leaf(edge, found[position], lone)
                 elif kind is Output or edge in pending:
                     self._give(edge, ct)
                 else:
                     pending[edge] = ct
             found = ct = ()  # free the cotangents before the next node runs
-        if self.leaves:  # leaves with an edge that brought no cotangent
-            for leaf in list(self.leaves):
-                self._finish_collected(leaf)
-        return self.captured
 
     def _run_node(self, node: Node) -> tuple[Any, Sequence[Any]]:
         """The edges of a node that lead to a wanted edge (None if there are none), and the cotangents of its inputs."""
         spare = node._spec.large and self._is_spare(node)
-        ct = _collected(self.pending.pop(node))
+        ct = collected(self.pending.pop(node))
         notes = node._notes
         if notes is not None:
             ct = _run_tensor_hooks_of(node, ct)
@@ -238,6 +252,19 @@ class _Pass:
 
     # -- collecting cotangents --------------------------------------------------------------------------------------
 
+    def _send(self, edge: Any, ct: Tensor, node: Node, position: int) -> None:
+        """Send a cotangent along an edge of a node, in the shape, dtype and device of the input."""
+        lone, wanted = False, node._spec.inputs[position]
+        if not _fits(ct.spec, wanted):
+            ct = fitted(ct, wanted, node, position)
+            if ct._base is not None and not self.create_graph:
+                ct = make(ct._storage, ct._byte_offset, ct.spec)  # drop `_base`, so that the temporary dies
+            lone = getrefcount(ct._storage) == 2  # one reference of the tensor, one of the call
+        if type(edge) is Leaf:
+            self._give_leaf(edge, ct, lone)
+        else:
+            self._give(edge, ct)
+
     def _give(self, edge: Any, ct: Tensor) -> None:
         """Add a cotangent to the cotangents that a node has received."""
         pending = self.pending
@@ -262,7 +289,7 @@ class _Pass:
             if left:
                 self.leaves[leaf] = ct, lone
                 return
-            ct = _collected(ct)
+            ct = collected(ct)
         self._finish(leaf, ct, lone)
 
     def _give_leaf_nothing(self, leaf: Leaf) -> None:
@@ -274,7 +301,7 @@ class _Pass:
     def _finish_collected(self, leaf: Leaf) -> None:
         """Finish a leaf with the cotangents that it has received."""
         ct, lone = self.leaves.pop(leaf)
-        self._finish(leaf, _collected(ct), lone)
+        self._finish(leaf, collected(ct), lone)
 
     def _sum(self, a: Any, b: Tensor) -> Any:
         if carriers:
@@ -322,20 +349,18 @@ class _Pass:
         # The tensor may be gone, may no longer require grad, or may be a view that has no place in the graph.
         if tensor is None or tensor._autograd is None or not self.accumulate:
             return
-        attributes = tensor.__dict__
-        if tensor._base is not None and "_unconnected" in attributes:
+        if tensor._base is not None and "_unconnected" in tensor.__dict__:
             return
         if leaf.of_node is not None:
             (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False
-        if "_grad_dtype" in attributes:
-            dtype = attributes["_grad_dtype"]
-            if dtype is not None and dtype is not ct.spec.dtype:
-                ct, lone = ct.to(dtype), True
-        before = attributes.get("_grad")
+        dtype = tensor._grad_dtype
+        if dtype is not ... and dtype is not None and dtype is not ct.spec.dtype:
+            ct, lone = ct.to(dtype), True
+        before = tensor._grad
         if carriers and (carrier := carrier_of(before, ct)) is not None:
             tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
         elif before is None:
-            tensor._grad = ct if self.create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]
+            tensor._grad = ct if self.create_graph else own(ct, tensor.spec, lone)
         elif self.create_graph:
             tensor._grad = before + ct  # type: ignore[attr-defined]
         else:
@@ -358,14 +383,22 @@ def set_pass_type(kind: type[_Pass]) -> None:
     pass_type = kind
 
 
-_by_order = attrgetter("_order")
+_by_order, _first = attrgetter("_order"), itemgetter(0)
 
 
-def _explore(roots) -> tuple[dict[Leaf, int], dict[Node, None], list[Node]]:
-    """The number of edges to each leaf; all nodes; the nodes in the order in which they run, the newest first."""
+def sort_nodes(nodes: list[Node]) -> None:
+    nodes.sort(key=_by_order, reverse=True)
+
+
+def _explore(edges: tuple) -> tuple[dict[Leaf, int], dict[Node, None], list[Node]]:
+    """For the graph behind these edges: the number of edges to each leaf; all nodes; the nodes in the order in which they run,
+    the newest first.
+    """
+    if native.explore is not None and (found := native.explore(edges)) is not None:
+        return found
     uses: dict[Leaf, int] = {}
     seen: dict[Node, None] = {}
-    stack: list[Any] = [[edge for edge, _ in roots]]
+    stack: list[Any] = [edges]
     while stack:
         for edge in stack.pop():
             if edge is None:
@@ -379,7 +412,7 @@ def _explore(roots) -> tuple[dict[Leaf, int], dict[Node, None], list[Node]]:
                 if edge not in seen:
                     seen[edge] = None
                     stack.append(edge._edges)
-    return uses, seen, sorted(seen, key=_by_order, reverse=True) if len(seen) > 1 else list(seen)
+    return uses, seen, sorted(seen, key=_by_order, reverse=True)
 
 
 def _on_path(nodes: Sequence[Node], wanted: set) -> set[Node]:
@@ -418,11 +451,18 @@ def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
 # ---- Gradients of leaves ------------------------------------------------------------------------------------------
 
 
-def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
+def _fits(given: Spec, wanted: Spec) -> bool:
+    """Whether a cotangent with one spec is one for an input with the other."""
+    return given.shape == wanted.shape and given.dtype is wanted.dtype and given.device is wanted.device
+
+
+def own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
     """The gradient in memory that no other tensor uses, with the strides of the leaf if the leaf is dense."""
     spec = ct.spec
     if lone and (spec.stride == wanted.stride if wanted.is_dense else spec.is_contiguous):
         return ct
+    if spec.is_contiguous and spec.stride == wanted.stride and not spec.conj and not spec.neg:
+        return ct.clone()  # a third of the time of the general case
     if wanted.is_dense and not wanted.conj and not wanted.neg:
         return empty_strided(wanted.shape, wanted.stride, dtype=spec.dtype, device=spec.device).copy_(ct)
     return ct.clone(memory_format=contiguous_format)
@@ -469,7 +509,7 @@ def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
     for index, reference in hooks.retained.items():
         tensor = reference()
         if tensor is not None and cts[index] is not None:
-            before = tensor.__dict__.get("_grad")
+            before = tensor._grad
             if (carrier := carrier_of(before, cts[index])) is not None:
                 kept = carrier.keep(cts[index]) if before is None else carrier.add(before, cts[index])
             else:

@@ -53,7 +53,7 @@ def _add_objects() -> None:
 
 
 def _functions() -> list[Function]:
-    return [_saved(), _can_record(), *(_record(inputs) for inputs in range(1, STRIDES))]
+    return [_saved(), _can_rebase(), _can_record(), *(_record(inputs) for inputs in range(1, STRIDES))]
 
 
 native_calls.parts.append(native_calls.Part(_functions, _add_objects))
@@ -98,26 +98,40 @@ def _saved() -> Function:
     return f
 
 
-def _can_record() -> Function:
-    """Whether `record` may run after an in-place call with `%count` operands has run, as `inplace.can_record_after` says.
+def _can_rebase() -> Function:
+    """Whether a node that is recorded after an in-place call may become the grad_fn of its target by a store.
 
-    Besides, the target must be the result of an operation, and nobody may follow it: no hooks or retained gradient of its node,
-    and no views.
+    The target must be the result of an operation, and nobody may follow it: no hooks or retained gradient of its node, and no views.
     """
-    f = Function("can_record", "ptr %parts, ptr %args, i64 %count", "i1", "internal", "noinline")
+    f = Function("can_rebase", "ptr %target", "i1", "internal", "noinline")
     f.require(f.same(f.list_size(name("watchers")), "0", "i64"), "no")
-    target = f.load("%args")
-    f.require(f.same(f.load(target, TENSOR["_base"]), name("none")), "no")
-    edge = f.load(target, TENSOR["_autograd"])
+    f.require(f.same(f.load("%target", TENSOR["_base"]), name("none")), "no")
+    edge = f.load("%target", TENSOR["_autograd"])
     f.require(f.differ(edge, name("none")), "no")
     for each in ("leaf", "output", "dual"):
         f.require(f.differ(f.type_of(edge), name(each)), "no")
     f.require(f.same(f.load(edge, _NODE["_notes"]), name("none")), "no")
-    views = f.call("PyObject_GetAttr", target, name("_views"))
+    views = f.call("PyObject_GetAttr", "%target", name("_views"))
     f.require(f.differ(views, "null"), "failed")
     f.decref(views)
     f.require(f.same(views, name("none")), "no")
-    masks, storage = item(f, "%parts", MASKS), f.load(target, TENSOR["_storage"])
+    f.ret("true")
+    f.label("failed")
+    f.call("PyErr_Clear")
+    f.go("no")
+    f.label("no")
+    f.ret("false")
+    return f
+
+
+def _can_record() -> Function:
+    """Whether `record` may run after an in-place call with `%count` operands has run, as `inplace.can_record_after` says.
+
+    The target is one for `can_rebase`.
+    """
+    f = Function("can_record", "ptr %parts, ptr %args, i64 %count", "i1", "internal", "noinline")
+    storage = f.load(f.load("%args"), TENSOR["_storage"])
+    masks = item(f, "%parts", MASKS)
     tensors, readers = f.load(masks, BYTES, "i64"), f.load(masks, BYTES + 16, "i64")
     f.require(f.same(f.let(f"and i64 {readers}, 1"), "0", "i64"), "no")  # the target has an edge
     f.go("before")
@@ -142,9 +156,6 @@ def _can_record() -> Function:
     f.go("next")
     f.label("yes")
     f.ret("true")
-    f.label("failed")
-    f.call("PyErr_Clear")
-    f.go("no")
     f.label("no")
     f.ret("false")
     return f

@@ -109,7 +109,7 @@ def _set_grad(self: Tensor, value: Any) -> None:
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
     spec = self.spec
-    wanted = self.__dict__.get("_grad_dtype", spec.dtype)
+    wanted = spec.dtype if self._grad_dtype is ... else self._grad_dtype
     if wanted is not None and value.spec.dtype is not wanted:
         raise RuntimeError(
             f"attempting to assign a gradient of {value.dtype!r} to a tensor of {spec.dtype!r} with grad_dtype {wanted!r}: "
@@ -143,14 +143,14 @@ def _grad_dtype(self: Tensor) -> DType | None:
     tensor([1., 1.])
     """
     _check_leaf(self, "accessed")
-    return self.__dict__.get("_grad_dtype", self.spec.dtype)
+    return self.spec.dtype if self._grad_dtype is ... else self._grad_dtype
 
 
 def _set_grad_dtype(self: Tensor, value: Any) -> None:
     _check_leaf(self, "set")
     if value is not None and not isinstance(value, DType):
         raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
-    grad = self.__dict__.get("_grad")
+    grad = self._grad
     if value is not None and grad is not None and grad.spec.dtype is not value:
         raise RuntimeError(
             f"Cannot set grad_dtype to {value!r} because there is already a gradient with dtype {grad.dtype!r}. Please clear "

@@ -40,6 +40,8 @@ class Tensor:
     _base: Tensor | None
     # The sum of the gradients that `backward` has computed for this tensor.
     _grad: Tensor | None = None
+    # The dtype of `_grad`: None for any, `...` for that of the tensor.
+    _grad_dtype: Any = ...
     # Weak references to the recorded views of a base, see `autograd/inplace.py`.
     _views: list | None = None
     # The constructor `torch.Tensor(...)`. `ops/creation/legacy.py` sets it.

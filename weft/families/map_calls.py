@@ -321,6 +321,17 @@ def with_number(called: str, tensor: str, number: str) -> Function:
 class InPlace(Call):
     """A call that writes its result into its first operand."""
 
+    def choose_recorder_of(self, target: str, record: str, recorded: str) -> None:
+        """As `choose_recorder`. Calls that no recorder can record after the write are unusual."""
+        self.go("asks_target")
+        self.label("asks_target")
+        self.branch(recorded, "target", "chooses")
+        self.label("target")
+        possible = self.let(f"call i1 @can_rebase(ptr {target})")
+        self.branch(possible, "chooses", "unusual")
+        self.label("chooses")
+        self.choose_recorder(record, recorded, constant="unusual")
+
     def check_recorder(self, args: str, count: str) -> None:
         """The call is unusual if it is recorded in a way that the recorder cannot do after the write, see `can_record`."""
         self.branch(self.differ("%recorder", "null"), "recordable", "checked")
@@ -369,7 +380,7 @@ def inplace_unary() -> Function:
     recorded = f.ask_recording("%a")
     nothing = f.let(f"ptrtoint ptr {name('none')} to i64")
     record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), nothing)
-    f.choose_recorder(record, recorded, constant="unusual")
+    f.choose_recorder_of("%a", record, recorded)
     f.write(record, words, f.room(3), ["%a"], ["%a"])
     return f
 
@@ -382,7 +393,7 @@ def inplace_tensors() -> Function:
     f.require(f.differ(*storages), "unusual")
     recorded = f.ask_recording("%a", "%b")
     record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.load("%b", TENSOR["spec"], "i64"))
-    f.choose_recorder(record, recorded, constant="unusual")
+    f.choose_recorder_of("%a", record, recorded)
     f.write(record, words, f.room(4), ["%a", "%b"], ["%a", "%b"])
     return f
 
@@ -393,7 +404,7 @@ def inplace_number() -> Function:
     kind, is_float = f.number_type("%a", "%b")
     recorded = f.ask_recording("%a")
     record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.let(f"ptrtoint ptr {kind} to i64"))
-    f.choose_recorder(record, recorded, constant="unusual")
+    f.choose_recorder_of("%a", record, recorded)
     room = f.room(4)
     f.put_number(room, 3, words, "%b", is_float)
     f.write(record, words, room, ["%a"], ["%a", "%b"])

@@ -111,7 +111,7 @@ def _words(plan: Any, key: tuple) -> bytes | None:
     operands = 1 + len(tensors)
     if number is None or operands > STRIDES:
         return None
-    meta = (ctypes.c_int64 * (2 + operands)).from_address(plan.meta)
+    meta = struct.unpack(f"{2 + operands}q", ctypes.string_at(plan.meta, 8 * (2 + operands)))
     flat = meta[0] == 1
     strides = meta[2:] if flat else ()
     values = row, plan.meta, plan.count, number, plan.limits is not None, operands, flat, *strides

@@ -209,7 +209,7 @@ def _write(called: str) -> Function:
         f.label("unrecorded")
     record, words = f.find_all()
     if called == "inplace":
-        f.choose_recorder(record, recorded, constant="unusual")
+        f.choose_recorder_of(target, record, recorded)
         f.check_recorder("%args", "%count")
     f.put_numbers(words, first)
     f.put_all_addresses(first, "unusual")

@@ -1,0 +1,414 @@
+"""The inner loops of a backward pass in machine code: listing the nodes, and running those that need nothing but their rules.
+
+`_Pass` in `engine.py` is the definition. `run_nodes` takes the nodes one after the other, and stops at one that the functions of
+Python must run: with hooks, with a retained gradient, with a large cotangent, of a `torch.autograd.Function`. It calls methods of the
+pass for what is rare: sums of cotangents, cotangents of another shape or class, leaves with hooks.
+"""
+
+from __future__ import annotations
+
+from ..core.spec import Spec
+from ..engine import host
+from ..engine.objects import (
+    SIZE,
+    TENSOR,
+    TUPLE_ITEMS,
+    Function,
+    add_object,
+    name,
+    offsets,
+)
+from ..families import native_calls
+from ..ops.elementwise.arithmetic import ADD
+from . import engine
+from .graph import Leaf, Node, NodeSpec, Output
+from .replay_calls import Text
+from .saved import RELEASED
+
+_NODE, _SPEC, _LEAF, _OUTPUT, _META = (offsets(each) for each in (Node, NodeSpec, Leaf, Output, Spec))
+_EQUAL = "2"  # Py_EQ
+
+# The arguments of `run_nodes`.
+PASS, NODES, START, PENDING, USES, LEAVES, KEEPING = range(7)
+
+
+def _refers_once(f: Function, value: str) -> str:
+    """Whether there is one reference to an object. The upper half of the word holds flags in Python 3.14."""
+    return f.same(f.load(value, 0, "i32"), "1", "i32")
+
+
+def _tell(f: Text, method: str, *arguments: str) -> None:
+    """Call a method of the pass."""
+    room = f.room(1 + len(arguments))
+    for k, each in enumerate(("%now", *arguments)):
+        f.store(room, 8 * k, each)
+    count = str(1 + len(arguments))
+    answer = f.call("PyObject_VectorcallMethod", name(method), room, count, "null")
+    f.require(f.differ(answer, "null"), "failed")
+    f.decref(answer)
+
+
+def _explore() -> Text:
+    """A builtin, `explore(edges)`: what `engine.explore` returns. None if an edge is of a class that it does not know."""
+    f = Text("explore_graph", "ptr %self, ptr %args, i64 %nargs", linkage="")
+    owned, count = f.room(5), f.room(1)
+    f.store(count, 0, "0", "i64")
+
+    def own(value: str) -> str:
+        f.require(f.differ(value, "null"), "failed")
+        k = f.load(count, 0, "i64")
+        f.set_word(owned, k, value, "ptr")
+        f.store(count, 0, f.add(k, "1"), "i64")
+        return value
+
+    uses, seen = own(f.call("PyDict_New")), own(f.call("PyDict_New"))
+    nodes, stack = own(f.call("PyList_New", "0")), own(f.call("PyList_New", "0"))
+    last, ordered, overflow = f.room(1), f.room(1), f.room(1)
+    f.store(last, 0, str(2**63 - 1), "i64")
+    f.store(ordered, 0, "1", "i64")
+
+    def check(answer: str) -> None:
+        f.require(f.same(answer, "0", "i32"), "failed")
+
+    check(f.call("PyList_Append", stack, f.load("%args")))
+    f.go("more")
+    f.label("more")
+    f.require(f.differ(f.list_size(stack), "0", "i64"), "complete")
+    edges = f.list_pop(stack)
+    with f.each(f.load(edges, SIZE, "i64")) as k:
+        edge = f.word(f.place(edges, TUPLE_ITEMS), k, "ptr")
+        kind = f.type_of(edge)
+        f.branch(f.same(edge, name("none")), "next", "edge")
+        f.label("edge")
+        f.branch(f.same(kind, name("leaf")), "leaf", "no_leaf")
+        f.label("leaf")
+        before = f.call("PyDict_GetItemWithError", uses, edge)
+        f.branch(f.same(before, "null"), "first", "again")
+        f.label("again")
+        known = f.call("PyLong_AsLongLongAndOverflow", before, overflow)
+        f.go("used")
+        f.label("first")
+        f.go("used")
+        f.label("used")
+        times = f.add(f.let(f"phi i64 [0, %first], [{known}, %again]"), "1")
+        number = f.call("PyLong_FromLongLong", times)
+        f.require(f.differ(number, "null"), "drop_edges")
+        stored = f.call("PyDict_SetItem", uses, edge, number)
+        f.decref(number)
+        f.branch(f.same(stored, "0", "i32"), "next", "drop_edges")
+        f.label("no_leaf")
+        f.branch(f.same(kind, name("output")), "output", "node")
+        f.label("output")
+        maker = f.load(edge, _OUTPUT["node"])
+        f.go("node")
+        f.label("node")
+        node = f.let(f"phi ptr [{edge}, %no_leaf], [{maker}, %output]")
+        is_node = f.call("PyType_IsSubtype", f.type_of(node), name("node"))
+        f.require(f.differ(is_node, "0", "i32"), "unknown")
+        f.require(f.same(f.call("PyDict_GetItemWithError", seen, node), "null"), "next")
+        for answer in (
+            f.call("PyDict_SetItem", seen, node, name("none")),
+            f.call("PyList_Append", nodes, node),
+            f.call("PyList_Append", stack, f.load(node, _NODE["_edges"])),
+        ):
+            f.require(f.same(answer, "0", "i32"), "drop_edges")
+        order = f.call("PyLong_AsLongLongAndOverflow", f.load(node, _NODE["_order"]), overflow)
+        newer = f.let(f"icmp slt i64 {order}, {f.load(last, 0, 'i64')}")
+        still = f.let(f"and i64 {f.load(ordered, 0, 'i64')}, {f.let(f'zext i1 {newer} to i64')}")
+        f.store(ordered, 0, still, "i64")
+        f.store(last, 0, order, "i64")
+        f.go("next")
+        f.label("next")
+    f.decref(edges)
+    f.go("more")
+    f.label("complete")
+    f.branch(f.differ(f.load(ordered, 0, "i64"), "0", "i64"), "sorted", "sort")
+    f.label("sort")
+    done = f.python(name("sort_nodes"), nodes)
+    f.require(f.differ(done, "null"), "failed")
+    f.decref(done)
+    f.go("sorted")
+    f.label("sorted")
+    result = f.call("PyTuple_New", "3")
+    f.require(f.differ(result, "null"), "failed")
+    for position, each in enumerate((uses, seen, nodes)):
+        f.incref(each)
+        f.store(result, TUPLE_ITEMS + 8 * position, each)
+    f.go("result")
+    f.label("result")
+    f.go("clear")
+    f.label("unknown")
+    f.decref(edges)
+    f.incref(name("none"))
+    f.go("clear")
+    f.label("drop_edges")
+    f.decref(edges)
+    f.go("failed")
+    f.label("failed")
+    f.go("clear")
+    f.label("clear")
+    answer = f.let(f"phi ptr [{result}, %result], [{name('none')}, %unknown], [null, %failed]")
+    with f.each(f.load(count, 0, "i64")) as k:
+        f.decref(f.word(owned, k, "ptr"))
+    f.ret(answer)
+    return f
+
+
+def _fits() -> Text:
+    """Whether a cotangent with one Spec is one for an input with the other: 1 or 0, -1 after an error."""
+    f = Text("fits", "ptr %given, ptr %wanted", "i32")
+    f.require(f.differ("%given", "%wanted"), "yes")
+    f.require(f.same(f.type_of("%wanted"), name("spec_type")), "no")
+    for each in ("dtype", "device"):
+        f.require(f.same(f.load("%given", _META[each]), f.load("%wanted", _META[each])), "no")
+    shapes = (f.load(each, _META["shape"]) for each in ("%given", "%wanted"))
+    f.ret(f.call("PyObject_RichCompareBool", *shapes, _EQUAL))
+    f.label("yes")
+    f.ret("1")
+    f.label("no")
+    f.ret("0")
+    return f
+
+
+def _finish() -> Text:
+    """Add the gradient of a leaf, whose last cotangent this is, to its tensor: 1, 0 if `_Pass._finish` must do so, -1 after an error."""
+    f = Text("finish_leaf", "ptr %leaf, ptr %ct, i1 %lone", "i32")
+    for each in ("hooks", "after", "of_node"):
+        f.require(f.same(f.load("%leaf", _LEAF[each]), name("none")), "no")
+    tensor = f.call("PyObject_CallNoArgs", f.load("%leaf", _LEAF["tensor"]))  # a weak reference
+    f.require(f.differ(tensor, "null"), "failed")
+    f.require(f.is_plain(tensor), "other")  # None, too
+    for each in ("_autograd", "_base"):
+        found = f.same(f.load(tensor, TENSOR[each]), name("none"))
+        f.require(found if each == "_base" else f.let(f"xor i1 {found}, true"), "other")
+    dtype = f.call("PyObject_GetAttr", tensor, name("_grad_dtype"))
+    f.require(f.differ(dtype, "null"), "drop")
+    f.decref(dtype)
+    f.require(f.same(dtype, name("ellipsis_itself")), "other")
+    before = f.call("PyObject_GetAttr", tensor, name("_grad"))
+    f.require(f.differ(before, "null"), "drop")
+    f.branch(f.same(before, name("none")), "first", "add")
+    f.label("add")
+    operands = f.room(3)
+    for k, each in enumerate((name("add"), before, "%ct")):
+        f.store(operands, 8 * k, each)
+    summed = f.call("PyObject_VectorcallMethod", name("inplace"), operands, "3", "null")
+    f.decref(before)
+    f.require(f.differ(summed, "null"), "drop")
+    f.decref(summed)
+    f.go("done")
+    f.label("first")
+    f.decref(before)
+    spec = f.load(tensor, TENSOR["spec"])
+    same_spec = f.same(spec, f.load("%ct", TENSOR["spec"]))
+    contiguous = f.same(f.load(spec, _META["is_contiguous"]), name("true"))
+    f.branch(f.let(f"and i1 %lone, {f.let(f'and i1 {same_spec}, {contiguous}')}"), "take", "copy")
+    f.label("take")
+    f.incref("%ct")
+    f.go("set")
+    f.label("copy")
+    lone = f.let(f"select i1 %lone, ptr {name('true')}, ptr {name('false')}")
+    copy = f.python(name("own_gradient"), "%ct", spec, lone)
+    f.require(f.differ(copy, "null"), "drop")
+    f.go("copied")
+    f.label("copied")
+    f.go("set")
+    f.label("set")
+    gradient = f.let(f"phi ptr [%ct, %take], [{copy}, %copied]")
+    failure = f.call("PyObject_SetAttr", tensor, name("_grad"), gradient)
+    f.decref(gradient)
+    f.require(f.same(failure, "0", "i32"), "drop")
+    f.go("done")
+    f.label("done")
+    f.decref(tensor)
+    f.ret("1")
+    f.label("other")
+    f.decref(tensor)
+    f.go("no")
+    f.label("no")
+    f.ret("0")
+    f.label("drop")
+    f.decref(tensor)
+    f.go("failed")
+    f.label("failed")
+    f.ret("-1")
+    return f
+
+
+def _send() -> Text:
+    """Send the cotangent `%ct` along an edge of a node; false after an error."""
+    f = Text("send", "ptr %args, ptr %node, ptr %edge, ptr %ct, i64 %position", "i1")
+    now = f.word("%args", PASS, "ptr")
+    f.do(f"%now = bitcast ptr {now} to ptr")
+    kind = f.type_of("%edge")
+    is_leaf = f.same(kind, name("leaf"))
+    f.branch(f.same("%ct", name("none")), "nothing", "something")
+    f.label("nothing")
+    f.require(is_leaf, "sent")
+    _tell(f, "_give_leaf_nothing", "%edge")
+    f.go("sent")
+    f.label("something")
+    f.require(f.same(f.type_of("%ct"), name("tensor")), "unusual")
+    inputs = f.load(f.load("%node", _NODE["_spec"]), _SPEC["inputs"])
+    wanted = f.call("PyTuple_GetItem", inputs, "%position")
+    f.require(f.differ(wanted, "null"), "failed")
+    fits = f.let(f"call i32 @fits(ptr {f.load('%ct', TENSOR['spec'])}, ptr {wanted})")
+    f.require(f.let(f"icmp sge i32 {fits}, 0"), "failed")
+    f.branch(f.same(fits, "1", "i32"), "fitting", "unusual")
+    f.label("unusual")
+    number = f.call("PyLong_FromLongLong", "%position")
+    f.require(f.differ(number, "null"), "failed")
+    room = f.room(5)
+    for k, each in enumerate(("%now", "%edge", "%ct", "%node", number)):
+        f.store(room, 8 * k, each)
+    answer = f.call("PyObject_VectorcallMethod", name("_send"), room, "5", "null")
+    f.decref(number)
+    f.require(f.differ(answer, "null"), "failed")
+    f.decref(answer)
+    f.go("sent")
+    f.label("fitting")
+    f.branch(is_leaf, "leaf", "no_leaf")
+    f.label("leaf")
+    alone = _refers_once(f, "%ct")
+    lone = f.let(f"and i1 {alone}, {_refers_once(f, f.load('%ct', TENSOR['_storage']))}")
+    left = f.call("PyDict_GetItemWithError", f.word("%args", USES, "ptr"), "%edge")
+    f.require(f.differ(left, "null"), "collect")
+    overflow = f.room(1)
+    last = f.same(f.call("PyLong_AsLongLongAndOverflow", left, overflow), "1", "i64")
+    none_waits = f.same(f.call("PyDict_Size", f.word("%args", LEAVES, "ptr")), "0", "i64")
+    f.require(f.let(f"and i1 {last}, {none_waits}"), "collect")
+    finished = f.let(f"call i32 @finish_leaf(ptr %edge, ptr %ct, i1 {lone})")
+    f.require(f.let(f"icmp sge i32 {finished}, 0"), "failed")
+    f.branch(f.same(finished, "1", "i32"), "sent", "collect")
+    f.label("collect")
+    _tell(
+        f, "_give_leaf", "%edge", "%ct", f.let(f"select i1 {lone}, ptr {name('true')}, ptr {name('false')}")
+    )
+    f.go("sent")
+    f.label("no_leaf")
+    f.require(f.differ(kind, name("output")), "give")
+    pending = f.word("%args", PENDING, "ptr")
+    f.require(f.same(f.call("PyDict_GetItemWithError", pending, "%edge"), "null"), "give")
+    f.branch(f.same(f.call("PyDict_SetItem", pending, "%edge", "%ct"), "0", "i32"), "sent", "failed")
+    f.label("give")
+    _tell(f, "_give", "%edge", "%ct")
+    f.go("sent")
+    f.label("sent")
+    f.ret("true")
+    f.label("failed")
+    f.ret("false")
+    return f
+
+
+def _run_node() -> Text:
+    """Run a node with its cotangent, which the function takes over, and send the cotangents of its inputs; false after an error."""
+    f = Text("run_node", "ptr %args, ptr %node, ptr %pull, ptr %ct", "i1")
+    edges = f.load("%node", _NODE["_edges"])
+    f.incref(edges)
+    f.incref("%pull")
+    answer = f.python("%pull", "%node", "%ct", edges)
+    f.decref("%pull")
+    f.decref("%ct")
+    f.require(f.differ(answer, "null"), "drop_edges")
+    f.branch(f.same(f.word("%args", KEEPING, "ptr"), name("true")), "kept", "release")
+    f.label("release")
+    saved = f.load("%node", _NODE["_saved"])
+    f.incref(name("released"))
+    f.store("%node", _NODE["_saved"], name("released"))
+    f.decref(saved)
+    f.go("kept")
+    f.label("kept")
+    f.branch(f.same(f.type_of(answer), name("tuple")), "tuple", "sequence")  # most rules give a tuple
+    f.label("sequence")
+    items = f.call("PySequence_Tuple", answer)
+    f.decref(answer)
+    f.require(f.differ(items, "null"), "drop_edges")
+    f.go("converted")
+    f.label("converted")
+    f.go("tuple")
+    f.label("tuple")
+    found = f.let(f"phi ptr [{answer}, %kept], [{items}, %converted]")
+    with f.each(f.load(edges, SIZE, "i64")) as k:
+        edge = f.word(f.place(edges, TUPLE_ITEMS), k, "ptr")
+        f.require(f.differ(edge, name("none")), "sent")
+        ct = f.call("PyTuple_GetItem", found, k)
+        f.require(f.differ(ct, "null"), "drop_found")
+        f.ask("send", f"ptr %args, ptr %node, ptr {edge}, ptr {ct}, i64 {k}", "drop_found")
+        f.go("sent")
+        f.label("sent")
+    f.decref(found)
+    f.decref(edges)
+    f.ret("true")
+    f.label("drop_found")
+    f.decref(found)
+    f.go("drop_edges")
+    f.label("drop_edges")
+    f.decref(edges)
+    f.ret("false")
+    return f
+
+
+def _run_nodes() -> Text:
+    """A builtin, `run_nodes(pass, nodes, start, pending, uses, leaves, keeping)`: the index of the first node that it left to Python."""
+    f = Text("run_nodes", "ptr %self, ptr %args, i64 %nargs", linkage="")
+    nodes, pending = f.word("%args", NODES, "ptr"), f.word("%args", PENDING, "ptr")
+    at, overflow = f.room(1), f.room(1)
+    start = f.call("PyLong_AsLongLongAndOverflow", f.word("%args", START, "ptr"), overflow)
+    f.store(at, 0, f.let(f"sub i64 {start}, 1"), "i64")
+    f.go("next")
+    f.label("next")
+    k = f.add(f.load(at, 0, "i64"), "1")
+    f.store(at, 0, k, "i64")
+    f.require(f.let(f"icmp slt i64 {k}, {f.list_size(nodes)}"), "stop")
+    node = f.word(f.load(nodes, SIZE + 8), k, "ptr")
+    given = f.call("PyDict_GetItemWithError", pending, node)
+    f.require(f.differ(given, "null"), "next")  # no cotangent has reached it
+    pull = f.load(f.load(node, _NODE["_spec"]), _SPEC["quick_pull"])
+    f.require(f.differ(pull, name("none")), "stop")
+    f.require(f.same(f.load(node, _NODE["_notes"]), name("none")), "stop")
+    f.incref(given)
+    f.require(f.same(f.call("PyDict_DelItem", pending, node), "0", "i32"), "drop_given")
+    f.go("given")
+    f.label("given")
+    f.branch(f.same(f.type_of(given), name("tensor")), "plain", "collected")
+    f.label("collected")
+    ct = f.python(name("collected"), given)
+    f.decref(given)
+    f.require(f.differ(ct, "null"), "failed")
+    f.go("known")
+    f.label("known")
+    f.go("plain")
+    f.label("plain")
+    cotangent = f.let(f"phi ptr [{given}, %given], [{ct}, %known]")
+    f.ask("run_node", f"ptr %args, ptr {node}, ptr {pull}, ptr {cotangent}", "failed")
+    f.go("next")
+    f.label("stop")
+    f.ret(f.call("PyLong_FromLongLong", f.load(at, 0, "i64")))
+    f.label("drop_given")
+    f.decref(given)
+    f.go("failed")
+    f.label("failed")
+    f.ret("null")
+    return f
+
+
+def _functions() -> list[Function]:
+    return [_explore(), _fits(), _finish(), _send(), _run_node(), _run_nodes()]
+
+
+def _prepare() -> None:
+    known = {
+        "leaf": Leaf, "output": Output, "node": Node, "spec_type": Spec, "released": RELEASED, "ellipsis_itself": ..., "add": ADD,
+        "sort_nodes": engine.sort_nodes, "own_gradient": engine.own, "collected": engine.collected,
+        **{each: each for each in ("_grad", "_grad_dtype", "_send", "_give", "_give_leaf", "_give_leaf_nothing", "inplace")},
+    }  # fmt: skip
+    for key, value in known.items():
+        add_object(key, value)
+
+
+def _install(addresses: dict[str, int]) -> None:
+    engine.native.explore = host.builtin(addresses["explore_graph"], "explore")
+    engine.native.run_nodes = host.builtin(addresses["run_nodes"], "run_nodes")
+
+
+native_calls.parts.append(native_calls.Part(_functions, _prepare, ("explore_graph", "run_nodes"), _install))

@@ -380,6 +380,27 @@ def test_indices_are_checked():
     assert records(compiled) == 1
 
 
+def test_attributes_of_a_copy_are_not_those_of_the_tensor():
+    leaf = weft.ones(2, requires_grad=True)
+    for function in (
+        lambda x: (x * 2, x.is_leaf),
+        lambda x: (x * 2, x._version),
+        lambda x: x.grad_fn is None and x,
+    ):
+        given = leaf * 2
+        assert same(weft.compile(function)(given), function(given))
+
+
+def test_settings_of_constructors():
+    compiled = weft.compile(lambda: weft.ones(2) + 1)
+    for dtype in (weft.float32, weft.float64):
+        weft.set_default_dtype(dtype)
+        try:
+            assert compiled().dtype is compiled().dtype is dtype
+        finally:
+            weft.set_default_dtype(weft.float32)
+
+
 def test_what_autograd_checks():
     compiled, arguments = weft.compile(cell), cell_arguments()
     y, h = compiled(*arguments)
@@ -387,8 +408,16 @@ def test_what_autograd_checks():
     h.detach().mul_(2)
     with pytest.raises(RuntimeError, match="inplace"):
         y.sum().backward()
+    found, *_ = weft.autograd.grad(compiled(*arguments)[1].sum(), arguments[1:], create_graph=True)
+    assert bits(found) == bits(weft.autograd.grad(cell(*arguments)[1].sum(), arguments[1])[0])
     with pytest.raises(RuntimeError, match="double backward"):
-        weft.autograd.grad(compiled(*arguments)[1].sum(), arguments[1], create_graph=True)
+        found.sum().backward()
+    square = weft.compile(lambda x: (x * x).sum())
+    x = weft.ones(2)
+    square(x.clone().requires_grad_())
+    assert weft.func.grad(square)(x).tolist() == [2, 2]
+    assert weft.func.hessian(square)(x).tolist() == [[2, 0], [0, 2]]
+    assert weft.func.jvp(square, (x,), (x,))[1].item() == 4
     released = weft.compile(lambda w: (w * w).sum().backward() or (w * w).sum())
     w = weft.ones(2, requires_grad=True)
     released(w).backward()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd import grad
-from ..autograd.graph import Node, NodeSpec, Output, endpoint, node_type
+from ..autograd.graph import Node, NodeSpec, Output, endpoint, next_order, node_type
 from ..autograd.saved import RELEASED, SECOND_TIME, Saved, SavedOutputs
 from ..core.derivative import Derivative
 from ..core.device import CPU
@@ -37,11 +37,37 @@ def _again(ct: Any, out: Any, *inputs: Any) -> Any:
 
 
 _STEP = Op("compiled_function", Derivative(joint=_again))
-NODE: type = node_type("CompiledFunctionBackward")
+_new = object.__new__
+
+
+class CompiledFunctionBackward(Node):
+    """The node of the results of a call."""
+
+    __slots__ = ()
+
+    def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        found = self._spec.op.pull(self, ct, edges)
+        return [self._closed(each) if recording and each is not None else each for each in found]
+
+    def _closed(self, ct: Tensor) -> Tensor:
+        """A cotangent in a graph that is being recorded: a backward pass through it raises an error."""
+        node: Any = _new(_DoubleBackward)
+        node._spec = NodeSpec.of(_STEP, self._spec.inputs, (), ct.spec)
+        node._edges, node._leaves, node._notes = self._edges, self._leaves, None
+        node._order, node._saved = next_order(), (None,) * (1 + len(self._edges))
+        result = make(ct._storage, ct._byte_offset, ct.spec)
+        result._autograd = node
+        return result
+
+
+_DoubleBackward: type = node_type("CompiledFunctionDoubleBackward")
 
 
 class Backward:
-    """The backward pass of the results `outs` of one record to the copies `inputs`, which require grad."""
+    """The backward pass of the results `outs` of one record to the copies `inputs`, which require grad. The op of its nodes."""
+
+    name = "compiled_function"
+    derivative = _STEP.derivative
 
     def __init__(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]):
         self.outs, self.inputs = list(outs), list(inputs)
@@ -55,7 +81,7 @@ class Backward:
             tuple[int, int]
         ] = []  # the first byte and the number of bytes that tensors use of each
         result = outs[0].spec if len(outs) == 1 else tuple([each.spec for each in outs])
-        self.spec = NodeSpec.of(_STEP, tuple([each.spec for each in inputs]), (), result)
+        self.spec = NodeSpec.of(self, tuple([each.spec for each in inputs]), (), result)
         self.spec.pull = self.spec.quick_pull = self.pull
 
     def _walk(self) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
+from ..core.device import default_device_hooks
+from ..core.dtype import when_default_changes
 from ..core.locks import new_lock
 from ..core.restoring import Restoring
 from ..core.tensor import Tensor
@@ -114,6 +116,12 @@ class Compiled:
         except Unsupported as reason:
             self._note(key, reason)
             return self.function(*args, **kwargs)
+        except Exception:
+            log.warning(
+                "%s runs eagerly, because of an error in the recorder", _name(self.function), exc_info=True
+            )
+            self._note(key, Unsupported("of an error in the recorder"))
+            return self.function(*args, **kwargs)
         with self.lock:
             self.records = (replay, *self.records)
         result = replay(args, kwargs)
@@ -173,6 +181,11 @@ def forget_all() -> None:
     """Drop the records of all functions."""
     for each in list(_all):
         each.forget()
+
+
+# What constructors make depends on these settings.
+when_default_changes.append(forget_all)
+default_device_hooks.append(forget_all)
 
 
 def wrapped(function: Callable, fullgraph: bool, limit: int | None) -> Callable:

@@ -143,10 +143,14 @@ _UNARY: dict[str, Callable] = {
 }
 # Attributes of tensors that a function may set.
 _WRITABLE = ("grad",)
+# Attributes in which a copy differs from its tensor.
+_HIDDEN = {"grad_fn", "is_leaf", "output_nr", "retains_grad", "_base", "_version", "_storage", "_byte_offset", "_autograd", "__dict__",
+           "storage_offset", "is_inference", "_is_view", "is_shared", "is_pinned", "is_set_to", "__hash__", "__sizeof__", "names"}  # fmt: skip
 # Functions of weft that do more than to compute on their arguments.
 _REFUSED = {"requires_grad_", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "share_memory_", "set_",
             "numpy", "data_ptr", "__array__", "__dlpack__", "__reduce__", "__reduce_ex__", "__deepcopy__", "to_dense", "from_numpy",
             "as_tensor", "asarray", "frombuffer", "from_dlpack", "untyped_storage", "storage", "typed_storage", "manual_seed",
+            "get_rng_state", "set_rng_state", "initial_seed", "get_num_threads", "get_num_interop_threads", "is_inference", "is_storage",
             "set_default_dtype", "set_default_device", "set_num_threads", "set_printoptions", "save", "load", "seed"}  # fmt: skip
 
 _READING = {
@@ -270,6 +274,8 @@ class Interpreter:
         if isinstance(owner, Tensor):
             if name in owner.__dict__ and name != "grad" or not hasattr(kind, name):
                 raise Unsupported(f"the attribute {name} of a tensor is read")
+            if name in _HIDDEN:
+                raise Unsupported(f"the attribute {name} of a tensor is read")
             if name == "grad":
                 self.gradients_read.add(id(owner))
             if isinstance(getattr(kind, name), types.FunctionType):
@@ -325,7 +331,9 @@ class Interpreter:
             self.guard_class(kind, name)
             return self.call(raw.fget, (owner,), {})
         own = getattr(owner, "__dict__", {})
-        if name in own and not isinstance(raw, types.MemberDescriptorType):
+        if name in own:
+            if hasattr(type(raw), "__set__"):
+                raise Unsupported(f"the attribute {name} of {kind.__name__} is computed")
             return self.read("item", own, name, own[name])
         if raw is MISSING:
             for place in ("_parameters", "_modules", "_buffers") if isinstance(owner, Module) else ():
@@ -668,7 +676,7 @@ class Interpreter:
     def set_item(self, owner: Any, index: Any, value: Any) -> None:
         if isinstance(owner, Tensor):
             self.public(Tensor.__setitem__, (owner, index, value), {})
-        elif id(owner) in self.own and type(owner) in _CONTAINERS and not isinstance(index, Tensor):
+        elif id(owner) in self.own and type(owner) in _CONTAINERS and _is_plain(index):
             owner[index] = value
         else:
             raise Unsupported(f"an item of an object of class {type(owner).__name__} from outside is set")

@@ -20,7 +20,6 @@ from ..autograd.saved import RELEASED
 from ..core import autocast
 from ..core.device import CPU
 from ..core.dispatch import watchers
-from ..core.dtype import get_default_dtype
 from ..core.generator import default_generator
 from ..core.grad_mode import detours, mode, open_inference
 from ..core.overrides import override_types
@@ -28,7 +27,8 @@ from ..core.storage import Storage
 from ..core.tensor import Tensor, make, new_hooks, of_class, plain_types
 from ..core.warn import issued
 from ..engine.storages import allocator
-from ._backward import NODE, Backward, extent, is_result
+from ..nn.hooks import any_global
+from ._backward import Backward, CompiledFunctionBackward, extent, is_result
 from ._interpreter import _PURE, MISSING, Interpreter, bits
 from ._memory import Bases, layout
 from ._tape import Ref, Tape, Unsupported, tensors_in
@@ -39,8 +39,8 @@ MOST_BYTES = 64 << 20
 
 
 # While one of these is not empty, calls may do something else: watchers, hooks on saved tensors, transforms, classes and modes with
-# `__torch_function__`, autocast, inference mode.
-_UNUSUAL = (watchers, detours, new_hooks, override_types, autocast.open_contexts, open_inference)
+# `__torch_function__`, autocast, inference mode, hooks of all modules.
+_UNUSUAL = (watchers, detours, new_hooks, override_types, autocast.open_contexts, open_inference, any_global)
 
 
 def is_usual() -> bool:
@@ -96,8 +96,8 @@ class Recorder:
         if edge is not None and tensor._base is not None:
             raise Unsupported("a view that requires grad is used")
         if type(edge) is Leaf:
-            if edge.hooks or edge.after or edge.of_node is not None:
-                raise Unsupported("a tensor has hooks")
+            if edge.hooks or edge.after or edge.of_node is not None or not edge.lasting:
+                raise Unsupported("a tensor has hooks, or belongs to a transform")
         elif edge is not None and not isinstance(edge, (Node, Output)):
             raise Unsupported("a tensor has tangents")
         copy = of_class(type(tensor), make(self.storage(tensor._storage), tensor._byte_offset, spec))
@@ -232,7 +232,7 @@ class Recorder:
         gradients = self.gradients()
         node = self.node() if self.backward else []
         known |= {"MISS": MISS, "MISSING": MISSING, "Tensor": Tensor, "Leaf": Leaf, "make": make, "mode": mode,
-                  "get_default_dtype": get_default_dtype, "dtype": get_default_dtype()}  # fmt: skip
+                  }  # fmt: skip
         unusual = {f"unusual{k}": each for k, each in enumerate(_UNUSUAL)}
         known |= unusual
         lines = ["def replay(args, kwargs):", f"    if {' or '.join(unusual)}: return MISS"]
@@ -241,7 +241,6 @@ class Recorder:
         )
         names = self.constant(tuple(self.kwargs))
         lines.append(f"    if {f'tuple(kwargs) != {names}' if self.kwargs else 'kwargs'}: return MISS")
-        lines.append("    if get_default_dtype() is not dtype: return MISS")
         lines += self.arguments + self.guards() + self.tensor_guards()
         lines += self.sizes_and_places()
         sizes = {
@@ -336,9 +335,7 @@ class Recorder:
             if each.edge is None:
                 condition += f" or {x}._autograd is not None"
             elif type(each.tensor._autograd) is Leaf:
-                condition += (
-                    f" or type(e := {x}._autograd) is not Leaf or e.hooks or e.after or e.of_node is not None"
-                )
+                condition += f" or type(e := {x}._autograd) is not Leaf or e.hooks or e.after or e.of_node is not None or not e.lasting"
             else:
                 condition += f" or {x}._autograd is None or type({x}._autograd) is Leaf"
             lines.append(f"    if {condition}: return MISS")
@@ -420,7 +417,7 @@ class Recorder:
         """Lines that make the node of the results, and save what its backward pass needs."""
         backward, tape = self.backward, self.tape
         assert backward is not None
-        known: dict[str, Any] = {"new": object.__new__, "node_class": NODE, "node_spec": backward.spec, "next_order": next_order,
+        known: dict[str, Any] = {"new": object.__new__, "node_class": CompiledFunctionBackward, "node_spec": backward.spec, "next_order": next_order,
                                  "Output": Output, "RELEASED": RELEASED}  # fmt: skip
         self.known |= known
         saved = []
@@ -433,7 +430,7 @@ class Recorder:
             if number in tape.given:
                 if number in tape.written:
                     raise Unsupported("a tensor that the backward pass needs is written to")
-                (source, *others) = [each for each in self.sources.values() if each.storage == number]
+                source, *others = (each for each in self.sources.values() if each.storage == number)
                 if others:
                     raise Unsupported("the backward pass needs tensors that share memory")
                 used = source.start, extent(source.spec)
@@ -464,9 +461,9 @@ class Recorder:
         lines.append(
             f"    node._saved = {'RELEASED' if backward.is_released else '(' + ''.join(each + ', ' for each in saved) + ')'}"
         )
-        for k, each in enumerate(backward.outs):
+        for k, out in enumerate(backward.outs):
             edge = "node" if len(backward.outs) == 1 else f"Output(node, {k})"
-            lines.append(f"    {self.results[id(each)]}._autograd = {edge}")
+            lines.append(f"    {self.results[id(out)]}._autograd = {edge}")
         return lines
 
     # -- results -------------------------------------------------------------------------------------------------------

@@ -48,3 +48,25 @@ def test_a_pending_conjugation_is_carried_out():
 def test_without_memory_there_is_a_shape():
     found = weft.cummax(weft.empty(3, 4, device="meta"), 1)
     assert found.values.is_meta and found.indices.shape == (3, 4) and found.indices.dtype is weft.int64
+
+
+@pytest.mark.parametrize("name", ("cumsum", "cumprod", "cummax", "logcumsumexp"))
+@pytest.mark.parametrize("dtype", ("float32", "complex64", "bfloat16"))
+@pytest.mark.parametrize("rows", (1, 3, 4, 39))
+def test_rows_side_by_side_have_the_bits_of_one_row(name, dtype, rows):
+    if name == "cummax" and dtype == "complex64":
+        return
+    torch.manual_seed(rows)
+    x = to_weft(torch.randn(rows, 2, 9, dtype=getattr(torch, dtype)))
+    for tensor, dim in (
+        (x, 2),
+        (x.transpose(0, 2).contiguous(), 0),
+        (x[::2, :, ::2], 2),
+        (x.expand(2, rows, 2, 9), 3),
+    ):
+        whole = getattr(weft, name)(tensor, dim)
+        whole = whole.values if name == "cummax" else whole
+        flat, found = (each.movedim(dim, -1).reshape(-1, tensor.shape[dim]) for each in (tensor, whole))
+        for k, row in enumerate(flat):
+            alone = getattr(weft, name)(row, 0)
+            assert (alone.values if name == "cummax" else alone).tolist() == found[k].tolist()

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from ...core.dtype import DType
+from ...engine.column_scan import ColumnScan
 from ...engine.kernel import Code, Launch, compile_row, sharing, stride_class
-from ...engine.loops import element_size, meta_words
+from ...engine.loops import CONTIGUOUS, element_size, meta_words
 from ...engine.monoid import Monoid
 from ...engine.scan import ScanKernel, scan_ir
+
+
+@functools.lru_cache(maxsize=1024)
+def _side_by_side(kernel: ColumnScan) -> Code:
+    return compile_row(kernel.ir(), len(kernel.strides), "i", vectorize=False)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -24,9 +31,32 @@ def prepare_scan(
 ) -> Launch:
     """See `devices/base.py`."""
     itemsizes = [*map(element_size, monoid.finish), *(dtype.itemsize for dtype in operand_dtypes)]
+    if len(sizes) > 1:
+        across = "".join(stride_class(row[-2], size) for row, size in zip(strides, itemsizes, strict=True))
+        along = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
+        kernel = ColumnScan(monoid, tuple(operand_dtypes), across)
+        in_vectors = monoid.exact and set(along) == {CONTIGUOUS}
+        if sizes[-2] >= kernel.lanes and not in_vectors:
+            return _prepare_side_by_side(kernel, itemsizes, sizes, strides)
     classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
     code = _compiled(ScanKernel(monoid, tuple(operand_dtypes), classes))
     meta = np.array(meta_words(sizes, strides), np.int64)
     rows = len(sizes) > 1 and sizes[0] > 1  # that workers can share
     work = sum(itemsizes) * int(np.prod(sizes)) if rows else 0
     return Launch(sharing(code, work), meta.ctypes.data, sizes[0], meta)
+
+
+def _prepare_side_by_side(
+    kernel: ColumnScan, itemsizes: Sequence[int], sizes: Sequence[int], strides: Sequence[Sequence[int]]
+) -> Launch:
+    code = _side_by_side(kernel)
+    meta = np.array(meta_words(sizes[:-1], [row[:-1] for row in strides]), np.int64)
+    scanned = np.array([sizes[-1], *(row[-1] for row in strides)], np.int64)
+    grain = kernel.lanes if len(sizes) == 2 else 1
+    entry = sharing(code, sum(itemsizes) * math.prod(sizes) if sizes[0] > grain else 0, grain)
+    given = scanned.ctypes.data
+
+    def launch(*arguments: int) -> None:
+        entry(*arguments[:-2], given, *arguments[-2:])
+
+    return Launch(launch, meta.ctypes.data, sizes[0], (meta, scanned))

@@ -38,6 +38,8 @@ _MOST_TASKS = 16
 # 297, but 426 instead of 195 for Cholesky and 1265 instead of 900 for the inverse, and tens of milliseconds while other programs run,
 # because OpenBLAS's threads wait for each other at every step (AMD Zen 4, 2 cores).
 SMALL = 1 << 16
+# The same for LU alone (512x512): solve takes 1.8 ms on one thread and 3.5 on two, Cholesky 0.92 ms on either.
+SMALL_LU = 1 << 18
 
 
 class Place(NamedTuple):
@@ -146,8 +148,12 @@ class Routines:
         size: int,
         work: int,
         scratch: int = 0,
+        small: int = SMALL,
     ):
-        """count: matrices. size: elements of the largest. work: multiplications for each, about. scratch: bytes of a task."""
+        """count: matrices. size: elements of the largest. work: multiplications for each, about. scratch: bytes of a task.
+
+        small: elements of the largest single matrix that OpenBLAS gets one thread for.
+        """
         self.tasks = min(count, _MOST_TASKS)
         scratch = -(-scratch // 64) * 64
         self.allocate = allocator(scratch * self.tasks) if scratch else None
@@ -162,7 +168,7 @@ class Routines:
         if count * work < SHARED_WORK:
             self.entry = _code().entry
         # OpenBLAS's own threads would wait for each other, and for the workers, at each step of a small factorization.
-        self.limited = size**1.5 > UNTHREADED_WORK and (count > 1 or size <= SMALL)
+        self.limited = size**1.5 > UNTHREADED_WORK and (count > 1 or size <= small)
 
     def __call__(self, *addresses: int) -> None:
         storage = self.allocate() if self.allocate else None

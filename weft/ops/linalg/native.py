@@ -17,11 +17,21 @@ from ...core.device import CPU
 from ...core.dtype import complex64, complex128, float32, from_numpy_dtype, int32, int64
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
-from ...engine.lapack import Place, Routines, Scratch, Step, available, work_sizes
+from ...engine.lapack import SMALL_LU, Place, Routines, Scratch, Step, available, work_sizes
 from ...families.array_op import memory_array
 from . import lane_plans, stacks
 from .lapack import all_finite, columns_spec
-from .operands import Copied, New, address, any_failed, columns_like, read_as, readable_spec, real_like
+from .operands import (
+    Copied,
+    New,
+    address,
+    any_failed,
+    columns_like,
+    is_any,
+    read_as,
+    readable_spec,
+    real_like,
+)
 
 _PIVOT = 8  # bytes of an integer of LAPACK
 
@@ -72,14 +82,14 @@ def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
         Step("potrf", ("U" if upper else "L", n, _matrix(0, spec), n, _each(1, 8))),
         Step("laset", ("L" if upper else "U", n - 1, n - 1, 0.0, 0.0, other, n)),
     ]
-    routines = Routines(a.dtype, steps, math.prod(batch), 2, n * n, n**3 // 6)
+    routines = Routines(a.dtype, steps, math.prod(batch), 2, n * n, n**3 // 6, small=SMALL_LU)
     copied, infos, narrow = Copied(a, spec), _infos(batch), _narrow(batch)
 
     def run(a: Tensor) -> tuple[Tensor, Tensor] | None:
         factor, info = copied(a), infos()
         routines(factor._storage.ptr, info._storage.ptr)
-        # OpenBLAS continues after NaN on the diagonal and reports no error.
-        if any_failed(info) or np.isnan(memory_array(factor).diagonal(0, -2, -1)).any():
+        # OpenBLAS continues after NaN on the diagonal and reports no error, but then the last element of the diagonal is NaN.
+        if any_failed(info) or is_any(np.isnan(memory_array(factor)[..., -1, -1])):
             return None
         return factor, narrow(info)
 
@@ -96,7 +106,7 @@ def lu_plan(a: Spec, wide: bool = False) -> Callable | None:
     k = min(m, n)
     spec = columns_like(a.shape, a)
     step = Step("getrf", (m, n, _matrix(0, spec), m, _each(1, k * _PIVOT), _each(2, 8)))
-    routines = Routines(a.dtype, [step], math.prod(batch), 3, m * n, m * n * k // 3)
+    routines = Routines(a.dtype, [step], math.prod(batch), 3, m * n, m * n * k // 3, small=SMALL_LU)
     copied, infos, narrow = Copied(a, spec), _infos(batch), _narrow(batch)
     pivots, narrow_pivots = _infos((*batch, k)), _narrow((*batch, k))
 
@@ -228,7 +238,7 @@ def solve_plan(a: Spec, b: Spec) -> Callable | None:
     factors, solution = columns_like(a.shape, a), columns_like(b.shape, b)
     step = Step("getrf", (n, n, _matrix(0, factors), n, _each(1, n * _PIVOT), _each(2, 8)))
     count = math.prod(a.shape[:-2])
-    factor = Routines(a.dtype, [step], count, 3, n * n, n**3 // 3)
+    factor = Routines(a.dtype, [step], count, 3, n * n, n**3 // 3, small=SMALL_LU)
     solve = _substitution(a, len(a.shape) == len(b.shape), factors, solution, "N")
     copied, right = Copied(a, factors), Copied(b, solution)
     infos, narrow, pivots = _infos(a.shape[:-2]), _narrow(a.shape[:-2]), _infos((*a.shape[:-2], n))
@@ -255,7 +265,7 @@ def _substitution(a: Spec, is_stack: bool, factors: Spec, solution: Spec, transp
         count, k = 1, count * k
     right = Place(2, n * k * a.dtype.itemsize)
     step = Step("getrs", (transposition, n, k, own, n, pivots, right, n, Scratch(0)))
-    return Routines(a.dtype, [step], count, 3, n * max(n, k), n * n * k, 8)
+    return Routines(a.dtype, [step], count, 3, n * max(n, k), n * n * k, 8, small=SMALL_LU)
 
 
 def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callable | None:

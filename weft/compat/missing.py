@@ -37,7 +37,8 @@ def module_getattr(
         if not name.startswith("__") and declared.has(module_name, name):
             return declared.resolve(module, name)
         reason = "weft does not have it"
-        if not name.startswith("_"):  # Python itself probes for many a __name__
+        # Python itself probes for many a __name__, and `from package import submodule` before it loads the submodule.
+        if not name.startswith("_") and sys._getframe(1).f_code.co_name != "_handle_fromlist":
             reason += _nearest(name, [*vars(module), *lazy, *declared.names(module_name)])
         # In an import cycle `from package import submodule` looks in sys.modules after an AttributeError.
         if _imports_from(sys._getframe(1)) and f"{module_name}.{name}" not in sys.modules:

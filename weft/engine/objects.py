@@ -22,9 +22,9 @@ between the reading of a pointer from a table or an object and the end of its us
 from __future__ import annotations
 
 import ctypes
+import importlib
 import re
 import sys
-import sysconfig
 from collections.abc import Iterable
 from typing import Any
 
@@ -35,7 +35,10 @@ from ..core.tensor import Tensor
 from . import tiers
 from .host import keepalive
 
-FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+# `sysconfig` takes 2 ms to import, and there are no such builds of older versions.
+FREE_THREADED = sys.version_info >= (3, 13) and bool(
+    importlib.import_module("sysconfig").get_config_var("Py_GIL_DISABLED")
+)
 
 # Offsets in bytes of fields in CPython's objects, the same from 3.11 to 3.14. Free-threaded builds have a larger header.
 TYPE = object.__basicsize__ - 8

@@ -27,6 +27,7 @@ def cache(tmp_path, monkeypatch):
 def busy(monkeypatch):
     """The program asks for new kernels all the time, so the thread does not start."""
     monkeypatch.setattr(tiers, "QUIET_S", 1e9)
+    monkeypatch.setattr(tiers, "LONGEST_S", 1e9)
     optimizer = Background("test")
     monkeypatch.setattr(tiers, "_optimizer", optimizer)
     yield
@@ -84,6 +85,14 @@ def test_a_thread_replaces_the_code_when_no_kernels_are_asked_for(cache, monkeyp
     assert run(stub) == number
 
 
+def test_a_program_that_asks_for_kernels_all_the_time_gets_optimized_ones(cache, busy, monkeypatch):
+    monkeypatch.setattr(tiers, "LONGEST_S", 0.01)
+    ir, number = module()
+    (stub,) = tiers.compile_ir(ir, "value")
+    tiers._optimizer.wait()
+    assert run(stub) == number and stub not in tiers._pending
+
+
 def test_there_are_as_many_stubs_as_needed(cache, busy):
     pairs = [module() for _ in range(tiers._STUBS + 10)]
     stubs = [tiers.compile_ir(ir, "value")[0] for ir, _ in pairs]
@@ -123,7 +132,7 @@ def test_baseline_code_stays_if_it_cannot_be_optimized(cache, busy, monkeypatch)
 BITS = """
 import weft as torch
 from weft.engine import tiers
-tiers.QUIET_S = 1e9
+tiers.QUIET_S = tiers.LONGEST_S = 1e9
 torch.manual_seed(0)
 F = torch.nn.functional
 x, y = torch.randn(67, 33) * 3, torch.randn(67, 33)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.spec import Spec
-from . import defer, fusion
+from . import defer, fusion, tiers
 
 MOST_RUNS = 8  # of the function, until it has all of its kernels
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -133,6 +133,7 @@ def explain(function: Callable, *args: Any, **kwargs: Any) -> None:
         defer.keep_all()
         del result
         fusion.wait()
+        tiers.finish()
         known = fusion.known_chains()
         # Two runs: in the run in which machine code learns a call (`autograd/replays.py`), the chains may differ from the usual ones.
         unchanged = unchanged + 1 if known == before else 0

@@ -233,14 +233,16 @@ def sharing(code: Code, work: float, grain: int = 1) -> Callable:
 
 
 def shared(code: Code, always: bool, grain: int = 1) -> Callable:
-    """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake.
-
-    Work that is always shared is so much that the program rather waits for LLVM to optimize the kernel (10 to 50 ms).
-    """
+    """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake."""
     if always:
-        tiers.optimize_now(code.row or code.share)
+        optimize(code)
     words = struct.pack("5q", code.row, *workers.share_words(grain, always))
     return builtin(code.share, "kernel", words)
+
+
+def optimize(code: Code) -> None:
+    """Let LLVM optimize a kernel before its next call, because there is so much work that waiting for it (10 to 50 ms) pays."""
+    tiers.optimize_now(code.row or code.share)
 
 
 def _distinct(sizes: Sequence[int], strides: Sequence[int]) -> int:

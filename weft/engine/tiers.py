@@ -25,6 +25,7 @@ from .background import Background, in_background
 BASELINE = host.Tier("; baseline\n", None, 0)
 
 QUIET_S = 0.05  # without a new kernel, before the thread starts: a program that asks for its first kernels needs the processor
+LONGEST_S = 1.0  # after which the thread compiles a kernel even if the program asks for more
 _STUBS = 64  # of one module, whose linking takes 0.9 ms
 
 _optimizer = Background("weft-optimizer")
@@ -39,6 +40,7 @@ class _Module(NamedTuple):
     tier: host.Tier  # the one that shall replace the baseline code
     slots: tuple[int, ...]  # addresses, one for each name
     stubs: tuple[int, ...]
+    requested: float  # time.monotonic()
 
 
 _pending: dict[int, _Module] = {}  # by the address of each stub
@@ -59,9 +61,9 @@ def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
         return host.compile_ir(ir, *names, vectorize=vectorize)
     start = time.monotonic()
     stubs, slots = zip(*map(_new_stub, _baseline(ir, names)), strict=True)
-    module = _Module(ir, names, tier, slots, stubs)
-    _pending.update(dict.fromkeys(stubs, module))
     _last_request = time.monotonic()
+    module = _Module(ir, names, tier, slots, stubs, _last_request)
+    _pending.update(dict.fromkeys(stubs, module))
     host.announce(_last_request - start)
     _optimizer.submit(functools.partial(_optimize_later, module))
     return stubs
@@ -87,7 +89,10 @@ def finish() -> None:
 
 
 def _optimize_later(module: _Module) -> None:
-    while module.stubs[0] in _pending and (wait := _last_request + QUIET_S - time.monotonic()) > 0:
+    latest = module.requested + LONGEST_S
+    while module.stubs[0] in _pending and (
+        (wait := min(_last_request + QUIET_S, latest) - time.monotonic()) > 0
+    ):
         if _optimizer.stopped.wait(wait):
             return
     try:

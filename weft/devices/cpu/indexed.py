@@ -10,7 +10,17 @@ from collections.abc import Callable, Sequence
 from ...core.dtype import DType
 from ...engine import workers
 from ...engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
-from ...engine.kernel import SHARED_BYTES, Code, IndexedLaunch, Indexing, compile_loop, sharing, stride_class
+from ...engine.kernel import (
+    PARALLEL_BYTES,
+    SHARED_BYTES,
+    Code,
+    IndexedLaunch,
+    Indexing,
+    compile_loop,
+    optimize,
+    sharing,
+    stride_class,
+)
 from ...engine.loops import BROADCAST, Result, element_size, meta_words
 from ...engine.memory import FENCE
 
@@ -94,6 +104,8 @@ def prepare_indexed(
     meta = buffer("q", meta_words(sizes, strides))
     # Two writes through indices may meet in one element, unless the outermost dim is one of the target.
     shared = 0 not in displaced or (indexing.apart and strides[0][0])
+    if work >= PARALLEL_BYTES:
+        optimize(code)
     return IndexedLaunch(
         sharing(code, work if shared else 0),
         table.buffer_info()[0],
@@ -112,7 +124,10 @@ def prepare_pack(
     itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> Callable[[int, int, int, int], int]:
     """See `devices/base.py`."""
-    entry = _pack_code(itemsize, spread).entry
+    code = _pack_code(itemsize, spread)
+    if math.prod(sizes) * itemsize >= PARALLEL_BYTES:
+        optimize(code)
+    entry = code.entry
     meta = buffer("q", meta_words(sizes, strides))
     outermost = sizes[0]
     # A kernel that packs writes one element behind the last. One that spreads must not read there.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.dtype import DType
 from ...engine.column_scan import ColumnScan
-from ...engine.kernel import Code, Launch, compile_row, sharing, stride_class
+from ...engine.kernel import PARALLEL_BYTES, Code, Launch, compile_row, optimize, sharing, stride_class
 from ...engine.loops import CONTIGUOUS, element_size, meta_words
 from ...engine.monoid import Monoid
 from ...engine.scan import ScanKernel, scan_ir
@@ -42,8 +42,10 @@ def prepare_scan(
     code = _compiled(ScanKernel(monoid, tuple(operand_dtypes), classes))
     meta = np.array(meta_words(sizes, strides), np.int64)
     rows = len(sizes) > 1 and sizes[0] > 1  # that workers can share
-    work = sum(itemsizes) * int(np.prod(sizes)) if rows else 0
-    return Launch(sharing(code, work), meta.ctypes.data, sizes[0], meta)
+    moved = sum(itemsizes) * int(np.prod(sizes))
+    if moved >= PARALLEL_BYTES:
+        optimize(code)
+    return Launch(sharing(code, moved if rows else 0), meta.ctypes.data, sizes[0], meta)
 
 
 def _prepare_side_by_side(

@@ -18,7 +18,7 @@ from ...core.plans import PlanCache
 from ...core.spec import contiguous_stride
 from ...engine import workers
 from ...engine.gemm import ALWAYS_SHARED_WORK, SHARED_WORK
-from ...engine.kernel import Code, shared
+from ...engine.kernel import Code, optimize, shared
 from ...engine.sliding import LINE, PRODUCTS_META, SUMS_META, products_code, sums_code, tile
 from ...engine.storages import allocator
 
@@ -244,7 +244,10 @@ class _Plan(NamedTuple):
 def _plan(code: Code, names: Sequence[str], words: dict[str, int], work: int, tables: Any) -> _Plan:
     meta = np.array([words[name] for name in names], np.int64)
     parts = words["parts"]
-    entry = code.entry if parts == 1 else shared(code, work >= ALWAYS_SHARED_WORK)
+    large = work >= ALWAYS_SHARED_WORK
+    if large:
+        optimize(code)
+    entry = code.entry if parts == 1 else shared(code, large)
     return _Plan(entry, allocator(parts * words["scratch"]), meta.ctypes.data, parts, (meta, tables))
 
 

@@ -6,7 +6,7 @@ from expressions import check as check_expression
 from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import check
+from oracle import check, to_weft
 
 NAN = float("nan")
 FLOATS = st.sampled_from((torch.float32, torch.float64))
@@ -151,3 +151,21 @@ torch.histogram(torch.ones(2), 2, range=("a", "b"))  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize(
+    "top, n, minlength", [(3, 100, 9), (100, 300_000, 0), (1023, 50, 0), (1024, 50, 2000), (30_000, 99, 0)]
+)
+def test_bincount_of_few_and_many_integers(dtype, top, n, minlength):
+    top = min(top, torch.iinfo(getattr(torch, dtype)).max)
+    values = torch.randint(0, top, (2 * n,), generator=torch.Generator().manual_seed(n)).to(
+        getattr(torch, dtype)
+    )
+    values[4] = top
+    check("bincount", values, minlength=minlength)
+    check("bincount", values[::2], minlength=minlength)
+    if dtype != "uint8":
+        values[0] = -1
+        with pytest.raises(RuntimeError, match="non-negative"):
+            to_weft(values).bincount()

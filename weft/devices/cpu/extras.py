@@ -13,7 +13,8 @@ from ...core.dtype import DType, from_numpy_dtype
 from ...engine import workers
 from ...engine.bilinear import bilinear_code
 from ...engine.bisection import search_code
-from ...engine.kernel import sharing
+from ...engine.counting import TABLES, count_code
+from ...engine.kernel import SHARED_BYTES, sharing
 from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
 from ...engine.ranks import rank_code
@@ -138,9 +139,29 @@ def search(sequences: np.ndarray, values: np.ndarray, right: bool, dtype: DType)
 _SEARCHED_TOGETHER = 1024
 
 
+def count(values: np.ndarray, low: int, span: int) -> np.ndarray:
+    """How often each of `span` integers from `low` on occurs, and as the last element how many other values there are."""
+    values = np.ascontiguousarray(values)
+    parts, ways = 1, 1
+    if span <= _FEW_COUNTED:
+        parts = max(1, min(workers.get_num_threads(), values.nbytes // SHARED_BYTES))
+        ways = TABLES
+    tables = np.zeros((parts, ways, span + 1), np.int64)
+    step = tables.strides[1] if ways > 1 else 0
+    meta = np.array((values.size, parts, low % 2**64, span, step, tables.strides[0]), np.uint64)
+    entry = sharing(count_code(from_numpy_dtype(values.dtype)), values.nbytes if parts > 1 else 0)
+    entry(tables.ctypes.data, values.ctypes.data, meta.ctypes.data, parts)
+    return tables.sum((0, 1)) if parts * ways > 1 else tables[0, 0]
+
+
+# Integers: for as many as these, each thread has tables of its own, which stay in the first-level cache.
+_FEW_COUNTED = 1024
+
+
 EXTRAS: dict[str, Callable] = {
     "resample": resample,
     "bilinear": bilinear,
+    "count": count,
     "at_rank": at_rank,
     "least": least,
     "search": search,

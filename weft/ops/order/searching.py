@@ -26,20 +26,23 @@ from .sorting import check_comparable, stable_order
 # ---- Distinct elements ---------------------------------------------------------------------------------------------
 
 
-def _group(differs: np.ndarray, order: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first element of each run of equal elements, the run of each element, and the length of each run.
+def _group(
+    differs: np.ndarray, order: np.ndarray | None, inverse: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first element of each run of equal elements, the run of each element if `inverse`, and the length of each run.
 
     `differs[i]`: element i + 1 of the order differs from element i. Each run is represented by its first element.
     """
     n = 0 if order is None and differs.size == 0 else differs.size + 1
     starts = np.flatnonzero(np.concatenate([np.ones(min(n, 1), bool), differs]))
     counts = np.diff(starts, append=n)
-    runs = np.repeat(np.arange(len(starts)), counts)
+    runs = np.repeat(np.arange(len(starts)), counts if inverse else 0)
     if order is None:
         return starts, runs, counts
-    inverse = np.empty(n, np.int64)
-    inverse[order] = runs
-    return order[starts], inverse, counts
+    places = np.empty(runs.size, np.int64)
+    if inverse:
+        places[order] = runs
+    return order[starts], places, counts
 
 
 def _rows_differ(rows: np.ndarray) -> np.ndarray:
@@ -48,8 +51,8 @@ def _rows_differ(rows: np.ndarray) -> np.ndarray:
 
 
 @array_op(derivative=nondifferentiable)
-def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """(values, inverse, counts) along the first dim of a tensor with at least one dim."""
+def _unique(input: Tensor, consecutive: bool, inverse: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(values, inverse, counts) along the first dim of a tensor with at least one dim; an empty inverse unless it is wanted."""
     values = array(input)
     n = len(values)
     if n == 0:
@@ -58,22 +61,31 @@ def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
     if values.ndim == 1 and values.dtype.kind in "biu" and not consecutive:
         low, high = int(values.min()), int(values.max())
         if high - low < 4 * n:
-            return _unique_by_count(values, low, high - low + 1)
+            return _unique_by_count(values, low, high - low + 1, inverse)
     order = None if consecutive else _row_order(order_keys(input, values.ndim - 1).reshape(n, -1))
     ordered = values if order is None else values[order]
-    found, inverse, counts = _group(_rows_differ(ordered), np.arange(n) if order is None else order)
-    return tensor_of(values[found]), tensor_of(inverse), tensor_of(counts)
+    found, runs, counts = _group(_rows_differ(ordered), np.arange(n) if order is None else order, inverse)
+    return tensor_of(values[found]), tensor_of(runs), tensor_of(counts)
 
 
-def _unique_by_count(values: np.ndarray, low: int, span: int) -> tuple[Tensor, Tensor, Tensor]:
+def _unique_by_count(values: np.ndarray, low: int, span: int, inverse: bool) -> tuple[Tensor, Tensor, Tensor]:
     """`unique` of integers that lie within a short span from `low` on."""
-    wide = values.astype(np.uint64)  # differences are exact modulo 2**64
-    offsets = (wide - np.uint64(low % 2**64)).astype(np.int64)
-    occurrences = np.bincount(offsets, minlength=span)
+    dtype = values.dtype
+    if dtype.kind == "b":
+        values = (values.view(np.uint8) != 0).view(np.uint8)  # memory from outside may hold 2 or 255 for True
+    least = np.uint64(low % 2**64)  # differences are exact modulo 2**64
+    count = here().backend.extras.get("count")
+    if count is None or inverse:
+        offsets = (values.astype(np.uint64) - least).astype(np.int64)
+    if count is None:
+        occurrences = np.bincount(offsets, minlength=span)
+    else:
+        occurrences = count(values, low, span)[:-1]
     found = np.flatnonzero(occurrences)
+    distinct = (found.astype(np.uint64) + least).astype(dtype)
     number = np.cumsum(occurrences > 0) - 1
-    distinct = (found.astype(np.uint64) + np.uint64(low % 2**64)).astype(values.dtype)
-    return tensor_of(distinct), tensor_of(number[offsets]), tensor_of(occurrences[found])
+    runs = number[offsets] if inverse else np.empty(0, np.int64)
+    return tensor_of(distinct), tensor_of(runs), tensor_of(occurrences[found])
 
 
 def _row_order(key: np.ndarray) -> np.ndarray:
@@ -90,13 +102,16 @@ def _results(parts: tuple, inverse: bool, counts: bool) -> Any:
     return tuple(chosen) if len(chosen) > 1 else chosen[0]
 
 
-def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
+def _distinct(
+    input: Tensor, dim: Any, consecutive: bool, wanted: bool, name: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(values, inverse, counts); the inverse is empty unless it is wanted."""
     check_tensor(input, name)
     check_comparable(input, "unique" if dim is None else "unique_dim")
     plain, sizes = input.detach(), input.spec.shape
     if dim is None:
-        values, inverse, counts = _unique(plain.reshape(-1), consecutive)
-        return _without_rule(name, values, input), inverse.reshape(sizes), counts
+        values, inverse, counts = _unique(plain.reshape(-1), consecutive, wanted)
+        return _without_rule(name, values, input), inverse.reshape(sizes) if wanted else inverse, counts
     if not sizes:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, len(sizes))
@@ -105,7 +120,7 @@ def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Te
             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied\n"
             f"{name}: shape {list(sizes)}, dim {dim}"
         )
-    values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive)
+    values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive, wanted)
     moved = values.movedim(0, dim)
     values = make(
         moved._storage, moved._byte_offset, moved.spec
@@ -134,7 +149,9 @@ def unique(
     >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-    return _results(_distinct(input, dim, False, "unique"), return_inverse, return_counts)
+    return _results(
+        _distinct(input, dim, False, bool(return_inverse), "unique"), return_inverse, return_counts
+    )
 
 
 @public("function method")
@@ -147,7 +164,9 @@ def unique_consecutive(
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    return _results(_distinct(input, dim, True, "unique_consecutive"), return_inverse, return_counts)
+    return _results(
+        _distinct(input, dim, True, bool(return_inverse), "unique_consecutive"), return_inverse, return_counts
+    )
 
 
 # ---- Positions in sorted sequences ---------------------------------------------------------------------------------

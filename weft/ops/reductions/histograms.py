@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer, integers, number, wrong_type
-from ...core.batched import beneath
 from ...core.checking import check_tensor
 from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import FLOAT8, DType, float32, float64, int64
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
-from ...families.array_op import array, array_op, tensor_of
+from ...families.array_op import array, array_op, here, tensor_of
 from ..creation.creation import check_room, zeros
 from ..creation.ranges import linspace
 from ..order.sorting import not_implemented
@@ -292,13 +291,36 @@ def histogramdd(
 # ---- Occurrences of integers ---------------------------------------------------------------------------------------
 
 
+# Integers: bincount counts those below this number at once, and looks for the greatest only if there are others.
+_SMALL_INTEGERS = 1024
+
+
 @array_op(derivative=nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
+    values, count = array(input), here().backend.extras.get("count")
+    if weights is None and count is not None:
+        counts = count(values, 0, _SMALL_INTEGERS)
+        if not counts[-1]:
+            return tensor_of(_padded(np.trim_zeros(counts, "b"), minlength), dtype)
+    if values.dtype.kind == "i" and values.min() < 0:
+        raise _not_countable()
+    greatest = int(values.max())
+    check_room(max(greatest + 1, minlength), dtype=dtype)
+    if weights is None and count is not None:
+        return tensor_of(_padded(count(values, 0, greatest + 1)[:-1], minlength), dtype)
     # Copy, because NumPy reads outside of its table if another thread makes a value larger than the maximum.
-    values = array(input).astype(np.int64)
-    check_room(max(int(values.max()) + 1, minlength), dtype=dtype)
+    values = values.astype(np.int64)
     counts = np.bincount(values, None if weights is None else array(weights), minlength)
     return tensor_of(counts, dtype)
+
+
+def _padded(counts: np.ndarray, length: int) -> np.ndarray:
+    """The counts with zeros behind them, at least `length` in all."""
+    return np.concatenate([counts, np.zeros(max(length - len(counts), 0), np.int64)])
+
+
+def _not_countable() -> RuntimeError:
+    return RuntimeError("bincount only supports 1-d non-negative integral inputs.")
 
 
 @public("function method")
@@ -319,8 +341,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("minlength should be >= 0")
     if input.spec.shape == (0,):
         return zeros(minlength, dtype=int64, device=input.device)
-    if len(input.spec.shape) != 1 or int(beneath(input).min()) < 0:
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if len(input.spec.shape) != 1:
+        raise _not_countable()
     if weights is None:
         return _bincount(input, None, minlength, int64)
     if weights.spec.shape != input.spec.shape:

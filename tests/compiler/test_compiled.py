@@ -1,14 +1,18 @@
 """`torch.compile`: records of functions have the bits of the functions, and what cannot be recorded runs as it is."""
 
 import copy
+import gc
 import logging
 import pickle
 import random
+import sys
+import threading
 
 import pytest
 
 import weft
 from weft import nn
+from weft.autograd.graph import Node
 from weft.compiler import _compiled
 from weft.compiler._interpreter import IS_KNOWN
 
@@ -352,6 +356,23 @@ def test_results_within_a_larger_graph():
     )
 
 
+def noisy(x, w):
+    y = nn.functional.dropout(x @ w, 0.3) + weft.rand(3)[0] * weft.randn_like(x[:, :1])
+    return y.sum() + x.new_empty(4, 5).t().normal_().sum()
+
+
+def test_random_numbers_are_those_of_eager_calls():
+    compiled, (x, w) = weft.compile(noisy), (randn(4, 3), randn(3, 3).requires_grad_())
+    found = []
+    for function in (compiled, noisy):
+        weft.manual_seed(5)
+        found.append([])
+        for _ in range(4):
+            result = function(x, w)
+            found[-1] += [bits(result), bits(weft.autograd.grad(result, w)[0]), bits(weft.rand(1))]
+    assert found[0] == found[1] and records(compiled) == 1
+
+
 def test_indices_are_checked():
     table, weight = randn(5, 3).requires_grad_(), randn(3, 4).requires_grad_()
 
@@ -483,7 +504,7 @@ def reads(x):
 
 
 def draws(x):
-    return x + weft.rand(3)
+    return x * weft.randperm(3)
 
 
 def indexes(x):
@@ -507,7 +528,7 @@ def generates(x):
     return sum(each for each in x)
 
 
-REASONS = {prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "random",
+REASONS = {prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
            indexes: "memory", imports: "IMPORT_NAME", catches: "reshape raises", generates: "generator"}  # fmt: skip
 
 
@@ -602,6 +623,79 @@ def test_modules_that_are_compiled_in_place():
 def test_compiled_functions_within_compiled_functions():
     inner = weft.compile(lambda x: x.sin())
     check(lambda x: inner(x) + 1, randn(3))
+
+
+def test_no_memory_is_lost():
+    def step(x, w):
+        y = x @ w
+        (y * y).sum().backward()
+        w.grad = None
+        return y.detach(), [x.sum(0)]
+
+    compiled, through = weft.compile(step), weft.compile(lambda x, w: (x @ w).tanh())
+    x, w = randn(3, 3), randn(3, 3).requires_grad_()
+
+    def calls(count):
+        for _ in range(count):
+            compiled(x, w)
+            through(x, w).sum().backward()
+            w.grad = None
+        gc.collect()
+        return sum(
+            type(each) in (weft.Tensor, tuple, list, dict) or isinstance(each, Node)
+            for each in gc.get_objects()
+        )
+
+    calls(3)
+    before, blocks = calls(10), weft.engine.memory._allocated()
+    assert calls(500) - before < 20 and weft.engine.memory._allocated() == blocks
+    assert sys.getrefcount(x) < 20
+
+
+def test_threads_record_and_replay_at_the_same_time():
+    def function(x, k):
+        return (x * k).tanh().sum(0) + weft.ones(3)
+
+    compiled, x, failures = weft.compile(function, recompile_limit=100), randn(4, 3), []
+
+    def work(number):
+        for k in range(60):
+            if not same(compiled(x, float(k % 20)), function(x, float(k % 20))):
+                failures.append((number, k))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_recording_leaves_everything_as_it_was(error, monkeypatch, caplog):
+    from weft.compiler import _interpreter
+    from weft.core.dispatch import watchers
+
+    def interrupted(*args):
+        raise error
+
+    monkeypatch.setitem(_interpreter._HANDLERS, "UNARY_NEGATIVE", interrupted)
+    state = weft.get_rng_state()
+
+    @weft.compile
+    def function(x):
+        with weft.no_grad():
+            x.mul_(2)
+            return -x + weft.rand(1) * 0
+
+    x = weft.ones(2)
+    if error is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            function(x)
+        assert x.tolist() == [1, 1] and weft.get_rng_state().equal(state)
+    else:
+        assert function(x).tolist() == [-2, -2] and "ValueError" in caplog.text
+    assert not watchers and weft.is_grad_enabled() and type(x._storage) is weft.core.storage.Storage
 
 
 # ---- Random programs ----------------------------------------------------------------------------------------------------

@@ -180,7 +180,6 @@ class Backward:
         names: dict[int, str] = {}  # of storages on the tape: variables
         with tape:
             for k, storage in enumerate(self.sources):
-                storage.__class__ = Storage  # type: ignore[assignment]
                 number = tape.add(storage)
                 tape.given[number] = storage
                 names[number] = f"saved{k}"
@@ -194,6 +193,9 @@ class Backward:
                     names[number] = f"ct{k}"
             found = self._through(copies)
             tape.check()
+            tape.check_draws()
+            if tape.draws:
+                raise Unsupported("the backward pass draws random numbers")
             if not tape.written.isdisjoint(tape.given):
                 raise Unsupported("the backward pass writes to saved memory")
             return self._written(tape, names, copies, found, lines)

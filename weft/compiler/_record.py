@@ -194,19 +194,18 @@ class Recorder:
                 }
                 result = self.run.call(self.function, args, kwargs)
                 self.tape.check()
-                self.check_state(outer, state, warned)
+                self.check_state(outer, warned)
                 return self.write(result)
         finally:
             mode.enabled, mode.inference, mode.reverse = outer
             if bytes(default_generator.state_bytes()) != bytes(state):
                 default_generator.load_state_bytes(state)
 
-    def check_state(self, outer: tuple, state: Any, warned: int) -> None:
+    def check_state(self, outer: tuple, warned: int) -> None:
         """Raises: Unsupported if the run has changed what a record does not repeat."""
         if (mode.enabled, mode.inference, mode.reverse) != outer:
             raise Unsupported("grad mode is changed")
-        if bytes(default_generator.state_bytes()) != bytes(state):
-            raise Unsupported("random numbers are drawn")
+        self.tape.check_draws()
         if issued.count != warned:
             raise Unsupported("a warning is issued")
         for each in self.sources.values():
@@ -275,8 +274,10 @@ class Recorder:
 
         launches = Bases(find).launches(tape.steps, known)
         if tape.follows_indices:
-            if not tape.written.isdisjoint(tape.given):
-                raise Unsupported("bad indices could be noticed only after a tensor has been written to")
+            if tape.draws or not tape.written.isdisjoint(tape.given):
+                raise Unsupported(
+                    "bad indices could be noticed only after a tensor was written to, or random numbers drawn"
+                )
             known |= {"faults": CPU.backend.faults, "function": self.function}
             launches.insert(0, "    before = faults[0]")
             launches.append(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,15 +18,17 @@ from ..autograd.replays import Refused, launches_of, launches_of_graph
 from ..core.device import CPU
 from ..core.dispatch import PLAIN, unwatch, watch
 from ..core.dtype import uint8
+from ..core.generator import default_generator
 from ..core.recording import needs_recording
 from ..core.spec import contiguous_spec
 from ..core.storage import Storage
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, address
 from ..families.kernel_graph import KernelGraph
 from ..families.launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT, Launches
 from ..families.map import COPY, Map, _apart, _unaliased, kernel_arguments, keyed
 from ..families.product import Product
 from ..families.view import View
+from ..ops.creation.random_filling import drawers
 
 # Launches of one record. A longer one gains little more, and its first call takes seconds.
 MOST_STEPS = 20000
@@ -78,6 +81,10 @@ class TapedStorage(Storage):
         self.bin.append(_ptr.__get__(self))
 
 
+def _state() -> bytes:
+    return bytes(default_generator.state_bytes())
+
+
 class _Recording(threading.local):
     tape: Tape | None = None
 
@@ -91,6 +98,7 @@ class Tape:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.sizes: list[int] = []  # bytes of each storage
+        self._added: list[weakref.ref[Storage]] = []
         self.number_of: dict[int, int] = {}  # by the id, as long as the storage lives
         self.given: dict[int, Storage] = {}  # copies of storages that existed before the run
         self.made: set[int] = set()  # storages that ops made
@@ -98,6 +106,8 @@ class Tape:
         # content follows from what Python saw, which the guards of the record cover.
         self.constants: dict[int, Storage] = {}
         self.written: set[int] = set()
+        self.state = _state()  # of the random numbers, after the last draw that the tape has seen
+        self.draws = False
         self.follows_indices = False  # whether kernels count bad indices
         self.failure: Unsupported | None = None
         self.inside = False
@@ -106,16 +116,20 @@ class Tape:
         self._thread = threading.get_ident()
 
     def __enter__(self) -> Tape:
-        self._watcher = self._watch
+        self._watcher, self._drawer = self._watch, self._draw
+        drawers.append(self._drawer)
         recording.tape = self
         watch(self._watcher, plain=True)
         return self
 
     def __exit__(self, *args: Any) -> None:
+        drawers.remove(self._drawer)
         unwatch(self._watcher)
         recording.tape = None
-        for each in (*self.given.values(), *self.constants.values()):
-            each.__class__ = Storage  # type: ignore[assignment]
+        for reference in self._added:
+            storage = reference()
+            if storage is not None:
+                storage.__class__ = Storage  # type: ignore[assignment]
 
     def fail(self, reason: str) -> Unsupported:
         """The error for this reason. The tape keeps the first, in case that the error is caught on its way."""
@@ -136,6 +150,7 @@ class Tape:
             raise self.fail("the memory of a tensor is of an unusual kind")
         number = self.number_of[id(storage)] = len(self.sizes)
         self.sizes.append(storage.nbytes_)
+        self._added.append(weakref.ref(storage))
         storage.__class__ = TapedStorage  # type: ignore[assignment]
         return number
 
@@ -208,6 +223,40 @@ class Tape:
         except Refused:
             self.unknown = f"{op.name}.{method} of {type(op).__name__}"
             return PLAIN  # it may call ops that are known; if it touches memory itself, the recording fails there
+
+    def _draw(
+        self,
+        distribution: str,
+        generator: Any,
+        target: Tensor,
+        count: int,
+        dtype: Any,
+        parameters: dict[str, Any],
+    ) -> None:
+        """Fill a tensor with random numbers; see `ops/creation/random_filling.py`."""
+        backend, storage = target.spec.device.backend, target._storage
+        if threading.get_ident() != self._thread or recording.tape is not self:
+            backend.fill(distribution, generator, address(target), count, dtype, **parameters)
+            return
+        if generator is not default_generator or backend is not CPU.backend:
+            raise self.fail("random numbers are drawn from another generator than the default one")
+        self.check_draws()
+        if id(storage) in self.number_of or storage.nbytes_ != target.spec.nbytes:
+            place = self._target(target)
+        else:
+            place = Ref(self._result(storage), target._byte_offset)
+
+        def entry(start: int) -> None:
+            backend.fill(distribution, generator, start, count, dtype, **parameters)
+
+        entry(_ptr.__get__(storage) + target._byte_offset)
+        self.steps.append(Step(entry, (place,), None))
+        self.state, self.draws = _state(), True
+
+    def check_draws(self) -> None:
+        """Raises: Unsupported if random numbers were drawn that the tape has not seen."""
+        if _state() != self.state:
+            raise self.fail("random numbers are drawn in an unusual way")
 
     def run(self, op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         """Run an op whose launches are known."""

@@ -103,6 +103,10 @@ def _order(spec: Spec) -> tuple[bool, int, DType] | None:
     return plain, spec.numel * (2 if spec.dtype.is_complex else 1), spec.dtype.to_real()
 
 
+# What fills a tensor in place of the device: a function `(distribution, generator, tensor, count, dtype, parameters)`.
+drawers: list[Callable] = []
+
+
 def _fill(target: Tensor, generator: Generator, distribution: str, **parameters: Any) -> Tensor:
     """Let the device fill the elements in the order in which they lie in memory; see `Backend.fill`.
 
@@ -118,7 +122,10 @@ def _fill(target: Tensor, generator: Generator, distribution: str, **parameters:
     into = target if plain else empty_of(formatted_spec(spec, preserve_format, spec.dtype, spec.device))
     if plain:
         target._storage.version += 1  # first, because it may raise
-    spec.device.backend.fill(distribution, generator, address(into), count, dtype, **parameters)
+    if drawers:
+        drawers[-1](distribution, generator, into, count, dtype, parameters)
+    else:
+        spec.device.backend.fill(distribution, generator, address(into), count, dtype, **parameters)
     if not plain:
         copy_values(target, into)
     return target

@@ -114,6 +114,7 @@ _API = {
     "PyNumber_Positive": ("ptr", "ptr"),
     "PyObject_Call": ("ptr", "ptr, ptr, ptr"),
     "PyObject_CallNoArgs": ("ptr", "ptr"),
+    "PyObject_GenericGetDict": ("ptr", "ptr, ptr"),
     "PyObject_GetAttr": ("ptr", "ptr, ptr"),
     "PyObject_RichCompareBool": ("i32", "ptr, ptr, i32"),
     "PyObject_SetAttr": ("i32", "ptr, ptr, ptr"),
@@ -286,6 +287,7 @@ def layout_is_known() -> bool:
     item, probe = object(), type("Probe", (), {"__add__": lambda a, b: None})
     plain, equal = type("Plain", (), {}), type("Equal", (), {"__eq__": lambda a, b: True})
     getter = type("Getter", (property,), {})
+    asking = type("Asking", (), {"__getattr__": lambda self, key: key})
     values, pair, data = [item, item], (item, None), b"weft"
     return (
         word(id(item) + TYPE) == id(object)
@@ -296,6 +298,7 @@ def layout_is_known() -> bool:
         and slot(probe, "nb_add") != 0
         and not any(slot(probe, each) for each in NUMBER_SLOTS if each != "nb_add")
         and slot(plain, "tp_richcompare") == slot(probe, "tp_richcompare") != slot(equal, "tp_richcompare")
+        and slot(plain, "tp_getattro") == slot(probe, "tp_getattro") != slot(asking, "tp_getattro")
         and slot(getter, "tp_descr_get") == slot(property, "tp_descr_get") != slot(probe, "tp_descr_get") == 0
     )
 
@@ -313,7 +316,7 @@ NUMBER_SLOTS = tuple(
 
 
 # Of PyTypeObject.
-_FIELDS = {"tp_richcompare": SIZE + 184, "tp_descr_get": SIZE + 256}
+_FIELDS = {"tp_getattro": SIZE + 128, "tp_richcompare": SIZE + 184, "tp_descr_get": SIZE + 256}
 
 
 def _slot_field(cls: type, slot: str) -> Any:

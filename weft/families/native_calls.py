@@ -493,9 +493,23 @@ def _install() -> None:
         _install_methods(addresses)
         for part in parts:
             part.install(addresses)
+        for function in _followers:
+            function()
     finally:
         if collecting:
             gc.enable()
+
+
+_followers: list[Callable[[], None]] = []
+
+
+def when_installed(function: Callable[[], None]) -> None:
+    """Call `function` when the machine code is in its places: now, or later, or never."""
+    with _lock:
+        if _install.cache_info().currsize:
+            function()
+        else:
+            _followers.append(function)
 
 
 def _install_soon() -> None:

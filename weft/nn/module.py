@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..core.tensor import Tensor
+from ..families.native_calls import when_installed
 from ..ops.tensor.predicates import typename
 from . import hooks, members, state
 from .conversion import Conversion
 from .hooks import Hooks
 from .members import Members
+from .native_attributes import NativeAttributes
 from .parameter import Buffer, Parameter
 from .state import State
 
@@ -65,6 +67,11 @@ class Module(Members, Hooks, State, Conversion):
         )
         if self.call_super_init:
             super().__init__(*args, **kwargs)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if _attributes.installed:
+            _attributes.put(cls)
 
     def _refuse(self, args: tuple, kwargs: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -292,3 +299,6 @@ def _cannot_assign(value: Any, kind: str, name: str, wanted: str) -> str:
 # Annotations in the parts of Module name it. `typing.get_type_hints` looks names up in the namespace of each part's module.
 for _part in (members, state):
     vars(_part)["Module"] = Module
+
+_attributes = NativeAttributes(Module)
+when_installed(_attributes.install)

@@ -40,7 +40,8 @@ _META = (
     *("count", "tasks", "groups", "scratch", "height", "width", "beside", "rows"),
     *("row", "column", "beside_row", "beside_column"),
 )
-_MOST_TASKS = 16
+# A stack is cut into so many tasks at most, each with a workspace of its own, which one thread after the other brings into its cache.
+_MOST_TASKS = 8
 
 
 class _Matrix(NamedTuple):
@@ -455,7 +456,8 @@ class Lanes:
         """work: multiplications for each matrix, about. sizes: the words of meta from "height" on; those that are left out are 0."""
         lanes = LINE // dtype.itemsize
         groups = -(-count // lanes)
-        self.tasks = min(groups, _MOST_TASKS)
+        is_shared = count * work >= SHARED_WORK
+        self.tasks = min(groups, _MOST_TASKS) if is_shared else 1
         height, width, beside = (sizes.get(key, 0) for key in ("height", "width", "beside"))
         lines = 2 * height * (width + beside) + (width + beside) * width + 2 * (height + width)
         scratch = LINE * (lines + 8 * lanes)
@@ -465,7 +467,7 @@ class Lanes:
         self.allocate = allocator(scratch * self.tasks + LINE)
         code = _code(name, dtype)
         self.entry = code.entry
-        if count * work >= SHARED_WORK:
+        if is_shared:
             self.entry = shared(code, count * work >= ALWAYS_SHARED_WORK)
 
     def __call__(self, *addresses: int) -> None:

@@ -15,7 +15,7 @@ from .host import compile_ir
 from .kernel import Code, compile_loop
 from .sliding import LINE, Kernel, tile
 from .structured import Body
-from .vectors import lanes_below, masked_load, masked_store
+from .vectors import lanes_below, masked_load, masked_store, transposed
 
 # Terms of a panel: 3 vectors of each are 48 KiB, which lie in the memory next to the first cache beside the rows of a.
 DEPTH = 256
@@ -169,7 +169,7 @@ class Panels(Kernel):
                 source = self.place(b, "%b", (k, self.size), (line * lanes, "%b_column"))
                 target = self.place(b, "%panel", (k, lines * LINE))
                 rows = [self.load(b, self.place(b, source, (n, "%b_column"))) for n in range(lanes)]
-                for term, row in enumerate(self.square(b, rows)):
+                for term, row in enumerate(transposed(b, self.vector, rows)):
                     place = b.at(target, (term * lines + line) * LINE)
                     b.do(f"store {self.vector} {row}, ptr {place}, align {LINE}")
         with b.loop(squares, "%terms") as k:
@@ -180,24 +180,6 @@ class Panels(Kernel):
             with b.loop(0, bound) as n:
                 source = self.place(b, "%b", (k, self.size), (n, "%b_column"))
                 self.move(b, self.place(b, target, (n, self.size)), source)
-
-    def square(self, b: Body, rows: list[str]) -> list[str]:
-        """A square of vectors, transposed: each round interleaves the first half of the rows with the second."""
-        lanes = self.lanes
-        masks = [
-            ", ".join(f"i32 {k // 2 + start + (lanes if k % 2 else 0)}" for k in range(lanes))
-            for start in (0, lanes // 2)
-        ]
-        half = lanes // 2
-        for _ in range(lanes.bit_length() - 1):
-            rows = [
-                b.let(
-                    f"shufflevector {self.vector} {rows[n]}, {self.vector} {rows[n + half]}, <{lanes} x i32> <{mask}>"
-                )
-                for n in range(half)
-                for mask in masks
-            ]
-        return rows
 
     # ---- All of it ---------------------------------------------------------------------------------------------------
 

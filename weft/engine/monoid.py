@@ -14,6 +14,7 @@ from .loops import Result
 
 LEVELS = 4  # levels of partial results in a cascade
 STREAMS = 4  # independent partial results, each as wide as a vector register
+CARRIED_ROWS = 16  # the fewest rows that fill a level of a cascade; in longer runs more rows do
 PANEL = 8  # blocks of columns that are reduced side by side, so that memory is read along its rows
 CHUNK_ROWS = 4096  # rows of a chunk, for monoids whose rounding does not depend on the order
 

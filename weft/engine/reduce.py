@@ -22,6 +22,7 @@ from .llvm import constant, emit, memory_type, value_type
 from .loops import BROADCAST, CONTIGUOUS, MEMSET, STRIDED, nest_ir
 from .monoid import CHUNK_ROWS, LEVELS, PANEL, STREAMS, Monoid, chunk_bytes, index, slot_bytes, vector_lanes
 from .structured import Body, function
+from .vectors import transposed
 
 # A state in memory: the position of its next element, how many chunks are done and where their states are, how many
 # blocks of columns there are, and the components (of each block).
@@ -30,7 +31,9 @@ META_HEADER = (
     2  # words before the meta of the reduced dims: the number of chunks done and the address of their states
 )
 
-ABREAST = 16  # neighbouring outputs of short runs that are reduced together: a vector register of float32
+ABREAST = (
+    16  # neighbouring outputs of runs of few elements that are reduced together: a vector register of float32
+)
 
 # How the elements of a vector are read.
 VECTOR, GATHER = "vector", "gather"
@@ -47,7 +50,7 @@ class ReduceKernel(NamedTuple):
     params: tuple[DType, ...]  # of the finish
     classes: str  # the stride class of each input along the vectorised dim
     block: int  # columns that are reduced together; 0 where the reduced dim runs fastest
-    short: bool = False  # whether a run has few elements, so that the lanes of a vector are neighbouring runs
+    short: str = ""  # how runs of few elements are read if neighbouring outputs are reduced side by side: GATHER or VECTOR
 
 
 def reduce_ir(kernel: ReduceKernel) -> str:
@@ -84,8 +87,10 @@ class _Writer:
         if self.kernel.block:
             parts += [self._panel(), self._run("run_panel", self._panel_run)]
             parts.append(nest_ir("reduced_panel", "run_panel", len(self.inputs), "internal"))
-        if self.kernel.short:
-            parts.append(self._abreast())
+        if self.kernel.short == GATHER:
+            parts.append(self._abreast(self._in_order))
+        if self.kernel.short == VECTOR:
+            parts += [self._vectors(), self._abreast(self._from_vectors)]
         parts.append(self._row())
         return self._module(parts)
 
@@ -245,8 +250,12 @@ class _Writer:
 
     # -- Short runs side by side -----------------------------------------------------------------------------------
 
-    def _abreast(self) -> str:
-        """`abreast(outputs, inputs with strides, params)`: ABREAST neighbouring outputs, each of one short run.
+    @property
+    def _outputs_abreast(self) -> int:
+        return self.lanes if self.kernel.short == VECTOR else ABREAST
+
+    def _abreast(self, combined: Callable[[Body, str, list[str]], list[str]]) -> str:
+        """`abreast(outputs, inputs with strides, params)`: some neighbouring outputs, each of one short run.
 
         Lane k of every vector belongs to output k. Each lane combines its elements in the order of `_scalar_run`.
         """
@@ -257,21 +266,22 @@ class _Writer:
             meta = body.let("load ptr, ptr %params")
             count = body.let(f"load i64, ptr {body.at(meta, 8)}")
             steps = [body.let(f"load i64, ptr {body.at(meta, 16 + 8 * k)}") for k in self.inputs]
-
-            def add_elements(total: list[str], start: str, stop: str, step: str | int) -> None:
-                with body.loop(start, stop, step) as i:
-                    places = [body.at(f"%p{k}", body.integer("mul", i, size)) for k, size in enumerate(steps)]
-                    position = self._positions(body, i, ABREAST, consecutive=False)
-                    self._append(body, total, self._element(body, ABREAST, places, GATHER, position), ABREAST)
-
-            self._finish(body, self._in_order(body, count, add_elements), ABREAST, "0")
+            self._finish(body, combined(body, count, steps), self._outputs_abreast, "0")
 
         parameters = ", ".join([*outputs, *inputs, "ptr %params"])
         return function("abreast", parameters, self.declarations, write, "internal")
 
-    def _in_order(
-        self, body: Body, count: str, add_elements: Callable[[list[str], str, str, str | int], None]
-    ) -> list[str]:
+    def _add_elements(
+        self, body: Body, total: list[str], steps: list[str], start: str, stop: str, step: str | int
+    ) -> None:
+        """Add the elements start, start + step, ... of the runs; `steps` are the strides along the runs."""
+        lanes = self._outputs_abreast
+        with body.loop(start, stop, step) as i:
+            places = [body.at(f"%p{k}", body.integer("mul", i, size)) for k, size in enumerate(steps)]
+            position = self._positions(body, i, lanes, consecutive=False)
+            self._append(body, total, self._element(body, lanes, places, GATHER, position), lanes)
+
+    def _in_order(self, body: Body, count: str, steps: list[str]) -> list[str]:
         """The state of a run of `count` elements, combined as a run of one output combines its lanes and streams."""
         few = body.let(f"icmp slt i64 {count}, {self.lanes}")
         lanes = "1" if self._single else body.let(f"select i1 {few}, i64 1, i64 {self.lanes}")
@@ -279,23 +289,69 @@ class _Writer:
         rows = body.integer("mul", body.integer("sdiv", count, width), width)
         whole = body.integer("mul", body.integer("sdiv", count, lanes), lanes)
         total = self._variables(body, ABREAST)
-        add_elements(total, whole, count, 1)
+        self._add_elements(body, total, steps, whole, count, 1)
         with body.loop(0, lanes) as lane:
             first = self._variables(body, ABREAST)
-            add_elements(first, lane, rows, width)
-            add_elements(first, body.integer("add", rows, lane), whole, lanes)
+            self._add_elements(body, first, steps, lane, rows, width)
+            self._add_elements(body, first, steps, body.integer("add", rows, lane), whole, lanes)
             with body.loop(1, STREAMS) as number:
                 other = self._variables(body, ABREAST)
                 start = body.integer("add", body.integer("mul", number, lanes), lane)
-                add_elements(other, start, rows, width)
+                self._add_elements(body, other, steps, start, rows, width)
                 self._add(body, first, self._get(body, other, ABREAST), ABREAST)
             self._add(body, total, self._get(body, first, ABREAST), ABREAST)
-        with body.when(
-            body.let(f"icmp ne i64 {lanes}, 1")
-        ):  # the product of 1 and a complex number may be another number
-            once = self._combine(body, self._identity(ABREAST), self._get(body, total, ABREAST), ABREAST)
-            self._set(body, total, once, ABREAST)
+        with body.when(body.let(f"icmp ne i64 {lanes}, 1")):
+            self._set(body, total, self._onto_identity(body, total, ABREAST), ABREAST)
         return self._get(body, total, ABREAST)
+
+    def _onto_identity(self, body: Body, total: list[str], lanes: int) -> list[str]:
+        """The state of a run of one output is the identity and then the run: 1 times a complex number may be another number."""
+        return self._combine(body, self._identity(lanes), self._get(body, total, lanes), lanes)
+
+    def _vectors(self) -> str:
+        """`vectors(inputs, n, out)`: the partial results of the lanes of one short run."""
+        inputs = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in self.inputs)
+
+        def write(body: Body) -> None:
+            body.do("%base = add i64 0, 0")
+            self._store_slots(
+                body,
+                self._lane_slots(body, "%out"),
+                self._streams(body, self.lanes, VECTOR, cascade=False),
+                self.lanes,
+            )
+
+        return function("vectors", f"{inputs}, i64 %n, ptr %out", self.declarations, write, "internal")
+
+    def _lane_slots(self, body: Body, first: str) -> list[str]:
+        return [body.at(first, k * slot_bytes(self.lanes)) for k in range(len(self.monoid.identity))]
+
+    def _from_vectors(self, body: Body, count: str, steps: list[str]) -> list[str]:
+        """As many runs as a vector has lanes are combined in vectors. Their partial results are transposed and added up lane by lane."""
+        lanes = self.lanes
+        size = slot_bytes(lanes) * len(self.monoid.identity)
+        room = body.room(lanes * size)
+        with body.loop(0, lanes) as run:
+            given = [
+                f"ptr {body.at(f'%p{k}', body.integer('mul', f'%s{k}', run))}, i64 {step}"
+                for k, step in enumerate(steps)
+            ]
+            out = body.at(room, body.integer("mul", run, size))
+            body.do(f"call void @vectors({', '.join(given)}, i64 {count}, ptr {out})")
+        total = self._variables(body, lanes)
+        whole = body.integer("mul", body.integer("sdiv", count, lanes), lanes)
+        self._add_elements(body, total, steps, whole, count, 1)
+        runs = [
+            self._load_slots(body, self._lane_slots(body, body.at(room, run * size)), lanes)
+            for run in range(lanes)
+        ]
+        components = [
+            transposed(body, value_type(each.dtype, lanes), component)
+            for each, component in zip(self.monoid.identity, zip(*runs, strict=True), strict=True)
+        ]
+        for state in zip(*components, strict=True):
+            self._add(body, total, list(state), lanes)
+        return self._onto_identity(body, total, lanes)
 
     # -- Elements --------------------------------------------------------------------------------------------------
 
@@ -653,8 +709,9 @@ class _Writer:
                     count = body.let(f"call i64 @llvm.smin.i64(i64 {left}, i64 {PANEL})")
                     call(body, "panel", body.integer("mul", first, self.width), f"i64 {count}")
             if self.kernel.short:
-                covered = body.integer("mul", body.integer("sdiv", "%n", ABREAST), ABREAST)
-                with body.loop(0, covered, ABREAST) as position:
+                together = self._outputs_abreast
+                covered = body.integer("mul", body.integer("sdiv", "%n", together), together)
+                with body.loop(0, covered, together) as position:
                     call(body, "abreast", position)
             with body.loop(covered, "%n") as position:
                 call(body, "one", position)

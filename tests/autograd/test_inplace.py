@@ -445,3 +445,69 @@ def test_a_write_to_no_elements_keeps_what_its_backward_needs():
         leaf = library.zeros(0, requires_grad=True)
         leaf.clone().abs_().sum().backward()
         assert leaf.grad.shape == (0,)
+
+
+OVERWRITES = {
+    "copy_": lambda t, x: t.copy_(x),
+    "copy_ of one": lambda t, x: t.copy_(x[0]),
+    "copy_ of doubles": lambda t, x: t.copy_(x.double()),
+    "copy_ of itself": lambda t, x: t.copy_(t),
+    "copy_ of constants": lambda t, x: t.copy_(x.detach()),
+    "zero_": lambda t, x: t.zero_(),
+    "fill_": lambda t, x: t.fill_(2.5),
+    "fill_ of a tensor": lambda t, x: t.fill_(x.sum()),
+}
+TARGETS = {
+    "result": lambda library, x: x * 3.0,
+    "buffer": lambda library, x: library.zeros(2, 3),
+    "buffer with a view": lambda library, x: with_view(library.zeros(2, 3)),
+    "result with a view": lambda library, x: with_view(x * 3.0),
+    "view": lambda library, x: (x * 3.0).view(2, 3),
+    "retained": lambda library, x: retained(x * 3.0),
+    "leaf": lambda library, x: library.ones(2, 3, requires_grad=True),
+    "integers": lambda library, x: library.zeros(2, 3, dtype=library.int64),
+}
+KEPT_VIEWS = []
+
+
+def with_view(tensor):
+    KEPT_VIEWS.append(tensor[0])
+    return tensor
+
+
+def retained(tensor):
+    tensor.retain_grad()
+    return tensor
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("write", OVERWRITES)
+def test_overwrites(target, write):
+    if (target, write) == ("integers", "fill_ of a tensor"):
+        pytest.skip("PyTorch raises an error of its own")
+
+    def outcome(library):
+        x = library.arange(6.0).view(2, 3).requires_grad_()
+        told = []
+        for _ in range(2):
+            t = TARGETS[target](library, x)
+            try:
+                OVERWRITES[write](t, x)
+            except RuntimeError:
+                told.append("refused")
+                continue
+            told += [t.tolist(), t.requires_grad, t._version]
+            if t.grad_fn is not None:
+                followed = {type(node).__name__ for node, _ in t.grad_fn.next_functions if node is not None}
+                told += [type(t.grad_fn).__name__, followed]
+                (t * t).sum().backward()
+                told += [
+                    None if x.grad is None else x.grad.tolist(),
+                    t.grad.tolist() if t.retains_grad else None,
+                ]
+            if KEPT_VIEWS:
+                view = KEPT_VIEWS.pop()
+                told += [view.tolist(), view.requires_grad, view.grad_fn is None]
+        return told
+
+    assert outcome(weft) == outcome(torch)

@@ -14,16 +14,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core import outputs
-from ..core.derivative import nondifferentiable
+from ..core.derivative import Derivative, nondifferentiable
 from ..core.dispatch import watchers
 from ..core.grad_mode import detours, mode
+from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, unrecorded
 from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty, make
 from ..families.custom_vjp import CustomVjp
-from ..families.map import COPY
+from ..families.map import COPY, FILL
 from ..families.view import View
+from ..ops.assembly.filling import ZERO
 from ..ops.creation.creation import zeros, zeros_like
 from ..ops.views.views import AS_STRIDED
 from .dual import Dual
@@ -167,6 +169,47 @@ def record_after(plan: Any, target: Tensor, inputs: Sequence[Any]) -> None:
     before = target._autograd
     aliased = before is None and is_aliased(target, 1)
     plan.record(target, *inputs)
+    _follow(target, before, aliased)
+
+
+# By the op of a write that does not read its target: the op that is recorded after the write, with the target as the last input.
+_OVERWRITES: dict[Any, Op] = {
+    COPY.as_write: Op(
+        "copy_",
+        Derivative(lambda ct, out, source, target: ct, lambda ct, out, source, target: zeros_like(ct)),
+        "CopyBackwards",
+    ),
+    FILL.as_write: Op("fill_", Derivative(lambda ct, out, target: zeros_like(ct)), "FillBackward2"),
+    ZERO: Op("zero_", Derivative(lambda ct, out, target: zeros_like(ct))),
+}
+
+
+def can_overwrite(target: Tensor) -> bool:
+    """Whether `record_overwrite` may record a write into this tensor. If not, `start_inplace` must do so before the write."""
+    if type(target) is not Tensor or target._base is not None or detours or watchers or not mode.reverse:
+        return False
+    return target._autograd is None or isinstance(target._autograd, Node)
+
+
+class _Overwriter:
+    """The recorder of overwrites with the same metadata, as a plan keeps it."""
+
+    record: Any = None
+
+
+@PlanCache
+def _overwriters(op: Any, target: Spec, source: Spec | None) -> _Overwriter:
+    return _Overwriter()
+
+
+def record_overwrite(op: Any, target: Tensor, source: Tensor | None = None) -> None:
+    """Make the node of a write that has run and has not read its target, and make it the grad_fn of the target."""
+    before = target._autograd
+    aliased = before is None and is_aliased(target, 1)
+    inputs = (target,) if source is None else (source, target)
+    plan = _overwriters[op, target.spec, None if source is None else source.spec]
+    record = plan.record or new_recorder(plan, _OVERWRITES[op], target, inputs)
+    record(target, *inputs)
     _follow(target, before, aliased)
 
 

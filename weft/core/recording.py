@@ -25,6 +25,10 @@ class Tape:
         Callable  # (plan, op, target, inputs) -> whether `record_after` may take the place of the two
     )
     record_after: Callable  # (plan, target, inputs)
+    can_overwrite: (
+        Callable  # (target) -> whether `record_overwrite` may record a write that does not read the target
+    )
+    record_overwrite: Callable  # (op, target, source=None)
     recorded_view: Callable  # (view, input, several=False)
     check_write: Callable  # (target)
     rebase_history: Callable  # (target, result)

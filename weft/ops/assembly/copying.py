@@ -172,17 +172,25 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor."""
     if (
         type(src) is Tensor is type(self)
-        and self._autograd is src._autograd is None
         and self._storage is not src._storage
         and not watchers
+        and (
+            not (recorded := (self._autograd is not None or src._autograd is not None) and mode.enabled)
+            or tape.can_overwrite(self)
+        )
     ):
         plan = _overwrite_plans[self.spec, src.spec]
         if plan is not None:
-            storage = self._storage
-            storage.version += 1  # first, because it may raise
+            # No variable holds the storage, because its references are counted when the write is recorded.
+            self._storage.version += 1  # first, because it may raise
             plan.entry(
-                storage.ptr + self._byte_offset, src._storage.ptr + src._byte_offset, plan.meta, plan.count
+                self._storage.ptr + self._byte_offset,
+                src._storage.ptr + src._byte_offset,
+                plan.meta,
+                plan.count,
             )
+            if recorded:
+                tape.record_overwrite(COPY.as_write, self, src)
             return self
     return _copy_entry(self, src)
 

@@ -9,11 +9,12 @@ from ...core.derivative import Derivative
 from ...core.device import CPU
 from ...core.dispatch import watchers
 from ...core.dtype import REDUCED_FLOATS, bool_
+from ...core.grad_mode import mode
 from ...core.limits import LIMITS, check_number
 from ...core.op import Op
 from ...core.outputs import check_inplace
 from ...core.public import public
-from ...core.recording import needs_recording, record_inplace
+from ...core.recording import needs_recording, record_inplace, tape
 from ...core.tensor import Tensor
 from ...families.calls import is_operand
 from ...families.map import COPY, FILL, NUMBERS, apart, scalar_arguments
@@ -42,6 +43,10 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         return input
     if not is_operand(value):
         raise TypeError(f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}")
+    if _is_quick(input):
+        fill_number(input, value)
+        tape.record_overwrite(FILL.as_write, input)
+        return input
     if input._autograd is not None or input.spec.device is not CPU:
         check_number(value, input.spec.dtype)
         return FILL.write(input, value) if input.spec.device.backend.has_memory else input
@@ -50,6 +55,13 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 FILL_TENSOR = Op("fill_.tensor", COPY.derivative, "FillBackward3")
 ZERO = Op("zero_", Derivative())
+
+
+def _is_quick(target: Tensor) -> bool:
+    """Whether a write of a number is recorded after it has run."""
+    if target._autograd is None or not mode.enabled or target.spec.device is not CPU:
+        return False
+    return not target.spec.repeats and tape.can_overwrite(target)
 
 
 def fill_number(target: Tensor, value: Any) -> Tensor:
@@ -91,6 +103,10 @@ def zero_(input: Tensor) -> Tensor:
         return fill_(input, 0)  # each level of vmap records the write on its own
     if input._autograd is None and input.spec.device is CPU:
         return fill_number(input, 0)
+    if _is_quick(input):
+        fill_number(input, 0)
+        tape.record_overwrite(ZERO, input)
+        return input
     if needs_recording((input,)):
         return record_inplace(ZERO, input, (), (), fill_, input, 0)
     return fill_(input, 0)

@@ -97,6 +97,7 @@ def test_the_bound_is_kept_by_frees(monkeypatch):
     weft.ones(2) + 1
     memory.release_cached(0)
     monkeypatch.setattr(memory, "CACHE_LIMIT", 10 << 20)
+    monkeypatch.setattr(memory.room, "value", 0)
     for _ in range(3):
         held = [weft.empty(1 << 20) for _ in range(4)]
         del held

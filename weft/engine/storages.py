@@ -16,7 +16,7 @@ from ..core.grad_mode import INFERENCE_VERSION, mode, open_inference
 from ..core.storage import Storage
 from . import exits, memory
 from .host import METH_NOARGS, builtin, keepalive, method
-from .objects import STORAGE, Function, add_memory, add_object, compile_functions, name
+from .objects import STORAGE, Function, add_memory, add_object, compile_functions, name, offset
 
 # The names that machine code refers to.
 _OBJECTS = {
@@ -132,7 +132,11 @@ def _release() -> Function:
     f.label("append")
     failed = f.list_append(bin, block)
     f.require(f.same(failed, "0", "i32"), "raise")
-    f.branch(large, "trim", "done")
+    f.branch(large, "count", "done")
+    f.label("count")
+    size = f.call("PyLong_AsLongLongAndOverflow", f.load(bin, offset(memory.Bin, "size")), f.room(1))
+    before = f.let(f"atomicrmw sub ptr {name('room')}, i64 {size} monotonic")
+    f.branch(f.let(f"icmp slt i64 {before}, {size}"), "trim", "done")
     f.label("trim")
     trimmed = f.call("PyObject_CallNoArgs", name("trim"))
     f.go("called")
@@ -168,6 +172,7 @@ def _machine_code() -> int:
     for key, value in {**_OBJECTS, "run_busy": _run_busy}.items():
         add_object(key, value)
     add_memory("countdown", ctypes.addressof(_countdown))
+    add_memory("room", ctypes.addressof(memory.room))
     allocate, release = compile_functions([_allocate(), _release()], "allocate", "release")
     add_memory("allocate", allocate)
     Storage.__del__ = method(Storage, "__del__", release, METH_NOARGS)  # type: ignore[method-assign]

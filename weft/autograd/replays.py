@@ -356,8 +356,11 @@ def _(op: Rearrange, args: tuple, static: dict) -> Launches:
     plan = op.plans[(tuple(rest), *[each.spec for each in tensors])]
     steps = [
         (entry, [(OF_RESULT, 0, at), _input(tensors[source], start), _object(meta), _object(count)])
-        for source, start, at, entry, meta, count, _ in plan.copies
+        for source, start, at, entry, meta, count in plan.copies
     ]
+    if plan.woven is not None:
+        given = [_RESULT, *map(_input, tensors), *map(_object, (plan.woven.meta, plan.woven.count))]
+        steps.append((plan.woven.entry, given))
     return Launches([plan.allocate], steps, keepalive=plan)
 
 

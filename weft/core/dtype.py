@@ -163,6 +163,8 @@ ALIASES = {
 FLOAT8 = frozenset(dtype for dtype in DTYPES.values() if dtype.kind == "f" and dtype.itemsize == 1)
 UNSIGNED_WIDE = frozenset((uint16, uint32, uint64))
 REDUCED_FLOATS = FLOAT8 | {float16, bfloat16}
+# By the bytes of an element, the dtype that shows its bits.
+BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 
 # The names of dtypes in PyTorch's messages and in its legacy tensor and storage classes.
 LEGACY_NAMES = {

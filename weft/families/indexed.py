@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.derivative import Derivative
 from ..core.device import CPU
-from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
+from ..core.dtype import BITS, DType, bool_, compute_type, float64
 from ..core.grad_mode import mode
 from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order, merge_dims
 from ..core.op import Op
@@ -94,15 +94,12 @@ def _prepare(
     return with_guests(launch, backend, guests) if guests else launch
 
 
-_BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-
-
 def _bits(operand: int, dtype: DType) -> tuple[Result, DType]:
     """An element of an operand as it lies in memory, without conversion."""
     if dtype.itemsize == 16:
         parts = (load((operand, part), float64) for part in (0, 1))  # type: ignore[arg-type]
         return Result(tuple(parts)), dtype
-    bits = _BITS[dtype.itemsize]
+    bits = BITS[dtype.itemsize]
     return Result((load(operand, bits),)), bits
 
 

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.dispatch import PLAIN, watched, watchers
-from ..core.dtype import LEGACY_NAMES
+from ..core.dtype import BITS, LEGACY_NAMES, bool_
 from ..core.grad_mode import mode
-from ..core.iteration import check_reach
+from ..core.iteration import check_reach, loop_dims
 from ..core.op import Op
 from ..core.outputs import check_inplace, check_unrecorded, memory_overlaps, resize_out
 from ..core.plans import PlanCache
 from ..core.recording import record
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
+from ..engine.expr import load
+from ..engine.kernel import Launch
+from ..engine.loops import Result
 from .map import COPY
 
 
@@ -29,26 +32,70 @@ class Piece(NamedTuple):
 
 
 class Plan:
-    """The result's spec, and for each piece: which input, both starts in bytes, and the kernel."""
+    """The result's spec, and for each piece: which input, both starts in bytes, and the kernel; or one kernel that weaves all inputs."""
 
-    __slots__ = ("spec", "allocate", "copies")
+    __slots__ = ("spec", "allocate", "copies", "keepalive", "woven")
 
     def __init__(self, name: str, result: Spec, specs: Sequence[Spec], pieces: Iterable[Piece]):
         self.spec = result
         self.allocate = result.device.backend.allocator(result.nbytes)
-        self.copies = []
+        self.copies: list[tuple] = []
+        self.keepalive: list[Any] = []  # what owns the memory behind each `meta`
+        self.woven: Launch | None = None
+        pieces = [piece for piece in pieces if piece.target.numel]
         for source, view, start, target, at in pieces:
-            if target.numel:
-                check_reach(name, specs[source], view.shape, view.stride, start)
-                check_reach(name, result, target.shape, target.stride, at)
+            check_reach(name, specs[source], view.shape, view.stride, start)
+            check_reach(name, result, target.shape, target.stride, at)
+        if len(pieces) == len(specs) and _is_weave(result, pieces):
+            self.woven = _weave(result, pieces)
+        else:
+            for source, view, start, target, at in pieces:
                 copy = COPY.write_plans[target, view]
                 starts = start * specs[source].dtype.itemsize, at * result.dtype.itemsize
-                self.copies.append((source, *starts, copy.entry, copy.meta, copy.count, copy))
+                self.copies.append((source, *starts, copy.entry, copy.meta, copy.count))
+                self.keepalive.append(copy)
 
     def run(self, address: int, tensors: Sequence[Tensor]) -> None:
-        for source, start, at, entry, meta, count, _ in self.copies:
+        for source, start, at, entry, meta, count in self.copies:
             tensor = tensors[source]
             entry(address + at, tensor._storage.ptr + tensor._byte_offset + start, meta, count)
+        if self.woven is not None:
+            weave(self.woven, address, tensors)
+
+
+# Inputs whose elements one kernel stores side by side: more need more shuffles of vectors than single stores.
+_MOST_WOVEN = 4
+
+
+def _is_weave(result: Spec, pieces: Sequence[Piece]) -> bool:
+    """Whether neighbouring elements of the result come from all inputs in turn, unchanged, as if stacked along the last dim."""
+    if not 1 < len(pieces) <= _MOST_WOVEN or result.neg or result.dtype.itemsize not in BITS:
+        return False
+    return all(
+        (piece.source, piece.start, piece.at) == (place, 0, place)
+        and piece.target is pieces[0].target
+        and piece.view.dtype is result.dtype
+        and not (piece.view.neg or piece.view.conj or result.conj)
+        for place, piece in enumerate(pieces)
+    )
+
+
+def _weave(result: Spec, pieces: Sequence[Piece]) -> Launch:
+    """One kernel that loads an element of each input and stores them side by side."""
+    own = result.dtype
+    bits = own if own is bool_ else BITS[own.itemsize]  # a copy of bools stores 1 for every true byte
+    target = pieces[0].target
+    rows = (target.stride, *(piece.view.stride for piece in pieces))
+    strides = tuple(tuple(step * own.itemsize for step in row) for row in rows)
+    element = Result(tuple(load(place, bits) for place in range(len(pieces))))
+    return result.device.backend.prepare(
+        (element,), [bits] * len(pieces), (), *loop_dims(target.shape, strides)
+    )
+
+
+def weave(launch: Launch, address: int, tensors: Sequence[Tensor]) -> None:
+    addresses = [tensor._storage.ptr + tensor._byte_offset for tensor in tensors]
+    launch.entry(address, *addresses, launch.meta, launch.count)  # type: ignore[misc]
 
 
 class Rearrange(Op):
@@ -85,11 +132,12 @@ class Rearrange(Op):
             check_tensors(tensors)
             raise
         storage = plan.allocate()
-        address = storage.ptr
-        # The same as `run`, inlined, because a call costs as much as a small copy.
-        for source, start, at, entry, meta, count, _ in plan.copies:
+        # The same as `Plan.run`, inlined, because a call costs as much as a small copy.
+        for source, start, at, entry, meta, count in plan.copies:
             tensor = tensors[source]
-            entry(address + at, tensor._storage.ptr + tensor._byte_offset + start, meta, count)
+            entry(storage.ptr + at, tensor._storage.ptr + tensor._byte_offset + start, meta, count)
+        if plan.woven is not None:
+            weave(plan.woven, storage.ptr, tensors)
         result = make(storage, 0, plan.spec)
         if mode.enabled:
             for tensor in tensors:

@@ -2,9 +2,11 @@
 
 import hypothesis.strategies as st
 import pytest
+import torch
 from expressions import check as check_expression
 from hypothesis import given, settings
 from layouts import IMAGES, Layout, check, layouts
+from oracle import assert_same, to_weft
 
 import weft
 
@@ -106,3 +108,26 @@ def test_vectors_without_elements_may_be_joined_along_any_dim():
     check_expression(
         "[x := torch.zeros(0, requires_grad=True), torch.cat((x, x), 1).sum().backward(), x.grad][2]"
     )
+
+
+WOVEN = ("bool", "int8", "int16", "bfloat16", "float32", "complex64", "float64", "int64", "complex128")
+
+
+@pytest.mark.parametrize("dtype", WOVEN)
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_stacks_along_the_last_dim(dtype, count):
+    values = torch.arange(35 * 50 * count).reshape(count, 35, 50).remainder(113).to(getattr(torch, dtype))
+    sources = [values[0], *(each.t().contiguous().t() for each in values[1:])]
+    sources[-1] = sources[-1].flip(0)[:, :50]
+    mine = [to_weft(each) for each in sources]
+    for _ in range(4):  # after a few calls machine code replays them
+        assert_same(weft.stack(mine, 2), torch.stack(sources, 2))
+    out = weft.zeros(35, 50, count, dtype=getattr(weft, dtype))
+    assert_same(weft.stack(mine, -1, out=out), torch.stack(sources, 2))
+
+
+def test_stacks_of_complex_numbers_whose_conjugation_is_pending():
+    x = torch.rand(4, 3, dtype=torch.complex64)
+    mine = to_weft(x)
+    assert_same(weft.stack([mine.conj(), mine], 2), torch.stack([x.conj(), x], 2))
+    assert_same(weft.stack([mine.imag, mine.conj().imag], 2), torch.stack([x.imag, x.conj().imag], 2))

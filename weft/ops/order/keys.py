@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ...core.dtype import DType, bool_, compute_type, uint8, uint16, uint32, uint64
+from ...core.dtype import BITS, DType, bool_, compute_type, uint8
 from ...core.size import shape as shape_of
 from ...core.spec import contiguous_spec, make_spec
 from ...core.tensor import Tensor, make
@@ -15,11 +15,9 @@ from ...engine.expr import Expr
 from ...families.array_op import array
 from ...families.map import Map, Types
 
-_BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-
 
 def _key_types(dtype: DType) -> Types:
-    return Types(dtype, _BITS[compute_type(dtype).itemsize])
+    return Types(dtype, BITS[compute_type(dtype).itemsize])
 
 
 def _key(value: Expr, descending: bool) -> Expr:
@@ -27,7 +25,7 @@ def _key(value: Expr, descending: bool) -> Expr:
     if dtype is bool_:
         key = s.cast(value, uint8)
     else:
-        bits = _BITS[dtype.itemsize]
+        bits = BITS[dtype.itemsize]
         top = s.const(1 << (8 * dtype.itemsize - 1), bits)
         if dtype.kind == "f":
             pattern = s.bitcast(value + 0, bits)  # -0.0 + 0 is 0.0

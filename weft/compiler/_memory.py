@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ._launcher import CONSTANT, launcher, stage_of
+from ._launcher import CONSTANT, Base, launcher, stage_of
 from ._tape import Ref, Step
 
 ALIGNMENT = 64  # bytes: each value starts at a multiple, one cache line
@@ -47,11 +47,14 @@ def refs(step: Step) -> Iterable[Ref]:
 class Bases:
     """The variables of a generated function that hold addresses: `find(ref)` gives a variable and an offset behind it.
 
-    `find` gives None as the variable of memory that is always at the same place.
+    `find` gives None as the variable of memory that is always at the same place. With `describe`, which says what the launcher gets
+    for a variable, the variables hold tensors and storages, and the launcher checks the tensors; then all steps must be native.
     """
 
-    def __init__(self, find: Callable[[Ref], tuple[str | None, int]]):
-        self.find = find
+    def __init__(
+        self, find: Callable[[Ref], tuple[str | None, int]], describe: Callable[[str], Base] | None = None
+    ):
+        self.find, self.describe = find, describe
 
     def launches(self, steps: Sequence[Step], known: dict[str, Any]) -> list[str]:
         """Source lines that run the steps; their objects are added to the namespace `known`."""
@@ -98,8 +101,20 @@ class Bases:
                 base = CONSTANT if variable is None else variables.setdefault(variable, len(variables))
                 words.append((base, offset))
             launches.append((stage, count, words))
-        function, keepalive = launcher(launches, len(variables))
+        bases = [self.describe(each) if self.describe else Base() for each in variables]
+        function, keepalive = launcher(launches, bases)
         name = f"launch{len(known)}"
         known[name] = function
         known[f"keepalive{len(known)}"] = keepalive, steps
-        lines.append(f"    {name}({', '.join(variables)})")
+        call = f"{name}({', '.join(variables)})"
+        tensors = [each for each, base in zip(variables, bases, strict=True) if base.type is not None]
+        if not tensors:
+            lines.append(f"    {call}")
+            return
+        lines += [
+            f"    done = {call}",
+            "    if done is not True:",
+            "        if done is MISS: return MISS",
+            f"        for each in ({', '.join(tensors)},): each._storage.ptr",
+            f"        if {call} is not True: return function(*args, **kwargs)",
+        ]

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -26,18 +27,21 @@ from ..core.overrides import override_types
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make, new_hooks, of_class, plain_types
 from ..core.warn import issued
+from ..engine.objects import layout_is_known
 from ..engine.storages import allocator
 from ..nn.hooks import any_global
 from ._backward import Backward, CompiledFunctionBackward, extent, is_result
 from ._interpreter import _PURE, MISSING, Interpreter, bits
-from ._memory import Bases, layout
+from ._launcher import MISS, RECORDED, STORAGE_ITSELF, UNRECORDED, Base, native_make, stage_of
+from ._memory import Bases, layout, refs
 from ._tape import Ref, Tape, Unsupported, tensors_in
 
-MISS: Any = type("Miss", (), {"__repr__": lambda self: "MISS"})()
 # Bytes of the tensors of a call. Kernels of larger tensors take so long that Python does not matter, and eager calls fuse them.
 MOST_BYTES = 64 << 20
 
 
+# As for other calls, see `families/native_calls.py`.
+WITH_MACHINE_CODE = os.environ.get("WEFT_CALLS") != "python" and layout_is_known()
 # While one of these is not empty, calls may do something else: watchers, hooks on saved tensors, transforms, classes and modes with
 # `__torch_function__`, autocast, inference mode, hooks of all modules.
 _UNUSUAL = (watchers, detours, new_hooks, override_types, autocast.open_contexts, open_inference, any_global)
@@ -240,8 +244,10 @@ class Recorder:
         )
         names = self.constant(tuple(self.kwargs))
         lines.append(f"    if {f'tuple(kwargs) != {names}' if self.kwargs else 'kwargs'}: return MISS")
-        lines += self.arguments + self.guards() + self.tensor_guards()
-        lines += self.sizes_and_places()
+        lines += self.arguments + self.guards()
+        self.is_native = self.can_check_natively()
+        lines += self.tensor_guards()
+        lines += [] if self.is_native else self.sizes_and_places()
         sizes = {
             number: tape.sizes[number]
             for number in tape.made
@@ -250,35 +256,40 @@ class Recorder:
         places, end = layout(tape.steps, sizes)
         if end:
             known["allocate"] = allocator(end)
-            lines += ["    block = allocate()", "    b = block.ptr"]
+            lines += ["    block = allocate()", *([] if self.is_native else ["    b = block.ptr"])]
         if self.kept:
             known["allocate_kept"] = allocator(self.kept_bytes)
-            lines += ["    kept = allocate_kept()", "    k = kept.ptr"]
+            lines += ["    kept = allocate_kept()", *([] if self.is_native else ["    k = kept.ptr"])]
         for number, name in self.returned.items():
             known[f"allocate_{name}"] = allocator(tape.sizes[number])
-            lines += [f"    {name} = allocate_{name}()", f"    p{name} = {name}.ptr"]
+            lines += [
+                f"    {name} = allocate_{name}()",
+                *([] if self.is_native else [f"    p{name} = {name}.ptr"]),
+            ]
+        pointer = "" if self.is_native else "p"
         given = {each.storage: each for each in reversed(self.sources.values())}
 
         def find(ref: Ref) -> tuple[str | None, int]:
             number = ref.storage
             if number in places:
-                return "b", places[number] + ref.offset
+                return "block" if self.is_native else "b", places[number] + ref.offset
             if number in self.returned:
-                return f"p{self.returned[number]}", ref.offset
+                return f"{pointer}{self.returned[number]}", ref.offset
             if number in given:
-                return f"p{given[number].name}", ref.offset - given[number].start
+                return f"{pointer}{given[number].name}", ref.offset - given[number].start
             if number in self.kept:
-                return "k", self.kept[number] + ref.offset
+                return "kept" if self.is_native else "k", self.kept[number] + ref.offset
             self.alive.append(tape.constants[number])
             return None, tape.address(number) + ref.offset
 
-        launches = Bases(find).launches(tape.steps, known)
+        known["function"] = self.function
+        launches = Bases(find, self.described if self.is_native else None).launches(tape.steps, known)
         if tape.follows_indices:
             if tape.draws or not tape.written.isdisjoint(tape.given):
                 raise Unsupported(
                     "bad indices could be noticed only after a tensor was written to, or random numbers drawn"
                 )
-            known |= {"faults": CPU.backend.faults, "function": self.function}
+            known["faults"] = CPU.backend.faults
             launches.insert(0, "    before = faults[0]")
             launches.append(
                 "    if faults[0] != before: return function(*args, **kwargs)  # raises the error"
@@ -322,6 +333,7 @@ class Recorder:
     def tensor_guards(self) -> list[str]:
         lines = []
         tape = self.tape
+        used = {ref.storage for step in tape.steps for ref in refs(step)} if self.is_native else ()
         for each in self.sources.values():
             x, is_read = each.name, self.reads_gradient(each)
             if each.gradient_of is not None:
@@ -331,6 +343,8 @@ class Recorder:
                     lines.append(f"    {x} = {each.gradient_of.name}.__dict__.get('_grad')")
             elif not each.is_argument:
                 self.known[x] = each.tensor
+            if each.storage in used and each.edge is None and not is_read:
+                continue  # the launcher checks it
             kind, spec = self.constant(type(each.tensor)), self.constant(each.spec)
             condition = f"type({x}) is not {kind} or {x}.spec is not {spec}"
             if each.edge is None:
@@ -357,6 +371,26 @@ class Recorder:
             lines.append(f"    if len({{{distinct}}}) != {len(groups)}: return MISS")
         self.groups = groups
         return lines
+
+    def can_check_natively(self) -> bool:
+        """Whether the launcher can check the tensors: all steps are native, and none writes to memory from outside."""
+        tape = self.tape
+        storages = [each.storage for each in self.sources.values()]
+        return (
+            WITH_MACHINE_CODE
+            and bool(tape.steps)
+            and all(stage_of(step.keepalive) is not None for step in tape.steps)
+            and tape.written.isdisjoint(tape.given)
+            and not any(copy.version for copy in tape.given.values())
+            and len(set(storages)) == len(storages)
+        )
+
+    def described(self, variable: str) -> Base:
+        """What the launcher gets for a variable."""
+        for each in self.sources.values():
+            if each.name == variable:
+                return Base(UNRECORDED if each.edge is None else RECORDED, type(each.tensor), each.spec)
+        return Base(STORAGE_ITSELF)
 
     def reads_gradient(self, source: Source) -> bool:
         """Whether the function reads or sets the gradient of a tensor."""
@@ -518,7 +552,11 @@ class Recorder:
             if number in self.tape.constants:
                 self.tape.renew(number)
             storage = self.returned.setdefault(number, f"s{number}")
-            self.made.append(f"    {name} = make({storage}, {tensor._byte_offset}, {spec})")
+            if WITH_MACHINE_CODE and not tensor._byte_offset:
+                self.known["new_tensor"] = native_make()
+                self.made.append(f"    {name} = new_tensor({storage}, {spec})")
+            else:
+                self.made.append(f"    {name} = make({storage}, {tensor._byte_offset}, {spec})")
             version = tensor._storage.version
             if version:
                 self.made.append(f"    {storage}.version = {version}")

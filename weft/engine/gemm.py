@@ -18,7 +18,7 @@ from ..core.dtype import DType, float32, float64
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Code, Launch, compile_loop, shared, sharing
+from .kernel import SHARED_BYTES, Code, Launch, Loop, compile_loop, shared, sharing
 from .memory import FENCE
 from .panels import HEADER, panels_code, tiles
 from .sliding import LINE, TOTALS, tile
@@ -174,6 +174,8 @@ def _launch(
 ) -> Launch:
     tasks[:, 2:] *= size
     meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+    if work < SHARED_WORK and not limited:
+        return Launch(code.entry, meta.ctypes.data, len(tasks), Loop(code.loop, "ppp", meta))
     entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK)
     return Launch(_on_one_thread(entry) if limited else entry, meta.ctypes.data, len(tasks), meta)
 

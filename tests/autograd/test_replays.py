@@ -382,7 +382,8 @@ def calls():
 held = [m, v, w, n, p, i, number, m.spec, w.spec, m._storage, w._storage, w._autograd, n._autograd, m._storage.bin, big, None, 0, True,
         torch.Tensor, type(m._storage), *[each.learn for each in replays._tables], *[each.python for each in replays._tables]]
 def state():
-    gc.collect()
+    for _ in range(6):  # each collection ceases to track tuples of what the one before has ceased to track
+        gc.collect()
     counts = [sys.getrefcount(each) for each in held]
     return counts, len(gc.get_objects()), torch.cpu.memory_stats()["allocated_bytes.all.current"]
 for _ in range(3000):

@@ -14,6 +14,7 @@ from ..engine.objects import (
     TENSOR,
     TUPLE_ITEMS,
     Function,
+    Text,
     add_object,
     name,
     offsets,
@@ -22,7 +23,6 @@ from ..families import native_calls
 from ..ops.elementwise.arithmetic import ADD
 from . import engine
 from .graph import Leaf, Node, NodeSpec, Output
-from .replay_calls import Text
 from .saved import RELEASED
 
 _NODE, _SPEC, _LEAF, _OUTPUT, _META = (offsets(each) for each in (Node, NodeSpec, Leaf, Output, Spec))

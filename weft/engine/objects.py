@@ -21,11 +21,13 @@ between the reading of a pointer from a table or an object and the end of its us
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
+import itertools
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -249,6 +251,49 @@ class Function:
         # The flag PY_VECTORCALL_ARGUMENTS_OFFSET says that the callee may use the word before the arguments.
         count = len(arguments) - (1 << 63)
         return self.call("PyObject_Vectorcall", function, self.place(room, 8), str(count), "null")
+
+
+class Text(Function):
+    """A function with loops, and with arrays of words."""
+
+    def __init__(self, called: str, parameters: str, result: str = "ptr", linkage: str = "internal"):
+        super().__init__(called, parameters, result, linkage)
+        self._loops = itertools.count()
+
+    @contextlib.contextmanager
+    def each(self, count: str) -> Iterator[str]:
+        """A loop; its value is the index, from 0 to `count`, which is an i64."""
+        k, place = next(self._loops), self.room(1)
+        self.store(place, 0, "0", "i64")
+        self.go(f"head{k}")
+        self.label(f"head{k}")
+        index = self.load(place, 0, "i64")
+        self.branch(self.let(f"icmp slt i64 {index}, {count}"), f"body{k}", f"end{k}")
+        self.label(f"body{k}")
+        yield index
+        self.store(place, 0, self.add(self.load(place, 0, "i64"), "1"), "i64")
+        self.go(f"head{k}")
+        self.label(f"end{k}")
+
+    def add(self, a: str, b: str) -> str:
+        return self.let(f"add i64 {a}, {b}")
+
+    def word(self, base: str, index: str | int, kind: str = "i64") -> str:
+        """The word of an array."""
+        return self.load(base, self.let(f"mul i64 {index}, 8"), kind)
+
+    def set_word(self, base: str, index: str | int, value: str, kind: str = "i64") -> None:
+        self.store(base, self.let(f"mul i64 {index}, 8"), value, kind)
+
+    def address(self, value: str) -> str:
+        return self.let(f"ptrtoint ptr {value} to i64")
+
+    def pointer(self, value: str) -> str:
+        return self.let(f"inttoptr i64 {value} to ptr")
+
+    def ask(self, called: str, arguments: str, otherwise: str) -> None:
+        """Call a function that answers whether it was successful; go to `otherwise` if not."""
+        self.require(self.let(f"call i1 @{called}({arguments})"), otherwise)
 
 
 def compile_functions(functions: Iterable[Function | str], *names: str) -> tuple[int, ...]:

@@ -25,12 +25,12 @@ class Background:
     """A thread that runs jobs one after the other, from the first job on.
 
     A job must not raise. At exit the thread finishes its job and drops the others, because LLVM must not run while the interpreter
-    ends; under `weft warm` it finishes all jobs. A forked child keeps the jobs, the unfinished one included: its own thread starts with the next job.
+    ends. Under `weft warm` it finishes all jobs. A forked child keeps the jobs, the unfinished one included, and starts a thread of
+    its own for them with the next job.
     """
 
     def __init__(self, name: str):
         self.name = name
-        self.stopped = threading.Event()  # a job that waits returns when this is set
         self._jobs: deque[Callable[[], None]] = deque()
         self._starting = new_lock()
         self._renew()
@@ -39,6 +39,7 @@ class Background:
             os.register_at_fork(after_in_child=self._renew)
 
     def _renew(self) -> None:
+        self.stopped = threading.Event()  # a job that waits returns when this is set
         self._thread: threading.Thread | None = None
         self._ready = threading.Semaphore(len(self._jobs))
 

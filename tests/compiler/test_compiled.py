@@ -528,7 +528,12 @@ def generates(x):
     return sum(each for each in x)
 
 
-REASONS = {prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
+def breaks(x):
+    weft._dynamo.graph_break()
+    return x
+
+
+REASONS = {breaks: "disable", prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
            indexes: "memory", imports: "IMPORT_NAME", catches: "reshape raises", generates: "generator"}  # fmt: skip
 
 
@@ -544,7 +549,7 @@ def test_the_reason_is_logged(function, caplog, capsys):
     assert factor - global_before in (0.0, 6.0)
 
 
-@pytest.mark.parametrize("function", [branches, reads, prints])
+@pytest.mark.parametrize("function", [branches, reads, prints, breaks])
 def test_fullgraph_raises(function):
     with pytest.raises(weft._dynamo.exc.Unsupported):
         weft.compile(function, fullgraph=True)(weft.ones(3))

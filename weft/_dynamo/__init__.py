@@ -1,4 +1,4 @@
-"""What programs ask of PyTorch's compiler beyond `torch.compile`: settings, which are kept, decorators and marks without effect."""
+"""What programs ask of PyTorch's compiler beyond `torch.compile`: settings, which are kept, decorators and marks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def replay(filename: str) -> NoReturn:
 
 
 def reset_code_caches() -> None:
-    """Nothing: no code is kept."""
+    """Forget the records of all compiled functions."""
+    reset()
 
 
 def set_recursion_limit(limit: int) -> None:

@@ -1,4 +1,4 @@
-"""Decorators and marks for PyTorch's compiler. Programs run as they are, so these change nothing."""
+"""Decorators and marks for PyTorch's compiler. Most of them change nothing, because records are made for specs and need no hints."""
 
 from __future__ import annotations
 
@@ -80,6 +80,9 @@ def disable_nested_graph_breaks(fn: Any = None) -> Any:
 
 def graph_break(msg: str = "") -> None:
     """A function that calls this runs as it is when it is compiled."""
+
+
+graph_break._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 
 def skip_frame(msg: str = "") -> None:

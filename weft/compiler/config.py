@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._dynamo.settings import install
 
-# The settings by their default. None has an effect, because nothing is compiled by tracing.
+# The settings by their default. `disable` and `recompile_limit` of torch._dynamo.config have an effect.
 install(
     __name__,
     """

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.dtype import DType, from_numpy_dtype
 from ...engine import workers
+from ...engine.alignments import alignment_steps
 from ...engine.bilinear import bilinear_code
 from ...engine.bisection import search_code
 from ...engine.counting import TABLES, count_code
@@ -158,7 +159,16 @@ def count(values: np.ndarray, low: int, span: int) -> np.ndarray:
 _FEW_COUNTED = 1024
 
 
+def alignments(paths: np.ndarray, emitted: np.ndarray, start: np.ndarray, skips: np.ndarray) -> None:
+    """Compute paths [steps + 1, batch, 2 + states]: see `engine/alignments.py`."""
+    launch = alignment_steps(*emitted.shape, from_numpy_dtype(emitted.dtype))
+    assert launch.entry is not None
+    arrays = paths, emitted, start, skips
+    launch.entry(*[each.ctypes.data for each in arrays], launch.meta, launch.count)
+
+
 EXTRAS: dict[str, Callable] = {
+    "alignments": alignments,
     "resample": resample,
     "bilinear": bilinear,
     "count": count,

@@ -60,6 +60,23 @@ def test_steps_behind_the_end_of_an_input_have_no_gradient(reduction):
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-12)
 
 
+def test_long_inputs_with_many_labels():
+    """Rows of more states than a vector has lanes, sequences for several threads, repeated labels, and an input of no steps."""
+    found = []
+    for lib in (torch, weft):
+        scores = (
+            (lib.arange(90 * 9 * 6.0).reshape(90, 9, 6) ** 2).sin().mul(3).log_softmax(2).requires_grad_()
+        )
+        targets = (lib.arange(9 * 30).reshape(9, 30) // 2 % 5) + 1
+        lengths = (30, 29, 1, 0, 17, 16, 8, 30, 0), (90, 61, 90, 5, 34, 33, 16, 30, 0)
+        losses = lib.nn.functional.ctc_loss(scores, targets, lengths[1], lengths[0], reduction="none")
+        losses.masked_fill(losses == float("inf"), 0).sum().backward()
+        found.append((losses.detach().numpy(), scores.grad.numpy()))
+    for own, expected in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-4)
+    assert np.isinf(found[1][0]).any() and np.signbit(found[1][0][-1])
+
+
 UNFIT = """
 torch.nn.functional.ctc_loss(torch.ones(5, 1, 3), torch.ones(1, 2).long(), torch.tensor([5]), None)  # raises
 torch.nn.functional.ctc_loss(torch.ones(5, 1, 3), torch.ones(1, 2).long(), 5, 2)  # raises

@@ -13,7 +13,7 @@ from ....core.derivative import differentiate
 from ....core.dtype import LEGACY_NAMES, int32, int64
 from ....core.public import public
 from ....core.tensor import Tensor
-from ....families.array_op import array, array_op, on_device, tensor_of, wide_array
+from ....families.array_op import array, array_op, here, on_device, tensor_of, wide_array
 from .arguments import REDUCTIONS, check_reduction
 
 
@@ -37,7 +37,7 @@ def ctc_loss(
     batched = log_probs.spec.ndim == 3
     inputs, lengths = _lengths(input_lengths), _lengths(target_lengths)
     losses, _ = alignment_losses(
-        log_probs if batched else log_probs.unsqueeze(1), targets, inputs, lengths, blank
+        log_probs if batched else log_probs.unsqueeze(1), targets, inputs, lengths, blank, zero_infinity
     )
     if zero_infinity:
         losses = losses.masked_fill(losses == math.inf, 0)
@@ -61,9 +61,17 @@ def _lengths(given: Any) -> tuple[int, ...]:
 
 @array_op(node_name="CtcLossBackward0")
 def alignment_losses(
-    log_probs: Tensor, targets: Tensor, input_lengths: tuple, target_lengths: tuple, blank: int
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: tuple,
+    target_lengths: tuple,
+    blank: int,
+    zero_infinity: bool,
 ) -> tuple[Tensor, Tensor]:
-    """The loss of each sequence, and the forward variables [N, T, 2 S + 1] that its derivative needs."""
+    """The loss of each sequence, and the forward variables [N, T, 2 S + 1] that its derivative needs.
+
+    `zero_infinity`: the derivative of an infinite loss is 0 instead of NaN.
+    """
     if log_probs.spec.dtype.name not in ("float32", "float64"):
         raise NotImplementedError(
             f"\"ctc_loss_cpu\" not implemented for '{LEGACY_NAMES[log_probs.spec.dtype]}'"
@@ -81,22 +89,55 @@ def alignment_losses(
     if outside.size:
         raise IndexError(f"ctc_loss: target {outside[0]} is out of bounds, there are {classes} classes")
     states, skips, beyond = _alignment_states(labels, target_lengths, blank)
-    rows = np.arange(batch)[:, None]
-    alpha = np.full((batch, steps, states.shape[1]), -np.inf, scores.dtype)
-    if steps:
-        alpha[:, 0, :2] = scores[0][rows, states[:, :2]]
-        alpha[:, 0][beyond] = -np.inf
-    with np.errstate(all="ignore"):
-        for t in range(1, steps):
-            before = alpha[:, t - 1]
-            total = before.copy()
-            total[:, 1:] = np.logaddexp(total[:, 1:], before[:, :-1])
-            total[:, 2:] = np.where(skips[:, 2:], np.logaddexp(total[:, 2:], before[:, :-2]), total[:, 2:])
-            alpha[:, t] = np.where(beyond, -np.inf, total + scores[t][rows, states])
-        losses = np.array(
-            [_final_loss(alpha[b], input_lengths[b], target_lengths[b]) for b in range(batch)], scores.dtype
-        )
+    emitted = _emitted(scores, states, beyond)
+    start = np.full_like(emitted, -np.inf)
+    start[:1, :, :2] = 0
+    paths = _paths(emitted, start, _penalties(skips, scores.dtype))
+    alpha = np.moveaxis(paths[1:, :, 2:], 0, 1)
+    losses = _final_losses(alpha, np.array(input_lengths, np.int64), np.array(target_lengths, np.int64))
     return tensor_of(losses), tensor_of(alpha)
+
+
+def _penalties(allowed: np.ndarray, dtype: Any) -> np.ndarray:
+    """0 where something is allowed, else -inf."""
+    return np.where(allowed, 0, -np.inf).astype(dtype)
+
+
+def _emitted(scores: np.ndarray, states: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+    """The scores of the classes of the states [T, N, 2 S + 1]; -inf for states that are past the end."""
+    steps, batch, classes = scores.shape
+    places = np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
+    return np.where(beyond, scores.dtype.type(-np.inf), scores.reshape(-1).take(places))
+
+
+def _paths(emitted: np.ndarray, start: np.ndarray, skips: np.ndarray) -> np.ndarray:
+    """The logarithms [1 + T, N, 2 + 2 S + 1] of the probabilities of all ways to a state; -inf in the first step and the first columns.
+
+    A way begins with the probability `start`. It stays in its state, or goes on by one state, or by two where `skips` is 0.
+    """
+    steps, batch, states = emitted.shape
+    paths = np.full((1 + steps, batch, 2 + states), -np.inf, emitted.dtype)
+    run = here().backend.extras.get("alignments")
+    if run is not None and emitted.size:
+        run(paths, emitted, start, skips)
+        return paths
+    with np.errstate(all="ignore"):
+        for before, after, first, score in zip(paths, paths[1:], start, emitted, strict=False):
+            stayed = np.logaddexp(before[:, 2:], before[:, 1:-1])
+            after[:, 2:] = np.maximum(np.logaddexp(stayed, before[:, :-2] + skips), first) + score
+    return paths
+
+
+def _final_losses(alpha: np.ndarray, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Minus the logarithm of the probability of each sequence: that it ends in its last label or in the blank behind it."""
+    batch, steps, _ = alpha.shape
+    if not steps:
+        return np.where(labels == 0, -0.0, np.inf).astype(alpha.dtype)
+    rows, last = np.arange(batch), np.maximum(inputs - 1, 0)
+    blank = alpha[rows, last, 2 * labels]
+    label = np.where(labels > 0, alpha[rows, last, np.maximum(2 * labels - 1, 0)], -np.inf)
+    found = -np.logaddexp(blank, label)
+    return np.where(inputs > 0, found, np.where(labels == 0, -0.0, np.inf)).astype(alpha.dtype)
 
 
 def _alignment_states(labels: np.ndarray, lengths: tuple, blank: int) -> tuple[np.ndarray, ...]:
@@ -120,48 +161,43 @@ def _ctc_loss_backward(
     inputs: tuple,
     lengths: tuple,
     blank: int,
+    zero_infinity: bool,
 ) -> Tensor:
     """The cotangent of log_probs, taken to be a log_softmax, as PyTorch takes it. Source: Graves et al. 2006, eq. 16."""
     scores, forward, loss = wide_array(log_probs), array(alpha), array(losses)
     steps, batch, classes = scores.shape
     labels = _padded_labels(targets, inputs, lengths, steps, batch, classes, blank)
     states, skips, beyond = _alignment_states(labels, lengths, blank)
-    rows = np.arange(batch)[:, None]
-    occupied = np.zeros_like(scores)  # how likely each class is at each step, of all alignments
-    after = np.full(states.shape, -np.inf, scores.dtype)
-    last = np.array(inputs) - 1
-    ends = np.array(lengths)
+    emitted = _emitted(scores, states, beyond)
+    last, ends = np.array(inputs, np.int64) - 1, np.array(lengths, np.int64)
+    emitted[np.arange(steps)[:, None] > last] = -np.inf
+    # The ways from a state to the end are the ways to it if steps and states are counted from the end.
+    start = np.full_like(emitted, -np.inf)
+    reached = np.flatnonzero(last >= 0)
+    start[last[reached], reached, 2 * ends[reached]] = 0
+    reached = reached[ends[reached] > 0]
+    start[last[reached], reached, 2 * ends[reached] - 1] = 0
+    allowed = np.zeros(states.shape, bool)
+    allowed[:, 2:] = skips[:, :1:-1]
+    score, first = (np.ascontiguousarray(each[::-1, :, ::-1]) for each in (emitted, start))
+    beta = _paths(score, first, _penalties(allowed, scores.dtype))[:0:-1, :, :1:-1]
     with np.errstate(all="ignore"):
-        for t in range(steps - 1, -1, -1):
-            total = after.copy()
-            total[:, :-1] = np.logaddexp(total[:, :-1], after[:, 1:])
-            total[:, :-2] = np.where(skips[:, 2:], np.logaddexp(total[:, :-2], after[:, 2:]), total[:, :-2])
-            first = np.full(states.shape, -np.inf, scores.dtype)
-            first[np.arange(batch), 2 * ends] = 0
-            some = ends > 0
-            first[np.arange(batch)[some], 2 * ends[some] - 1] = 0
-            total = np.where((last == t)[:, None], first, total)
-            emitted = scores[t][rows, states]
-            after = np.where(beyond | (last < t)[:, None], -np.inf, total + emitted)
-            together = forward[:, t] + after - emitted + loss[:, None]
-            np.add.at(occupied[t], (rows, states), np.nan_to_num(np.exp(together), nan=0.0))
+        together = np.moveaxis(forward, 1, 0) + beta - emitted + loss[:, None]
+        likely = np.nan_to_num(np.exp(together), nan=0.0)
+        # How likely each class is at each step, of all alignments.
+        places = np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
+        occupied = np.bincount(places.reshape(-1), likely.reshape(-1), scores.size).reshape(scores.shape)
         found = (np.exp(scores) - occupied) * array(ct)[None, :, None]
+    found[:, loss == np.inf] = 0 if zero_infinity else np.nan
     found[np.arange(steps)[:, None] > last] = 0
     return tensor_of(found.astype(scores.dtype))
 
 
-def _alignment_rule(cts, outs, log_probs, targets, inputs, lengths, blank):
-    return (_ctc_loss_backward(cts[0], *outs, log_probs, targets, inputs, lengths, blank),)
+def _alignment_rule(cts, outs, log_probs, targets, *static):
+    return (_ctc_loss_backward(cts[0], *outs, log_probs, targets, *static),)
 
 
 differentiate(alignment_losses, joint=_alignment_rule)
-
-
-def _final_loss(alpha: np.ndarray, steps: int, labels: int) -> Any:
-    if steps == 0:
-        return 0.0 if labels == 0 else np.inf
-    last = alpha[steps - 1]
-    return -(np.logaddexp(last[2 * labels], last[2 * labels - 1]) if labels else last[0])
 
 
 def _padded_labels(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import weft
-from weft.ops.linalg import eigen, equations, factorizations, linalg
+from weft.ops.linalg import eigen, equations, factorizations, linalg, native
 
 DTYPES = ("f4", "f8", "c8", "c16")
 SHAPES = ((1, 1), (2, 42, 42), (7, 4), (4, 7))
@@ -130,6 +130,34 @@ def test_eigenvalues(dtype, shape):
     np.testing.assert_allclose(
         np.sort_complex(alone), np.sort_complex(theirs[0].numpy()), rtol=1e-3, atol=1e-4
     )
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n", [native.LEAST_IN_STEPS, native.LEAST_IN_STEPS + 5])
+def test_eigenvectors_in_steps(dtype, n):
+    a = positive(matrices((n, n), dtype))
+    for UPLO, other in (("L", np.triu), ("U", np.tril)):
+        given = a + 7 * other(a, 1 if UPLO == "L" else -1)  # the other triangle is not read
+        compare(lambda T, a: [T.linalg.eigh(a, UPLO)[0]], given)  # noqa: B023
+        compare(lambda T, a: [restored(T, *T.linalg.eigh(a, UPLO))], given)  # noqa: B023
+    for scale in (1e30, 1e-30):
+        values, vectors = weft.linalg.eigh(weft.from_numpy(a * np.asarray(scale, dtype)))
+        assert vectors.stride() == (1, n)
+        np.testing.assert_allclose(values.numpy() / scale, np.linalg.eigvalsh(a), rtol=1e-3)
+    x = weft.from_numpy(a)
+    before = weft.get_num_threads()
+    found = []
+    for threads in (1, 2):
+        weft.set_num_threads(threads)
+        found.append(weft.linalg.eigh(x))
+    weft.set_num_threads(before)
+    assert all(weft.equal(one, two) for one, two in zip(*found, strict=True))
+    values, vectors = weft.linalg.eigh(weft._neg_view(x))
+    np.testing.assert_allclose(values.numpy(), np.linalg.eigvalsh(-a), rtol=1e-3)
+    assert not weft.linalg.eigh(weft.zeros(n, n))[0].any()
+    x[3, 3] = float("nan")
+    with pytest.raises(weft.linalg.LinAlgError):
+        weft.linalg.eigh(x)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -15,10 +15,11 @@ import numpy as np
 
 from ...core.device import CPU
 from ...core.dtype import complex64, complex128, float32, from_numpy_dtype, int32, int64
-from ...core.spec import Spec, contiguous_spec
+from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor
 from ...engine.lapack import SMALL_LU, Place, Routines, Scratch, Step, available, work_sizes
 from ...families.array_op import memory_array
+from ...families.map import COPY
 from . import lane_plans, stacks
 from .lapack import all_finite, columns_spec
 from .operands import (
@@ -476,8 +477,13 @@ def eigh_plan(a: Spec, UPLO: str, vectors: bool = True) -> Callable | None:
     scratch = third + 8 * integers
     routines = Routines(a.dtype, [step], math.prod(batch), 3, n * n, 3 * n**3, scratch)
     copied, new_values, infos = Copied(a, spec), New(values), _infos(batch)
+    in_steps = None
+    if vectors and not is_complex and not batch and n >= LEAST_IN_STEPS:
+        in_steps = _eigh_in_steps(a, UPLO)
 
     def run(a: Tensor) -> Any:
+        if in_steps is not None and (found := in_steps(a)) is not None:
+            return found
         if not _is_finite(a):
             return None
         factor, result, info = copied(a), new_values(), infos()
@@ -485,6 +491,73 @@ def eigh_plan(a: Spec, UPLO: str, vectors: bool = True) -> Callable | None:
         if any_failed(info):
             return None
         return (result, factor) if vectors else result
+
+    return run
+
+
+# Rows; from here on, eigenvectors of single matrices are computed in steps. 128x128 takes 0.65 ms either way on one thread (AMD Zen 4).
+LEAST_IN_STEPS = 200
+
+
+def _eigh_in_steps(a: Spec, UPLO: str) -> Callable | None:
+    """The steps of LAPACK's syevd for one real matrix: to tridiagonal form, eigenvectors of that, and their transformation back.
+
+    Two halves of the eigenvectors are transformed separately, on any number of threads, because their bits depend on the width. The
+    columns do not begin at multiples of a power of two, which share few places of the cache. AMD Zen 4, 512x512, one thread: the
+    last step takes 6.9 ms with columns side by side, 4.9 ms apart, and 2.6 ms for each half. All of 256x256 takes 2.65 ms instead of 2.9.
+    The function returns None where syevd would scale the matrix first, and for numbers that are not finite.
+    """
+    if not _has(a, "sytrd", "stedc", "ormtr", "lacpy"):
+        return None
+    n, dtype, size = a.shape[-1], a.dtype, a.dtype.itemsize
+    row = (n + 31) // 16 * 16
+    padded = make_spec((n, n), (1, row), dtype)
+    # The first operand holds the reflectors, the eigenvectors of the tridiagonal matrix, and the scales of the reflectors.
+    second, third = row * n * size, 2 * row * n * size
+    reflectors, inner, scales = Place(0), Place(0, 0, second), Place(0, 0, third)
+    work = work_sizes("sytrd", dtype, UPLO, n, ..., row, ..., ..., ..., ..., -1)[6]
+    found = work_sizes("stedc", dtype, "I", n, ..., ..., ..., row, ..., -1, None, -1)
+    work, integers = max(work, found[5]), found[7]
+    beside, after = Scratch(work * size), Scratch(_after(a, work, n))
+    steps = [
+        Step("sytrd", (UPLO, n, reflectors, row, Place(1), beside, scales, Scratch(0), work, Place(2))),
+        Step(
+            "stedc", ("I", n, Place(1), beside, inner, row, Scratch(0), work, after, integers, Place(2, 0, 8))
+        ),
+    ]
+    tridiagonal = Routines(dtype, steps, 1, 4, n * n, n**3, after.offset + 8 * integers)
+
+    def transformation(first: int, width: int, count: int) -> Routines:
+        columns = Place(0, width * row * size, second + first * row * size)
+        result = Place(3, width * n * size, first * n * size)
+        # ormtr itself asks for too little, with which it takes three times as long.
+        work = work_sizes("ormqr", dtype, "L", "N", n, width, n, ..., row, ..., ..., row, ..., -1)[8]
+        last = Scratch(_after(a, work))
+        given = ("L", UPLO, "N", n, width, reflectors, row, scales, columns, row, Scratch(0), work, last)
+        steps = [Step("ormtr", given), Step("lacpy", ("A", n, width, columns, row, result, n))]
+        return Routines(dtype, steps, count, 4, n * n, n * n * width, last.offset + 8)
+
+    transformations = [transformation(0, n // 2, 2)]
+    if n % 2:
+        transformations.append(transformation(n - 1, 1, 1))
+    allocate, launch = CPU.backend.allocator(third + n * size), COPY.write_plans[padded, a]
+    new_values, infos, new = New(real_like(a.shape[:-1], a)), _infos((2,)), New(columns_like(a.shape, a))
+    limits = np.finfo(dtype.numpy)
+    least = float(limits.tiny / limits.eps) ** 0.5
+
+    def run(a: Tensor) -> Any:
+        elements = memory_array(a)
+        if not least < max(elements.max(), -elements.min()) < 1 / least:
+            return None
+        block, values, info, vectors = allocate(), new_values(), infos(), new()
+        launch.entry(block.ptr, address(a), launch.meta, launch.count)
+        addresses = (block.ptr, values._storage.ptr, info._storage.ptr, vectors._storage.ptr)
+        tridiagonal(*addresses)
+        if any_failed(info):
+            return None
+        for transformation in transformations:
+            transformation(*addresses)
+        return values, vectors
 
     return run
 

@@ -7,6 +7,7 @@ import pickle
 import random
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -655,6 +656,17 @@ def test_no_memory_is_lost():
     before, blocks = calls(10), weft.engine.memory._allocated()
     assert calls(500) - before < 20 and weft.engine.memory._allocated() == blocks
     assert sys.getrefcount(x) < 20
+
+
+def test_a_record_does_not_keep_arguments():
+    def calls(function):
+        x, w = randn(3, 3), randn(3, 3).requires_grad_()
+        function(x, w)[0].sum().backward()
+        return [weakref.ref(each) for each in (x, w, x._storage, w._storage)]
+
+    references = calls(weft.compile(lambda x, w: ((x @ w).tanh(), x + 1)))
+    gc.collect()
+    assert [each() for each in references] == [None] * 4
 
 
 def test_threads_record_and_replay_at_the_same_time():

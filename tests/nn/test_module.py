@@ -389,7 +389,7 @@ def test_a_module_is_freed_without_the_garbage_collector():
         gc.enable()
 
 
-def test_compile_changes_nothing():
+def test_compile_keeps_the_parameters():
     module = Scale()
     assert module.compile() is None and module.weight.item() == 2
 

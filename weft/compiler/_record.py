@@ -74,7 +74,7 @@ class Recorder:
         self.storages: dict[int, int] = {}  # storages from outside, by id: the number of the copy on the tape
         self.nbytes = 0
         self.known: dict[str, Any] = {}  # the namespace of the function that is written
-        self.alive: list[Any] = []
+        self.alive: list[Any] = []  # until the recording ends, so that ids stay those of one object
         self.arguments: list[str] = []  # lines that check and unpack the arguments
         self.run = Interpreter(self.copy_of, self.tape.check)
 
@@ -268,6 +268,7 @@ class Recorder:
             ]
         pointer = "" if self.is_native else "p"
         given = {each.storage: each for each in reversed(self.sources.values())}
+        constants: list[Storage] = []  # which the record keeps alive
 
         def find(ref: Ref) -> tuple[str | None, int]:
             number = ref.storage
@@ -279,7 +280,7 @@ class Recorder:
                 return f"{pointer}{given[number].name}", ref.offset - given[number].start
             if number in self.kept:
                 return "kept" if self.is_native else "k", self.kept[number] + ref.offset
-            self.alive.append(tape.constants[number])
+            constants.append(tape.constants[number])
             return None, tape.address(number) + ref.offset
 
         known["function"] = self.function
@@ -297,7 +298,7 @@ class Recorder:
         lines += launches
         lines += self.made + node + gradients
         lines.append(f"    return {value}")
-        known["alive"] = self.alive
+        known["constants"] = constants
         exec(compile("\n".join(lines), "<compiled function>", "exec"), known)
         replay = known["replay"]
         replay.source = "\n".join(lines)

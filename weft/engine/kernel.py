@@ -348,12 +348,15 @@ class _Chunked:
         self.words, self.count, self.nbytes = words, count, nbytes
 
     def __call__(self, *arguments):
-        states = np.empty(self.count * self.nbytes + 64, np.uint8)
-        address = states.ctypes.data + 63 & ~63
-        end = self.outputs + self.inputs
-        operands = np.array([*arguments[self.outputs : end], address], np.uint64)
-        words = self.words.copy()
-        words[:META_HEADER] = self.count, address
-        meta = words.ctypes.data + META_HEADER * words.itemsize
-        workers.run(self.chunks, operands.ctypes.data, meta, self.count)
+        """One array holds the words of the reduced dims, the addresses of the inputs and of the states, and behind them the states."""
+        end, size = self.outputs + self.inputs, len(self.words)
+        given = size + self.inputs + 1
+        array = np.empty(given + (self.count * self.nbytes + 64) // 8, np.int64)
+        start = array.ctypes.data
+        states = start + 8 * given + 63 & ~63
+        array[:size] = self.words
+        array[:META_HEADER] = self.count, states
+        array[size:given] = *arguments[self.outputs : end], states
+        meta = start + 8 * META_HEADER
+        workers.run(self.chunks, start + 8 * size, meta, self.count)
         return self.entry(*arguments[:end], meta, *arguments[end + 1 :])

@@ -2,7 +2,7 @@
 
 A digit has eight bits. An element carries its key above its position, so that each pass reads and writes memory once and reads the
 keys in order. A pass is skipped if all keys have the same digit there.
-Measured on AMD Zen 4, one thread: 10^6 random float32 take 8 ms, NumPy's radix sort of 16-bit digits 60 ms.
+Measured on AMD Zen 4, one thread: 10^6 random float32 take 11 ms, NumPy's radix sort of 16-bit digits 60 ms.
 """
 
 from __future__ import annotations

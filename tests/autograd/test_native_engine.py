@@ -102,6 +102,10 @@ def history(seed):
                 values.append(STEPS[name](*choose.choices(values, k=2), told))
         total, again = values[-1].sum(), choose.random() < 0.3
         try:
+            if choose.random() < 0.4:
+                wanted = choose.sample([x for x in values if x.requires_grad], choose.randrange(1, 3))
+                found = torch.autograd.grad(total, wanted, retain_graph=True, allow_unused=True)
+                told += [None if each is None else (each.tolist(), each.stride()) for each in found]
             total.backward(retain_graph=again)
             if again:
                 total.backward()
@@ -113,7 +117,7 @@ def history(seed):
     return told
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_random_programs_give_the_same_both_ways(seed, monkeypatch):
     native = history(seed)
     monkeypatch.setattr(engine.native, "run_nodes", None)

@@ -125,17 +125,21 @@ class _Pass:
         usual = not (
             self.create_graph
             or self.wanted is not None
+            and self.wanted != self.uses.keys()  # some edges lead to nothing that is wanted
             or open_levels
             or carriers
             or anomaly.tracing
             or anomaly.checking
         )
         nodes, run_nodes = self.nodes, native.run_nodes
-        if run_nodes is None or not usual or not self.accumulate or type(self) is not _Pass:
+        if run_nodes is None or not usual or type(self) is not _Pass:
             self._run_nodes(nodes, usual)
         else:
-            start = 0
-            while (k := run_nodes(self, nodes, start, pending, self.uses, self.leaves, keeping)) < len(nodes):
+            start, adds = 0, self.accumulate and self.wanted is None
+            while True:
+                k = run_nodes(self, nodes, start, pending, self.uses, self.leaves, keeping, adds)
+                if k == len(nodes):
+                    break
                 start = k + 1
                 self._run_nodes(nodes[k:start], usual)
         if self.leaves:  # leaves with an edge that brought no cotangent
@@ -332,7 +336,10 @@ class _Pass:
             self.captured[node] = ct
         if node not in self.needed:
             return None
-        return tuple([edge if _leads_to(edge, self.wanted, self.needed) else None for edge in node._edges])
+        wanted, needed = self.wanted, self.needed
+        return tuple(
+            [edge if edge is not None and _leads_to(edge, wanted, needed) else None for edge in node._edges]
+        )
 
     def _finish(self, leaf: Leaf, ct: Tensor, lone: bool) -> None:
         """Run the hooks of a leaf that has all of its gradient, capture the gradient, and add it to `.grad`.
@@ -419,14 +426,18 @@ def _on_path(nodes: Sequence[Node], wanted: set) -> set[Node]:
     """Those of the nodes, which come newest first, that lie on a path to a wanted edge."""
     needed: set[Node] = set()
     for node in reversed(nodes):
-        if any(_leads_to(edge, wanted, needed) for edge in node._edges):
-            needed.add(node)
+        for edge in node._edges:
+            if edge is not None and _leads_to(edge, wanted, needed):
+                needed.add(node)
+                break
     return needed
 
 
 def _leads_to(edge: Any, wanted: set, needed: set[Node]) -> bool:
     """Whether an edge is wanted, or leads to a node on a path to a wanted edge."""
-    return edge is not None and (key(edge) in wanted or endpoint(edge)[0] in needed)
+    if type(edge) is Output:
+        return edge.node in needed or (edge.node, edge.index) in wanted
+    return edge in wanted or edge in needed
 
 
 def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:

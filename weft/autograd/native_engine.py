@@ -29,7 +29,7 @@ _NODE, _SPEC, _LEAF, _OUTPUT, _META = (offsets(each) for each in (Node, NodeSpec
 _EQUAL = "2"  # Py_EQ
 
 # The arguments of `run_nodes`.
-PASS, NODES, START, PENDING, USES, LEAVES, KEEPING = range(7)
+PASS, NODES, START, PENDING, USES, LEAVES, KEEPING, ADDS = range(8)
 
 
 def _refers_once(f: Function, value: str) -> str:
@@ -276,7 +276,10 @@ def _send() -> Text:
     overflow = f.room(1)
     last = f.same(f.call("PyLong_AsLongLongAndOverflow", left, overflow), "1", "i64")
     none_waits = f.same(f.call("PyDict_Size", f.word("%args", LEAVES, "ptr")), "0", "i64")
-    f.require(f.let(f"and i1 {last}, {none_waits}"), "collect")
+    adds = f.same(
+        f.word("%args", ADDS, "ptr"), name("true")
+    )  # the pass adds gradients to `.grad`, and does no more
+    f.require(f.let(f"and i1 {last}, {f.let(f'and i1 {none_waits}, {adds}')}"), "collect")
     finished = f.let(f"call i32 @finish_leaf(ptr %edge, ptr %ct, i1 {lone})")
     f.require(f.let(f"icmp sge i32 {finished}, 0"), "failed")
     f.branch(f.same(finished, "1", "i32"), "sent", "collect")
@@ -349,7 +352,7 @@ def _run_node() -> Text:
 
 
 def _run_nodes() -> Text:
-    """A builtin, `run_nodes(pass, nodes, start, pending, uses, leaves, keeping)`: the index of the first node that it left to Python."""
+    """A builtin, `run_nodes(pass, nodes, start, pending, uses, leaves, keeping, adds)`: the index of the first node that it left to Python."""
     f = Text("run_nodes", "ptr %self, ptr %args, i64 %nargs", linkage="")
     nodes, pending = f.word("%args", NODES, "ptr"), f.word("%args", PENDING, "ptr")
     at, overflow = f.room(1), f.room(1)

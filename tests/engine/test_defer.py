@@ -125,6 +125,99 @@ def test_a_write_comes_after_the_promises_that_read_the_old_value():
         assert same_bytes(before, a + 1) and same_bytes(x, (a + 1) * 2)
 
 
+INPLACE = {
+    "numbers": lambda x: x.mul_(2).add_(1),
+    "functions": lambda x: x.exp_().neg_(),
+    "of what waits": lambda x: x.add_(b * c),
+    "operator": lambda x: x.__imul__(b * c),
+    "itself": lambda x: x.mul_(x),
+    "transposed": lambda x: x[:3, :3].add_(x[:3, :3].t()),
+    "another dtype": lambda x: x.add_((b * c).to(torch.float64)),
+    "other functions": lambda x: x.clamp_(0, 1).lerp_(b * c, 0.5),
+    "row": lambda x: x.sub_((b * c)[0]),
+    "out": lambda x: torch.mul(b * c, x, out=x),
+    "copy_": lambda x: x.copy_(b * c),
+}
+
+
+@pytest.mark.parametrize("first", ["memory", "waits", "view"])
+@pytest.mark.parametrize("name", INPLACE)
+def test_operations_in_place_keep_what_others_read(name, first):
+    def results():
+        x = a.clone()
+        if first != "waits":
+            x.tolist()
+        before, view, flat = x * b, x[1:], x.view(-1) if first == "view" else None
+        INPLACE[name](x)
+        after = x * c
+        INPLACE[name](x)
+        found = [each.tolist() for each in (after, before, view, x)]
+        return found, None if flat is None else flat.tolist(), x._version
+
+    with torch.eager():
+        wanted = results()
+    assert results() == wanted
+
+
+def test_operations_in_place_are_part_of_a_chain(runs):
+    x = a.clone()
+    x.tolist()
+    address = x._storage.ptr
+    x.mul_(2).add_(b).relu_()
+    assert waits(x) and x._version == 3
+    x.tolist()
+    assert runs == [(["mul", "add", "relu"], [False, False, True])]
+    assert x._storage.ptr == address
+
+
+def test_operations_in_place_on_operands_with_memory_run_at_once():
+    x = a.clone()
+    x.tolist()
+    x.add_(b)
+    assert not waits(x) and type(b._storage) is not Watched
+
+
+def test_sums_of_gradients_are_part_of_the_chain_that_makes_them(runs):
+    x = a.clone().requires_grad_()
+    x.grad = torch.zeros_like(x)
+    (x * x * x * b + x.exp() * x).sum().backward()
+    assert not runs and waits(x.grad)
+    found = x.grad.tolist()
+    assert len(runs) == 1
+    with torch.eager():
+        y = a.clone().requires_grad_()
+        (y * y * y * b + y.exp() * y).sum().backward()
+    assert y.grad.tolist() == found
+
+
+def test_an_interrupt_of_an_operation_in_place_leaves_the_old_or_the_new_value():
+    codes = {each.__code__ for each in (defer._promised, defer._exchange)}
+    with torch.eager():
+        old, new, read = (a * b).tolist(), (a * b * 2).tolist(), (a * b + 1).tolist()
+    for pending in (False, True):
+        for line in range(200):
+            x = a * b
+            if not pending:
+                x.tolist()
+            reader = x + 1
+            outer = sys.gettrace()
+            sys.settrace(interrupt_at(line, codes))
+            try:
+                x.mul_(2)
+                ended = True
+            except Interrupted:
+                ended = False
+            finally:
+                sys.settrace(outer)
+            assert x.tolist() in ([new] if ended else [old, new]), line
+            assert reader.tolist() == read
+            if ended:
+                break
+        else:
+            raise AssertionError("the lines did not end")
+        assert line > 10
+
+
 def test_a_write_comes_after_the_readers_of_a_dead_intermediate():
     x = a.clone()
     x.tolist()

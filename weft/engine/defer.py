@@ -11,6 +11,7 @@ write to is never read late: an operation that reads it runs at once.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import functools
@@ -199,9 +200,9 @@ def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage |
         if type(source) is Promise:
             if not source.sources:  # a signal handler asked for its bytes meanwhile
                 return None
-        elif source.exposed:  # by a signal handler or another thread
+        elif source.__class__ is Promised or source.exposed:  # by a signal handler or another thread
             return None
-        else:
+        elif source.__class__ is Storage:
             source.__class__ = Watched
     if observers:
         observers[-1].promised(promise)
@@ -225,6 +226,82 @@ def _fits(source: Promise, tensor: Any, plan: Any) -> bool:
     """Whether a kernel for `plan` can compute the elements of `tensor`, which a promise computes otherwise."""
     spec = tensor.spec
     return source.plan.spec is spec and spec.shape == plan.spec.shape and not tensor._byte_offset
+
+
+_exhaust = collections.deque[None](maxlen=0).extend
+_gone: Any = weakref.ref(Promise())  # refers to nothing
+
+
+def rewritten(plan: Any, target: Any, tensors: Sequence[Any], numbers: Sequence) -> bool:
+    """Promise the new content of a tensor that a plan writes over; False if the caller has to write at once.
+
+    The old content becomes that of another storage, which the promises that wait for it read from now on. If nobody but the new
+    promise reads it, the new content takes its memory (`_donor`).
+    """
+    global _turn
+    storage = target._storage
+    with _lock:
+        for _ in range(
+            2
+        ):  # a second time if other promises have been kept meanwhile, to stay within the bounds say
+            turn = _turn
+            if _eager.active or not _may_wait(plan, storage, target, tensors):
+                return False
+            result = _promised(plan, tensors, numbers)
+            promise = promise_of(result) if type(result) is Promised else None
+            if result is None or promise is None or _turn != turn + 1:
+                continue
+            work = itertools.starmap(setattr, _exchange(storage, result, promise))
+            if _turn == turn + 1:
+                _exhaust(work)  # at once, because no signal handler runs inside of it
+                _turn += 1
+                return True
+    return False
+
+
+def _may_wait(plan: Any, storage: Storage, target: Any, tensors: Sequence[Any]) -> bool:
+    """Whether the new content of all of a storage may be computed later.
+
+    It is computed at once if all operands have memory, because a promise would keep them alive, and save nothing.
+    """
+    storages = [storage, *[each._storage for each in tensors]]
+    return (
+        not target._byte_offset
+        and storage.nbytes_ == plan.spec.nbytes
+        and storage.owner is None
+        and type(storage.version) is int  # that of inference mode raises
+        and all(type(each) in (Storage, Watched, Promised) and not each.exposed for each in storages)
+        and (any(type(each) is Promised for each in storages) or all(each is storage for each in storages))
+        and (type(storage) is Promised or storage.bin is not FOREIGN)
+        and not any(
+            type(source) is Promise and source.storage() is storage and type(storage) is not Promised
+            for each in _living()
+            for source in each.sources
+        )
+    )
+
+
+def _exchange(storage: Storage, result: Storage, promise: Promise) -> list[tuple[Any, str, Any]]:
+    """The assignments that make a promise for `result` that of the storage, whose memory becomes that of `result`."""
+    before: Promise | None = promise_of(storage) if type(storage) is Promised else None
+    changes: list[tuple[Any, str, Any]] = []
+    if before is not None:
+        changes.append((before, "storage", _gone))
+    else:
+        for each in _living():
+            if any(source is storage for source in each.sources):
+                sources = tuple([result if source is storage else source for source in each.sources])
+                changes.append((each, "sources", sources))
+        memory = [(result, "ptr", storage.ptr), (result, "bin", storage.bin), (storage, "bin", FOREIGN)]
+        changes += [(result, "__class__", Watched), *memory]
+    return [
+        *changes,
+        (storage, "__class__", Storage),
+        (storage, "version", storage.version + 1),
+        (storage, "ptr", promise),
+        (storage, "__class__", Promised),
+        (promise, "storage", weakref.ref(storage)),
+    ]
 
 
 def _run_at_once(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
@@ -372,7 +449,9 @@ def _run_by_plans(chain: list[_Work], alive: list[Storage | None], turn: int) ->
     made: dict[int, Storage] = {}
     for number, (each, storage) in enumerate(zip(chain, alive, strict=True)):
         plan = each.plan
-        block = donor if donor is not None and number == len(chain) - 1 else plan.allocate()
+        block = donor if number == len(chain) - 1 else None
+        block = block or _spare(each, [source for source in each.sources if last[id(source)] == number], made)
+        block = block or plan.allocate()
         addresses = [
             made.get(id(source), source).ptr + offset
             for source, offset in zip(each.sources, each.offsets, strict=True)
@@ -384,6 +463,16 @@ def _run_by_plans(chain: list[_Work], alive: list[Storage | None], turn: int) ->
             if last[id(source)] == number:
                 made.pop(id(source), None)  # returns the memory of a value that nobody needs any more
     return len(chain)
+
+
+def _spare(work: _Work, ending: list[Any], made: dict[int, Storage]) -> Storage | None:
+    """The memory of a value that nobody needs after this step, and whose elements lie as those of the result of the step."""
+    if type(work.plan.entry) is BuiltinFunctionType:
+        for source, spec in zip(work.sources, work.plan.deferred.operands, strict=True):
+            if type(source) is Promise and spec is work.plan.spec and any(source is each for each in ending):
+                if source.storage() is None:
+                    return made.get(id(source))
+    return None
 
 
 def _launch(results: Sequence[tuple[Any, Any]], entry: Callable, arguments: Sequence, turn: int) -> None:
@@ -414,8 +503,7 @@ def _launch(results: Sequence[tuple[Any, Any]], entry: Callable, arguments: Sequ
     (storage.ptr, storage.bin), block.bin = memory, foreign
     for storage, block in results[1:]:
         memory = block.ptr, block.bin
-        kind = storage.__class__
-        if kind is Promised:
+        if _turn == turn:
             storage.__class__ = watched
             (storage.ptr, storage.bin), block.bin = memory, foreign
 
@@ -503,7 +591,8 @@ def _redirect(kept: dict[int, Storage]) -> None:
             continue
         read = [storage for source in promise.sources if (storage := kept.get(id(source))) is not None]
         for storage in read:
-            storage.__class__ = Watched
+            if storage.__class__ is Storage:
+                storage.__class__ = Watched
         promise.sources = tuple([kept.get(id(source), source) for source in promise.sources])
         nbytes = sum(storage.nbytes_ for storage in read)
         promise.nbytes += nbytes
@@ -555,7 +644,7 @@ def settle(storage: Storage) -> None:
             promise = reference()
             if promise is not None and any(_reads(source, storage) for source in promise.sources):
                 _keep_readers_of(promise)
-        if type(storage) is Watched:
+        if storage.__class__ is Watched:
             storage.__class__ = Storage  # type: ignore[assignment]
 
 

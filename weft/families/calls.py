@@ -21,7 +21,7 @@ from ..core.recording import new_recorder
 from ..core.registry import FUNCTIONS, add_function, add_method
 from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..engine.defer import promised
+from ..engine.defer import promised, rewritten
 from .map import NUMBERS, Map, normalise, not_a_tensor, spec_or_type, to_float
 
 _new = object.__new__
@@ -265,20 +265,24 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
     @in_front_of(general)
     def method(self, other):
         if _fast and type(self) is plain and self._autograd is None:
-            kind = type(other)
-            if kind is Tensor:
-                if other._autograd is None and self._storage is not other._storage:
+            if type(other) is Tensor:
+                if other._autograd is None and (storage := self._storage) is not other._storage:
                     plan = plans[self.spec, other.spec]
-                    storage = self._storage
+                    if plan.deferred is not None and rewritten(plan, self, (self, other), ()):
+                        return self
                     address = storage.ptr + self._byte_offset
                     storage.version += 1  # first, because it may raise
                     plan.entry(
                         address, address, other._storage.ptr + other._byte_offset, plan.meta, plan.count
                     )
                     return self
-            elif fast_numbers and (kind is float or kind is int and -(2**63) <= other < 2**64):
+            elif fast_numbers and (
+                (kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64
+            ):
                 plan = plans[self.spec, kind]
                 if plan.operand_dtype.kind != "c":
+                    if plan.deferred is not None and rewritten(plan, self, (self,), (other,)):
+                        return self
                     storage = self._storage
                     address = storage.ptr + self._byte_offset
                     storage.version += 1
@@ -300,6 +304,8 @@ def inplace_unary(op: Map) -> Callable:
     def method(self):
         if _fast and type(self) is plain and self._autograd is None:
             plan = plans[(self.spec,)]
+            if plan.deferred is not None and rewritten(plan, self, (self,), ()):
+                return self
             storage = self._storage
             address = storage.ptr + self._byte_offset
             storage.version += 1

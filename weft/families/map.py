@@ -36,7 +36,7 @@ from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make, plain_types
-from ..engine.defer import deferrable, promised
+from ..engine.defer import deferrable, promised, rewritten
 from ..engine.fusion import Elementwise
 from ..engine.loops import Result
 from .elements import as_type, const_as, load_as, param_as, rounded, store_as
@@ -202,11 +202,15 @@ class Map(Op):
         sizes = broadcast_shapes(self.name, *(each.shape for each in specs))
         plan = self._launch(self._layout(operands, sizes, types.result, where), operands, types)
         if self.is_kernel:
-            (stored,) = self._expressions(operands, plan.spec, types)
-            plan.deferred = deferrable(
-                self.name, plan.spec, specs, self._params(operands, types), stored.parts
-            )
+            self._let_wait(plan, operands, types)
         return plan
+
+    def _let_wait(self, plan: Plan, operands: Sequence[Any], types: Types) -> None:
+        """Let results of the plan be deferred if they may be."""
+        specs = [operand for operand in operands if type(operand) is Spec]
+        (stored,) = self._expressions(operands, plan.spec, types)
+        params = self._params(operands, types)
+        plan.deferred = deferrable(self.name, plan.spec, specs, params, stored.parts)
 
     def _layout(self, operands: Sequence[Any], sizes: Size, dtype: DType, where: device) -> Spec:
         """The spec of a new result."""
@@ -223,7 +227,10 @@ class Map(Op):
         where = common_device(self.name, [target, *specs])
         if where is not target.device:  # a 0-dim target on the CPU
             raise several_devices(self.name, where, target.device)
-        return self._launch(target, operands, types)
+        plan = self._launch(target, operands, types)
+        if specs and self.is_kernel:
+            self._let_wait(plan, operands, types)
+        return plan
 
     def _types(self, operands: Sequence[Any]) -> Types:
         types = self.promotion(common_dtype(operands[: self.deciding]))
@@ -378,6 +385,8 @@ class Map(Op):
 
     @staticmethod
     def _run(plan: Plan, target: Tensor, operands: Sequence[Any]) -> Tensor:
+        if plan.deferred is not None and rewritten(plan, target, *_wanted(plan, operands)):
+            return target
         storage = target._storage
         arguments = kernel_arguments(operands, plan)
         storage.version += 1  # first, because it may raise
@@ -400,8 +409,7 @@ class Map(Op):
                 return self._run(plan, target, inputs)
             if not tape.can_record_after(plan, self, target, inputs):
                 return record_inplace(self, target, inputs, (), self._run, plan, target, inputs)
-            self._run(plan, target, inputs)
-            tape.record_after(plan, target, inputs)
+            tape.record_after(plan, self._run(plan, target, inputs), inputs)
             return target
         return self.write(target, target, *values)
 
@@ -488,9 +496,14 @@ def kernel_arguments(operands: Sequence[Any], plan: Plan) -> list:
 
 def _promised(plan: Plan, operands: Sequence[Any]) -> Storage:
     """A storage for the result of a plan that is deferred."""
+    return promised(plan, *_wanted(plan, operands))
+
+
+def _wanted(plan: Plan, operands: Sequence[Any]) -> tuple[list[Tensor], list]:
+    """The operands that are tensors, and the numbers as the kernel takes them."""
     tensors = [each for each in operands if isinstance(each, Tensor)]
     numbers = [each for each in operands if not isinstance(each, Tensor)]
-    return promised(plan, tensors, kernel_arguments(numbers, plan))
+    return tensors, kernel_arguments(numbers, plan)
 
 
 def scalar_arguments(value: Any, dtype: DType) -> tuple:

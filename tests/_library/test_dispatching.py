@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import weft
+from weft.autograd import engine
 
 LIBRARIES = pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
 
@@ -197,3 +198,13 @@ def test_outside_of_the_mode_nothing_is_told():
         pass
     weft.ones(2) + 1
     assert mode.lines == []
+
+
+def test_outside_of_the_mode_backward_is_the_usual_pass(monkeypatch):
+    """The machine code of `autograd/native_engine.py` runs no other class of passes."""
+    with logging_mode(weft):
+        pass
+    kinds = []
+    monkeypatch.setattr(engine, "_run", lambda now, roots: kinds.append(type(now)))
+    weft.ones(2, requires_grad=True).sum().backward()
+    assert kinds == [engine._Pass]

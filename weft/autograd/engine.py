@@ -12,6 +12,7 @@ from operator import attrgetter, itemgetter
 from sys import getrefcount
 from typing import Any
 
+from ..core.dispatch import watchers
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
@@ -42,10 +43,11 @@ def run(
     With `wanted`, a list of edges, only the nodes on a path to one of them run, and the cotangents of these edges are returned
     by the `key` of the edge. With `accumulate`, the cotangents of leaves are added to their `.grad`.
     """
+    kind = watched_pass_type if watchers else _Pass
     if override_types:  # rules are written for plain tensors, so neither classes nor modes are asked
         with DisableTorchFunction():
-            return _run(pass_type(roots, wanted, keep_graph, create_graph, accumulate), roots)
-    return _run(pass_type(roots, wanted, keep_graph, create_graph, accumulate), roots)
+            return _run(kind(roots, wanted, keep_graph, create_graph, accumulate), roots)
+    return _run(kind(roots, wanted, keep_graph, create_graph, accumulate), roots)
 
 
 def _run(now: _Pass, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
@@ -380,14 +382,15 @@ class _Pass:
                 hook((), (ct,))
 
 
-# The class of backward passes. `_library/dispatching.py` replaces it by one that tells `__torch_dispatch__` of its sums.
-pass_type: type[_Pass] = _Pass
+# The class of backward passes while calls are watched. `_library/dispatching.py` replaces it by one that tells `__torch_dispatch__` of
+# its sums.
+watched_pass_type: type[_Pass] = _Pass
 
 
 def set_pass_type(kind: type[_Pass]) -> None:
-    """Let later backward passes be of a subclass of `_Pass`."""
-    global pass_type
-    pass_type = kind
+    """Let later backward passes be of a subclass of `_Pass` while calls are watched."""
+    global watched_pass_type
+    watched_pass_type = kind
 
 
 _by_order, _first = attrgetter("_order"), itemgetter(0)

@@ -111,3 +111,34 @@ torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2) >
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
+def test_the_kernel_of_the_cpu_has_the_bits_of_other_devices(mode, dtype, monkeypatch):
+    weft.manual_seed(3)
+    image, points = weft.randn(2, 19, 5, 6, dtype=dtype), weft.randn(2, 4, 7, 2, dtype=dtype)
+    image[0, :, 2, 3], image[1, 18, 4, 5] = weft.inf, weft.nan
+    points[0, 0, 0, 0], points[1, 1, 1, 1] = weft.nan, weft.inf
+
+    def sampled():
+        return weft.nn.functional.grid_sample(image, points, mode, align_corners=False)
+
+    found = sampled()
+    monkeypatch.delitem(weft.device("cpu").backend.extras, "blend")
+    assert found.numpy().tobytes() == sampled().numpy().tobytes()
+
+
+def test_the_gradient_of_samples_has_a_gradient():
+    weft.manual_seed(3)
+    image = weft.rand(1, 2, 4, 4, dtype=weft.float64, requires_grad=True)
+    points = weft.rand(1, 3, 3, 2, dtype=weft.float64, requires_grad=True)
+
+    def sampled(image, points):
+        return weft.nn.functional.grid_sample(image, points, align_corners=False)
+
+    assert weft.autograd.gradgradcheck(sampled, (image, points))
+    # A negation that waits belongs to the values.
+    lazy = weft.randn(1, 2, 4, 4, dtype=weft.complex128).conj().imag
+    assert lazy.is_neg()
+    assert sampled(lazy, points).equal(sampled(lazy.clone().resolve_neg(), points))

@@ -14,6 +14,7 @@ from ...engine import workers
 from ...engine.alignments import alignment_steps
 from ...engine.bilinear import bilinear_code
 from ...engine.bisection import search_code
+from ...engine.blending import CHANNELS, blending_code
 from ...engine.counting import TABLES, count_code
 from ...engine.kernel import SHARED_BYTES, sharing
 from ...engine.packed import packed_products
@@ -79,6 +80,25 @@ def bilinear(
                 meta.ctypes.data,
                 images * new_height,
             )
+
+
+def blend(
+    result: int,
+    planes: int,
+    positions: int,
+    weights: int,
+    dtype: DType,
+    shape: tuple[int, int, int, int, int],
+    fused: bool,
+) -> None:
+    """Weighted sums of elements of planes: see `engine/blending.py`. shape: images, channels, elements of a plane, taps, points."""
+    images, channels, size, taps, points = shape
+    groups = -(-channels // CHANNELS)
+    meta = np.array([channels, size, points, groups], np.int64)
+    # The elements of a tap lie apart, so that loading one of them takes about as long as moving 16 bytes.
+    work = images * channels * points * taps * 16
+    entry = sharing(blending_code(dtype, taps, fused), work)
+    entry(result, planes, positions, weights, meta.ctypes.data, images * groups)
 
 
 def least(key: np.ndarray, k: int) -> np.ndarray:
@@ -171,6 +191,7 @@ EXTRAS: dict[str, Callable] = {
     "alignments": alignments,
     "resample": resample,
     "bilinear": bilinear,
+    "blend": blend,
     "count": count,
     "at_rank": at_rank,
     "least": least,

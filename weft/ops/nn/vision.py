@@ -10,7 +10,8 @@ from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.public import public
-from ...core.tensor import Tensor
+from ...core.spec import contiguous_spec
+from ...core.tensor import Tensor, address, empty
 from ...core.warn import user_level
 from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import stack
@@ -135,7 +136,7 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
     fold = functools.partial(_brought_inside, padding_mode=padding_mode, align_corners=align_corners)
     if mode != "bicubic":
         coordinates = [fold(each, size) for each, size in zip(coordinates, sizes, strict=True)]
-    total: Any = None
+    positions, weights = [], []
     for corner in itertools.product(*(_point_taps(each, mode) for each in coordinates)):
         index: Any = 0
         weight: Any = None
@@ -148,21 +149,66 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
             index = index * size + position.detach().clamp(0, size - 1).nan_to_num().to(int64)
             if share is not None:
                 weight = share if weight is None else weight * share
-        found = flat.gather(2, index.unsqueeze(1).expand(batch, channels, -1)).masked_fill(
-            ~inside.unsqueeze(1), 0
-        )
+        positions.append(index.masked_fill(~inside, -1))
+        weights.append(weight)
+    if mode == "nearest":
+        total = _elements_at(flat, positions[0])
+    else:
         # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop. PyTorch's bicubic loop has another order.
-        if weight is None:
-            total = found if total is None else total + found
-        elif total is None or mode == "bicubic":
-            found = found * weight.unsqueeze(1)
-            total = found if total is None else total + found
-        else:
-            total = total.addcmul(found, weight.unsqueeze(1))
+        total = _blended(flat, stack(positions, 1), stack(weights, 1), mode != "bicubic")
     found = total.to(dtype).view(batch, channels, *places)
     if mode == "nearest":
         found = _constant_in(found, grid)
     return with_node_name(found, f"GridSampler{len(sizes)}DBackward0")
+
+
+def _elements_at(flat: Tensor, positions: Tensor) -> Tensor:
+    """Elements of each plane, [N, C, size] and [N, points] -> [N, C, points]; 0 where a position is negative."""
+    index = positions.clamp(min=0).unsqueeze(1).expand(-1, flat.spec.shape[1], -1)
+    return flat.gather(2, index).masked_fill((positions < 0).unsqueeze(1), 0)
+
+
+def _blended_rule(ct, out, flat, positions, weights, fused, *, wanted):
+    d_flat: Any = None
+    d_weights = []
+    for index, weight in zip(positions.unbind(1), weights.unbind(1), strict=True):
+        if wanted[0]:
+            share = (ct * weight.unsqueeze(1)).masked_fill((index < 0).unsqueeze(1), 0)
+            places = index.clamp(min=0).unsqueeze(1).expand(-1, flat.spec.shape[1], -1)
+            d_flat = (flat.new_zeros(flat.spec.shape) if d_flat is None else d_flat).scatter_add(
+                2, places, share
+            )
+        if wanted[2]:
+            d_weights.append((ct * _elements_at(flat, index)).sum(1))
+    return d_flat, None, stack(d_weights, 1) if d_weights else None
+
+
+@custom_vjp(joint=_blended_rule, inputs=3)
+def _blended(flat: Tensor, positions: Tensor, weights: Tensor, fused: bool) -> Tensor:
+    """Weighted sums of elements of planes: flat [N, C, size], positions and weights [N, taps, points] -> [N, C, points]."""
+    spec = flat.spec
+    blend = spec.device.backend.extras.get("blend")
+    if blend is None or not spec.device.backend.has_memory:
+        total: Any = None
+        for index, weight in zip(positions.unbind(1), weights.unsqueeze(2).unbind(1), strict=True):
+            found = _elements_at(flat, index)
+            if fused and total is not None:
+                total = total.addcmul(found, weight)
+            else:
+                found = found * weight
+                total = found if total is None else total + found
+        return total
+    batch, taps, points = positions.spec.shape
+    result = empty(contiguous_spec((batch, spec.shape[1], points), spec.dtype, spec.device))
+    if result.spec.numel:
+        flat, positions, weights = (each.contiguous().resolve_neg() for each in (flat, positions, weights))
+        blend(
+            *(address(each) for each in (result, flat, positions, weights)),
+            spec.dtype,
+            (batch, spec.shape[1], spec.shape[2], taps, points),
+            fused,
+        )
+    return result
 
 
 def _constant_rule(ct, out, values, *others, specs, wanted):

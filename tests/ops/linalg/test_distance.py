@@ -132,3 +132,13 @@ torch.cdist(torch.ones(2, 2), torch.ones(2, 2), nan)  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("p", [0.0, 2.0, 3.0, math.inf])
+@pytest.mark.parametrize("shape", [(2, 3, 40), (16, 16)])
+def test_few_long_vectors(p, shape):
+    torch.manual_seed(1)
+    x = torch.randn(*shape, dtype=torch.float64)
+    check("cdist", x, x[..., :1, :].flip(-1), p, "donot_use_mm_for_euclid_dist")
+    if len(shape) == 2:
+        check("nn.functional.pdist", x, p)

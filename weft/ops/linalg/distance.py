@@ -149,11 +149,22 @@ def _cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
 
 
 def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
-    """One pass over the result for every few dimensions; no temporary is larger than the result."""
+    """No temporary is larger than the result. Many vectors take one pass over the result for every few dimensions."""
     dimensions = x1.shape[-1]
     if dimensions == 0:
         batch = broadcast_shapes("cdist", x1.shape[:-2], x2.shape[:-2])
         return x1.new_zeros((*batch, x1.shape[-2], x2.shape[-2]))
+    if dimensions >= max(x2.shape[-2], 2 * _DIMENSIONS_AT_ONCE):
+        # Long vectors, and few of them: one launch, whose loop runs along the vectors. 30 vectors of 512 numbers take 30 us
+        # instead of 1400, but 500 of 16 take 1800 us instead of 270 (AMD Zen 4).
+        pairs = (
+            *broadcast_shapes("cdist", x1.shape[:-2], x2.shape[:-2]),
+            x1.shape[-2],
+            x2.shape[-2],
+            dimensions,
+        )
+        vectors = x1.unsqueeze(-2).expand(pairs), x2.unsqueeze(-3).expand(pairs)
+        return _along_vectors(p)(*vectors, dims=(len(pairs) - 1,))
     # The vectors of x2 side by side, so that one instruction serves several columns of the result.
     across = [column.unsqueeze(-2) for column in x2.mT.contiguous().unbind(-2)]
     down = [column.unsqueeze(-1) for column in x1.unbind(-1)]
@@ -165,6 +176,21 @@ def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
         part = _part(p, len(operands) // 2, result is None, is_last)
         result = part(*operands) if result is None else part.write(result, result, *operands)
     return result
+
+
+@functools.lru_cache(maxsize=64)
+def _along_vectors(p: float) -> Reduce:
+    """The distance of a and b, which lie along the reduced dim."""
+    order = norm_order(p)
+    return Reduce(
+        "cdist",
+        lambda dtype, result: Types(dtype, (dtype,)),
+        lambda compute: ((order.start, compute),),
+        lambda a, b: (order.to_state(a - b),),
+        order.combine,
+        lambda state: (order.finish(state[0]),),
+        cascade=not math.isinf(p),
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -212,7 +238,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
-    above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
+    above = np.flatnonzero(np.arange(n)[:, None] < np.arange(n))
     distances = (
         _cdist(input, input, float(p)).reshape(n * n).index_select(0, on_device(above, input.spec.device))
     )

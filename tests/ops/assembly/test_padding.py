@@ -126,3 +126,18 @@ torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=0.0)
 def test_value_of_padding(expression):
     """The value is a float for pad, a number for constant_pad_nd; any but 0 is True."""
     check_expression(expression)
+
+
+@pytest.mark.parametrize(
+    ("size", "widths"),
+    [
+        ((40, 600), (3, 2, 1, 4)),
+        ((40, 600), (0, 5)),
+        ((40, 600), (3, 2, -1, 4)),
+        ((3, 30, 400), (0, 0, 2, 0, 0, 1)),
+        ((2, 3, 50, 300), (1, 1, 1, 1)),
+        ((0, 600), (1, 2, 30, 10)),
+    ],
+)
+def test_borders_of_large_tensors(size, widths):
+    check("nn.functional.pad", torch.randn(*size), widths, "constant", 2.5)

@@ -1,8 +1,13 @@
+import ctypes
 import gc
+import mmap
 import os
+import re
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,16 +76,39 @@ def test_too_much_is_an_error_not_a_crash():
 def test_the_cache_is_given_up_before_an_allocation_fails(monkeypatch):
     mapping = memory._mapping
 
-    def full(size):
+    def full(size, nbytes):
         if memory.cached_large_bytes() > 0:
             raise OSError("no memory left")
-        return mapping(size)
+        return mapping(size, nbytes)
 
     memory.release_cached(0)
     weft.empty(1 << 20)
     assert memory.cached_large_bytes() > 0
     monkeypatch.setattr(memory, "_mapping", full)
     assert weft.zeros(1 << 24, dtype=weft.uint8).sum() == 0
+
+
+@unfenced
+@pytest.mark.skipif(sys.platform != "linux", reason="the pages in memory are listed in /proc")
+def test_a_large_block_takes_no_huge_page_of_which_it_uses_a_part():
+    nbytes = 3 * memory.HUGE_PAGE + 5000
+    memory.release_cached(0)
+    block = memory._mapping(memory.size_class(nbytes), nbytes)
+    start = memory._address(block)
+    ctypes.memset(start, 1, nbytes)
+    assert nbytes <= _resident(start) <= nbytes + 2 * mmap.PAGESIZE
+    del block
+
+
+def _resident(address: int) -> int:
+    """Bytes in memory of the regions of the map that begin within 4 huge pages from an address on."""
+    found, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            inside = address <= int(line.split("-")[0], 16) < address + 4 * memory.HUGE_PAGE
+        elif inside and line.startswith("Rss:"):
+            found += int(line.split()[1]) * 1024
+    return found
 
 
 def test_arrays_keep_memory_alive():

@@ -56,7 +56,7 @@ class Bin(list):
         """
         with _lock:
             try:
-                (_carve if self.size <= SMALL else _map_large)(self)
+                _carve(self) if self.size <= SMALL else _map_large(self, nbytes)
             except (OSError, OverflowError):
                 raise out_of_memory(nbytes, f" {_allocated()} bytes are in use by tensors.") from None
             note_peak(_allocated() + self.size)
@@ -131,23 +131,29 @@ def _carve(bin: Bin) -> None:
     bin.extend(blocks)
 
 
-def _map_large(bin: Bin) -> None:
+def _map_large(bin: Bin, nbytes: int) -> None:
     try:
-        block = _mapping(bin.size)
+        block = _mapping(bin.size, nbytes)
     except (OSError, OverflowError):
         release_cached(0)
-        block = _mapping(bin.size)
+        block = _mapping(bin.size, nbytes)
     address = _address(block)
     _mappings[address] = block
     bin.total += 1
     bin += (address,)
 
 
-def _mapping(size: int) -> mmap.mmap:
+def _mapping(size: int, nbytes: int) -> mmap.mmap:
+    """Pages for a block, of which the first `nbytes` are about to be used."""
     # One huge page more than needed lets the kernel align the block itself; untouched pages cost nothing.
     block = mmap.mmap(-1, size + (HUGE_PAGE if size >= HUGE_PAGE else 0), **PRIVATE)
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        block.madvise(mmap.MADV_HUGEPAGE)
+        # Small pages behind the last whole huge page: another huge page would be 2 MiB of which the block uses a part.
+        start = _address(block)
+        whole = max((start + nbytes) // HUGE_PAGE * HUGE_PAGE - start, 0)
+        if whole:
+            block.madvise(mmap.MADV_HUGEPAGE, 0, whole)
+        block.madvise(mmap.MADV_NOHUGEPAGE, whole)
     return block
 
 

@@ -100,6 +100,36 @@ def test_a_class_may_have_its_own():
     assert (own.shape, own.requires_grad, own.ndim) == ("mine", "mine as well", 1)
 
 
+def test_a_tensor_that_is_being_built_has_no_metadata_yet():
+    """`gc.get_objects()` shows such tensors to other threads and to finalizers."""
+    for name in NAMES:
+        if name == "layout":  # the same for all tensors
+            continue
+        with pytest.raises(AttributeError):
+            getattr(object.__new__(torch.Tensor), name)
+    half = object.__new__(torch.Tensor)
+    half.spec = torch.ones(2).spec
+    assert half.shape == (2,)
+    for read in (lambda: half[0], half.detach, half.t, lambda: torch.cat([half])):
+        with pytest.raises(AttributeError):
+            read()
+
+
+def test_a_copy_of_a_property_with_another_function():
+    class Holder:
+        spec = torch.ones(2).spec
+        shape = torch.Tensor.shape.getter(lambda self: "another")
+
+    assert Holder().shape == "another"
+    before = torch.Tensor.ndim
+    try:
+        torch.Tensor.ndim = before.getter(lambda self: "another")
+        assert torch.ones(2).ndim == "another"
+    finally:
+        torch.Tensor.ndim = before
+    assert torch.ones(2).ndim == 1
+
+
 def test_counts_of_references_stay_exact():
     x = torch.ones(2, requires_grad=True)
     (x * 2.0).sum().backward()

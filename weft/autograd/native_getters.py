@@ -24,6 +24,8 @@ class _Getter(Function):
 
     def __init__(self, called: str):
         super().__init__(f"getter.{called}", "ptr %self, ptr %tensor, ptr %class")
+        # `Tensor.shape.getter(f)` is a property of the same class with another function.
+        self.require(self.same("%self", name(f"property.{called}")), "unusual")
         self.require(self.differ("%tensor", "null"), "unusual")  # null for `Tensor.shape`
         self.require(self.is_plain("%tensor"), "unusual")
         self.require(self.same(self.load(name("watched"), 1, "i8"), "0", "i8"), "unusual")  # no mode is on
@@ -39,15 +41,21 @@ class _Getter(Function):
         self.ret(self.let(f"call ptr {name('property_get')}(ptr %self, ptr %tensor, ptr %class)"))
         return self
 
+    def filled(self, field: str) -> str:
+        """The value of a slot of the tensor. It is null while other code builds the tensor, which `gc.get_objects()` shows already."""
+        value = self.load("%tensor", TENSOR[field])
+        self.require(self.differ(value, "null"), "unusual")
+        return value
+
     def field_of_spec(self, field: str) -> str:
-        return self.load(self.load("%tensor", TENSOR["spec"]), _SPEC[field])
+        return self.load(self.filled("spec"), _SPEC[field])
 
     def truth(self, condition: str) -> Function:
         return self.answer(self.let(f"select i1 {condition}, ptr {name('true')}, ptr {name('false')}"))
 
     def edge_is(self, *kinds: str) -> str:
         """Whether the tensor's edge is None, or of one of these classes."""
-        edge = self.load("%tensor", TENSOR["_autograd"])
+        edge = self.filled("_autograd")
         found, kind = self.same(edge, name("none")), self.type_of(edge)
         for each in kinds:
             found = self.let(f"or i1 {found}, {self.same(kind, name(each))}")
@@ -79,18 +87,20 @@ def _functions() -> list[Function]:
 
 
 NAMES = ("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "grad")
-_CLASSES = {each: type(vars(Tensor)[each]) for each in NAMES}
+_PROPERTIES = {each: vars(Tensor)[each] for each in NAMES}
 
 
 def _prepare() -> None:
     for key, value in {"dual": Dual, "leaf": Leaf, "strided": strided, "_grad": "_grad"}.items():
         add_object(key, value)
+    for called, value in _PROPERTIES.items():
+        add_object(f"property.{called}", value)
     add_memory("property_get", slot(property, "tp_descr_get"))
 
 
 def _install(addresses: dict[str, int]) -> None:
-    for called, cls in _CLASSES.items():
-        set_slot(cls, "tp_descr_get", addresses[f"getter.{called}"])
+    for called, value in _PROPERTIES.items():
+        set_slot(type(value), "tp_descr_get", addresses[f"getter.{called}"])
 
 
 native_calls.parts.append(

@@ -28,6 +28,7 @@ FRAME = WORD + MOST_WORDS
 
 SPEC_SLOTS = offsets(Spec)
 SLICE_PARTS = (SIZE, SIZE + 8, SIZE + 16)
+SLOTS_READ = ("spec", "_storage", "_byte_offset", "_autograd", "_base")  # of tensors, by replayed calls
 
 
 def push() -> Text:
@@ -62,6 +63,9 @@ def encode_one() -> Text:
     f.label("tensor")
     inputs = f.word("%frame", INPUTS)
     f.require(f.let(f"icmp slt i64 {inputs}, {MOST_INPUTS}"), "no")
+    # The slots are null while other code builds the tensor, which `gc.get_objects()` shows already.
+    for slot in SLOTS_READ:
+        f.require(f.differ(f.load("%value", TENSOR[slot]), "null"), "no")
     f.set_word("%frame", f.add(inputs, str(INPUT)), "%value", "ptr")
     f.set_word("%frame", INPUTS, f.add(inputs, "1"))
     edge = f.let(f"zext i1 {f.differ(f.load('%value', TENSOR['_autograd']), name('none'))} to i64")

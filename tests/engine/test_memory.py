@@ -162,3 +162,15 @@ def test_so_much_of_the_cache_is_kept_as_is_asked_for():
     assert memory.cached_large_bytes() == 2 * size
     memory.release_cached(2 * size)
     assert memory.cached_large_bytes() == 2 * size
+
+
+@unfenced
+def test_threads_take_the_last_blocks_while_the_cache_is_trimmed():
+    """`Storage` takes free blocks without the lock."""
+    bin = memory.bin_for(3 << 20)
+    assert isinstance(bin, memory.LargeBin) and not bin
+    total = bin.total
+    assert memory._unmap(bin) is False and bin.total == total
+    block = weft.zeros(3 << 20, dtype=weft.uint8)
+    del block
+    assert memory._unmap(bin) and bin.total == total and not bin

@@ -177,20 +177,25 @@ def release_cached(keep: int) -> None:
     with _lock:
         excess = cached_large_bytes() - keep
         for bin in sorted(_bins.values(), key=lambda bin: -bin.size):
-            while excess > 0 and bin.size > SMALL and bin:
-                _unmap(bin)
+            while excess > 0 and bin.size > SMALL and _unmap(bin):
                 excess -= bin.size
 
 
-def _unmap(bin: Bin) -> None:
+def _unmap(bin: Bin) -> bool:
+    """Give a free block back to the system. False if there is none, because other threads take blocks without the lock."""
     taken: list[int] = []
     try:
         # A signal handler that raises would lose the result of `bin.pop()`.
         taken.extend(map(bin.pop, (-1,)))
+    except IndexError:
+        if taken:
+            raise
+        return False
     finally:
         if taken:
             bin.total -= 1
             del _mappings[taken[0]]  # the last reference to the pages
+    return True
 
 
 def _reserved() -> int:

@@ -109,7 +109,13 @@ def packed(numbers: Sequence[Any], steps: Sequence[Step]) -> Any:
     """The numbers of a chain in memory, eight bytes each."""
     dtypes = [dtype for plan, _, _ in steps for dtype in plan.deferred.params]
     words = [const(value, dtype).value for value, dtype in zip(numbers, dtypes, strict=True)]
-    return (ctypes.c_uint64 * len(words))(*words)
+    return _array_type(len(words))(*words)
+
+
+@functools.cache
+def _array_type(length: int) -> Any:
+    """A class of arrays of words. ctypes forgets a class without objects, which is a reference cycle then."""
+    return ctypes.c_uint64 * length
 
 
 def fused(steps: Sequence[Step]) -> Launch:

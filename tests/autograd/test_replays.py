@@ -452,3 +452,38 @@ print("ok")
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert found.stdout == "ok\n", found.stderr[-2000:]
+
+
+def test_an_input_that_gets_other_memory_during_the_call():
+    """Allocating the result may run finalizers. The old memory of the input may then belong to another tensor."""
+    program = """
+import weft as torch
+from weft.engine import storages
+FUNCTIONS = [lambda x: x.sum(0), lambda x: x.softmax(0).sum(), lambda x: x @ torch.eye(1000)[0], lambda x: x.sort().values[0]]
+for function in FUNCTIONS:
+    expected = function(torch.ones(1000)).item()
+    for _ in range(5):
+        function(torch.ones(1000))
+    x, others = torch.ones(1000), []
+    def change():
+        x.untyped_storage().resize_(1 << 14)
+        others.extend(torch.full((1000,), 7.0) for _ in range(20))
+    storages.when_busy(1, change)
+    assert function(x).item() == expected and others
+    def replace():
+        x.data = torch.full((2, 3), 2.0)
+        others.extend(torch.full((1000,), 7.0) for _ in range(20))
+    del others[:]
+    x = torch.ones(1000)
+    storages.when_busy(1, replace)
+    try:
+        function(x)
+    except (RuntimeError, IndexError):
+        pass
+    assert others and all(each.eq(7).all() for each in others)
+print("ok")
+"""
+    environment = {**os.environ, "WEFT_CALLS": "native"}
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100)
+    assert found.stdout == "ok\n", (found.returncode, found.stderr[-2000:])

@@ -63,6 +63,7 @@ def _saved() -> Function:
     """What `saved.save` makes of a tensor; null after an error."""
     f = Function("saved_of", "ptr %tensor, ptr %edge", "ptr", "internal", "noinline")
     storage = f.load("%tensor", TENSOR["_storage"])
+    f.incref(storage)  # a new object may run finalizers, which may give the tensor another storage
     version = f.load(storage, STORAGE["version"])
     f.branch(f.same(f.type_of(version), name("int")), "counted", "special")
     f.label("counted")
@@ -86,7 +87,7 @@ def _saved() -> Function:
         "edge": "%edge",
     }
     for k, field in enumerate(Saved._fields):
-        if field != "version":
+        if field not in ("storage", "version"):
             f.incref(values[field])
         f.store(new, TUPLE_ITEMS + 8 * k, values[field])
     f.ret(new)
@@ -94,6 +95,7 @@ def _saved() -> Function:
     f.decref(own)
     f.go("failed")
     f.label("failed")
+    f.decref(storage)
     f.ret("null")
     return f
 

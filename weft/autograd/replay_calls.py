@@ -227,19 +227,28 @@ def views() -> Text:
     return f
 
 
+def place_in() -> Text:
+    """The address of the first element of a tensor in a plain storage, as a number."""
+    f = Text("place_in", "ptr %tensor, ptr %storage", "i64")
+    start = f.address(f.call("PyLong_AsVoidPtr", f.load("%storage", STORAGE["ptr"])))
+    f.ret(f.add(start, f.address(f.call("PyLong_AsVoidPtr", f.load("%tensor", TENSOR["_byte_offset"])))))
+    return f
+
+
 def program() -> Text:
     """Run the launches of a record, and return the new tensor that they compute, or a tuple of them.
 
     The recipe: PROGRAM, the number of launches, the allocator of scratch memory or 0, the number of results, the class of the tuple or
     0, the address of a count of bad indices; for each result its allocator and its Spec; for each launch its function, the number of
     its arguments, and three words for each of these: of which kind it is, which one, and an offset. If the launches have met a bad
-    index, the Python function runs the call again, and raises the error.
+    index, the Python function runs the call again, and raises the error. It also runs the call if an input has changed meanwhile.
     """
     f = Text("program", "ptr %frame, ptr %record, ptr %recipe")
     owned, count = f.room(MOST_OWNED), f.room(1)
     # The addresses, as ints of Python and as numbers: those of inputs, of results, of scratch memory.
     objects, places = f.room(MOST_INPUTS + MOST_RESULTS + 1), f.room(MOST_INPUTS + MOST_RESULTS + 1)
     storages, tensors = f.room(MOST_RESULTS), f.room(MOST_RESULTS)
+    storages_read, specs_read = f.room(MOST_INPUTS), f.room(MOST_INPUTS)
     arguments, at = f.room(MOST_ARGUMENTS + 1), f.room(1)
     inputs = f.word("%frame", INPUTS)
     with f.each(inputs) as k:
@@ -263,8 +272,9 @@ def program() -> Text:
         for value in (tensor, storage):
             f.incref(value)
             own(value)
-        start = f.address(f.call("PyLong_AsVoidPtr", f.load(storage, STORAGE["ptr"])))
-        place = f.add(start, f.address(f.call("PyLong_AsVoidPtr", f.load(tensor, TENSOR["_byte_offset"]))))
+        f.set_word(storages_read, k, storage, "ptr")
+        f.set_word(specs_read, k, f.load(tensor, TENSOR["spec"]), "ptr")
+        place = f.let(f"call i64 @place_in(ptr {tensor}, ptr {storage})")
         made = f.call("PyLong_FromVoidPtr", f.pointer(place))
         own(made)
         f.set_word(objects, k, made, "ptr")
@@ -291,6 +301,13 @@ def program() -> Text:
     allocate(scratch, scratch_at)
     f.go("launches")
     f.label("launches")
+    # Allocating may run finalizers, which may give an input other memory or another Spec.
+    with f.each(inputs) as k:
+        tensor, storage = f.word("%frame", f.add(k, str(INPUT)), "ptr"), f.word(storages_read, k, "ptr")
+        f.require(f.same(f.load(tensor, TENSOR["_storage"]), storage), "changed")
+        f.require(f.same(f.load(tensor, TENSOR["spec"]), f.word(specs_read, k, "ptr")), "changed")
+        place = f.let(f"call i64 @place_in(ptr {tensor}, ptr {storage})")
+        f.require(f.same(place, f.word(places, k), "i64"), "changed")
     f.store(at, 0, f.place(described, f.let(f"shl i64 {results}, 4")))
     with f.each(f.word("%recipe", 1)):
         launch = f.load(at)
@@ -355,6 +372,8 @@ def program() -> Text:
     f.go("clear")
     f.label("failed")
     f.go("clear")
+    f.label("changed")
+    f.go("faulty")
     f.label("faulty")
     f.go("clear")
     f.label("clear")
@@ -656,6 +675,7 @@ def functions() -> list[Function]:
         moved(),
         view(),
         views(),
+        place_in(),
         program(),
         element(),
         number(),

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.arguments import integer, integers, number, wrong_type
 from ...core.checking import check_tensor
 from ...core.derivative import Derivative, nondifferentiable
-from ...core.dtype import FLOAT8, DType, float32, float64, int64
+from ...core.dtype import FLOAT8, DType, float32, float64, int64, numpy_dtype
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
@@ -53,15 +53,14 @@ def _search(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return positions
 
 
-def _equal_bins(values: np.ndarray, low: float, high: float, count: int) -> np.ndarray:
+def _equal_bins(values: Tensor, low: float, high: float, count: int) -> Tensor:
     """The bin of each value among bins of equal width, in the arithmetic of the dtype; -1 outside."""
-    kind = values.dtype.type
-    low, high = kind(low), kind(high)
-    inside = (values >= low) & (values <= high)
+    kind = numpy_dtype(values.spec.dtype).type
     with np.errstate(all="ignore"):
-        position = (values - low) * kind(count) / (high - low)
-    positions = np.where(inside, position, kind(-1)).astype(np.int64)
-    return np.minimum(positions, count - 1, out=positions)
+        low, high, width = (float(each) for each in (kind(low), kind(high), kind(high) - kind(low)))
+    inside = (values >= low) & (values <= high)
+    position = (values - low) * float(kind(count)) / width
+    return position.where(inside, -1).to(int64).clamp(max=count - 1)
 
 
 def _counted(bins: np.ndarray, count: int, weights: np.ndarray | None) -> np.ndarray:
@@ -107,14 +106,16 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if low >= high:
         raise RuntimeError(f"torch.histc: max must be larger than min\nmin = {low}, max = {high}")
     values = input.detach().to(float32) if dtype in FLOAT8 else input.detach()
-    return _histc(values, bins, low, high).to(dtype)
+    check_room(bins, dtype=values.spec.dtype)
+    return _histc(_equal_bins(values, low, high, bins), bins, values.spec.dtype).to(dtype)
 
 
 @array_op(derivative=nondifferentiable)
-def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
-    check_room(count, dtype=input.spec.dtype)
-    bins = _equal_bins(array(input).reshape(-1), low, high, count)
-    return tensor_of(_counted(bins, count, None), input.spec.dtype)
+def _histc(bins: Tensor, count: int, dtype: DType) -> Tensor:
+    """How many of the elements are 0, 1, ... `count` - 1."""
+    values, counted = array(bins).reshape(-1), here().backend.extras.get("count")
+    counts = _counted(values, count, None) if counted is None else counted(values, 0, count)[:-1]
+    return tensor_of(counts, dtype)
 
 
 # ---- Histograms in several dimensions ------------------------------------------------------------------------------

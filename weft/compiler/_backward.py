@@ -18,6 +18,7 @@ from ..autograd.graph import Node, NodeSpec, Output, endpoint, next_order, node_
 from ..autograd.saved import RELEASED, SECOND_TIME, Saved, SavedOutputs
 from ..core.derivative import Derivative
 from ..core.device import CPU
+from ..core.dispatch import watchers
 from ..core.locks import new_lock
 from ..core.op import Op
 from ..core.spec import Spec
@@ -137,6 +138,8 @@ class Backward:
                     "before it is modified."
                 )
         cts = (ct,) if type(ct) is not tuple else ct
+        if watchers:  # vmap over the backward pass, or a dispatch mode
+            return self.on_copies(cts, saved)
         key = tuple([None if each is None else each.spec for each in cts])
         variant = self.variants.get(key)
         if variant is None:

@@ -108,7 +108,10 @@ class Compiled:
         """Answer a call that no record fits."""
         if self.failures >= MOST_FAILURES or self.is_full or stance.name == "force_eager" or not is_usual():
             return self.function(*args, **kwargs)
-        key = _key((args, kwargs))
+        try:
+            key = _key((args, kwargs))
+        except RecursionError:  # a list that contains itself
+            return self.function(*args, **kwargs)
         if key in self.failed or not self._may_record():
             return self.function(*args, **kwargs)
         try:

@@ -49,7 +49,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 class Guard(NamedTuple):
     """A condition of a record: `get(owner, name)` still gives `value`, see `holds`."""
 
-    kind: str  # "item", "attribute", "cell", "length" or "items"
+    kind: str  # "item", "attribute", "class", "cell", "length" or "items"
     owner: Any
     name: Any
     value: Any
@@ -63,6 +63,8 @@ class Guard(NamedTuple):
             return self.owner.get(self.name, MISSING)
         if self.kind == "attribute":
             return getattr(self.owner, self.name, MISSING)
+        if self.kind == "class":
+            return vars(self.owner).get(self.name, MISSING)
         if self.kind == "length":
             return len(self.owner)
         return self.owner.cell_contents if self.kind == "cell" else MISSING
@@ -115,10 +117,24 @@ _PURE_FUNCTIONS = {
     reversed, tuple, list, dict, set, frozenset, slice, type, callable, id, all, any, sorted, ord, chr, repr, iter, next,
     OrderedDict, Size,
     *(each for each in vars(math).values() if callable(each)),
-    *(each for name, each in vars(operator).items() if isinstance(each, types.BuiltinFunctionType) and not name.startswith("i")),
+    operator.neg, operator.pos, operator.abs, operator.invert, operator.not_, operator.truth, operator.index,
 }  # fmt: skip
 _PURE_FUNCTIONS -= {id, next}  # an id differs from call to call; `next` is handled with its iterator
-_PURE_FUNCTIONS -= {operator.setitem, operator.delitem}
+# Methods of containers that neither compare nor call the items.
+_KEEPING = {
+    "append",
+    "insert",
+    "get",
+    "pop",
+    "popitem",
+    "setdefault",
+    "clear",
+    "reverse",
+    "__getitem__",
+    "__setitem__",
+    "__len__",
+}
+_VIEWING = {"copy", "keys", "values", "items"}
 _SWITCHES = (no_grad, enable_grad, set_grad_enabled)
 _BINARY = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
@@ -136,6 +152,9 @@ _COMPARE = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_OPERATORS = {function: symbol for symbol, function in _BINARY.items() if symbol[-1] != "="}
+_COMPARISONS = {function: symbol for symbol, function in _COMPARE.items()}
+_SEQUENCES = (tuple, list, dict, OrderedDict, set, str, range, bytes, Size)
 _UNARY: dict[str, Callable] = {
     "UNARY_POSITIVE": operator.pos,
     "UNARY_NEGATIVE": operator.neg,
@@ -206,6 +225,7 @@ class Interpreter:
         self.own: dict[int, Any] = {}  # objects that this run has made, which it may change
         self.read_only: dict[int, Any] = {}  # containers that stand for arguments; they need no guards
         self.gradients_read: set[int] = set()  # ids of tensors whose `.grad` the function reads
+        self.compares_tensors = False  # whether an `is` between two tensors was answered
         self.count = 0
         self.depth = 0
 
@@ -221,6 +241,10 @@ class Interpreter:
         if type(value) is tuple:
             found = tuple([self.outside(each) for each in value])
             return value if all(a is b for a, b in zip(found, value, strict=True)) else found
+        if isinstance(value, tuple) and not all(map(_is_simple, value)):
+            raise Unsupported(f"a {type(value).__name__} from outside is used")
+        if type(value) is slice and not _is_simple((value.start, value.stop, value.step)):
+            raise Unsupported("a slice of unusual objects is used")
         if isinstance(value, (np.ndarray, np.generic)):
             raise Unsupported("an array of NumPy is used")
         return value
@@ -241,8 +265,19 @@ class Interpreter:
         self.read_only[id(found)] = found
         return found
 
+    def is_plain(self, value: Any) -> bool:
+        """Whether comparisons of the value neither run Python code nor read tensors. The items of lists from outside become guards."""
+        if type(value) in (tuple, frozenset):
+            return all(map(self.is_plain, value))
+        if type(value) in _CONTAINERS:
+            found = self.items(value)
+            return all(map(self.is_plain, found)) and (
+                not isinstance(found, dict) or all(map(self.is_plain, found.values()))
+            )
+        return _is_simple(value)
+
     def keep(self, value: Any) -> Any:
-        """A new object of this run."""
+        """An object that this run has just made, and that nothing outside refers to."""
         if not isinstance(value, Tensor) and type(value) not in _PURE:
             self.own[id(value)] = value
         return value
@@ -282,11 +317,16 @@ class Interpreter:
                 return types.MethodType(getattr(kind, name), owner)
             return self.keep(getattr(owner, name))
         if isinstance(owner, types.ModuleType):
+            if name not in vars(owner) and not _is_own(owner.__name__):
+                raise Unsupported(f"the module {owner.__name__} computes {name}")
             return self.variable(vars(owner), name, getattr(owner, name, MISSING))
         if kind in _PURE or kind is tuple or kind in _CONTAINERS or id(owner) in self.own:
             return self.made_member(owner, name)
         if isinstance(owner, type):
             found = getattr(owner, name, MISSING)
+            if isinstance(found, types.MethodType):  # a new object at each access
+                self.guard_class(owner, name)
+                return found
             return self.read("attribute", owner, name, found)
         if isinstance(
             owner, (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
@@ -326,6 +366,8 @@ class Interpreter:
             return self.attribute(owner._modules["_orig_mod"], name)
         if kind.__getattribute__ is not object.__getattribute__ or getter not in (None, Module.__getattr__):
             raise Unsupported(f"the class {kind.__name__} computes its attributes")
+        if not _is_own(kind.__module__):
+            self.guard("attribute", owner, "__class__", kind)
         raw = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), MISSING)
         if isinstance(raw, property):
             self.guard_class(kind, name)
@@ -344,6 +386,8 @@ class Interpreter:
         if isinstance(raw, types.MemberDescriptorType):
             return self.read("attribute", owner, name, getattr(owner, name, MISSING))
         self.guard_class(kind, name)
+        if hasattr(owner, "__dict__"):
+            self.guard("item", own, name, MISSING)  # an attribute of the object would hide that of the class
         if isinstance(raw, types.FunctionType):
             return types.MethodType(raw, owner)
         if isinstance(raw, staticmethod):
@@ -355,8 +399,13 @@ class Interpreter:
         return self.outside(raw)
 
     def guard_class(self, kind: type, name: str) -> None:
-        if not _is_own(kind.__module__):
-            self.guard("attribute", kind, name, getattr(kind, name))
+        for each in kind.__mro__:
+            if _is_own(each.__module__):
+                return
+            found = vars(each).get(name, MISSING)
+            self.guard("class", each, name, found)
+            if found is not MISSING:
+                return
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
         if isinstance(owner, Tensor) and name in _WRITABLE:
@@ -377,10 +426,8 @@ class Interpreter:
             inner = getattr(function, "_torchdynamo_orig_callable", None)
             return self.python(function, args, kwargs) if inner is None else self.call(inner, args, kwargs)
         if isinstance(function, functools.partial) and type(function) is functools.partial:
-            args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
-            return self.call(
-                function.func, tuple(map(self.outside, args)), {k: self.outside(v) for k, v in kwargs.items()}
-            )
+            first = tuple(map(self.outside, function.args))
+            return self.call(function.func, (*first, *args), {**self.items(function.keywords), **kwargs})
         if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
             return self.builtin(function, args, kwargs)
         if isinstance(function, type):
@@ -393,6 +440,8 @@ class Interpreter:
             return self.call(function._torchdynamo_orig_callable, args, kwargs)
         found = vars(type(function)).get("__call__")
         if isinstance(found, types.FunctionType):
+            self.guard_class(type(function), "__call__")
+            self.guard("attribute", function, "__class__", type(function))
             return self.call(found, (function, *args), kwargs)
         if (
             isinstance(function, types.MethodDescriptorType)
@@ -408,20 +457,29 @@ class Interpreter:
             raise GraphBreak(f"{function.__name__} reads the value of a tensor")
         if function.__name__ in _REFUSED:
             raise Unsupported(f"{function.__name__} is called")
+        if function.__name__.startswith("as_strided") and (len(args) > 3 or "storage_offset" in kwargs):
+            raise Unsupported(
+                "as_strided is called with an offset, which counts from the begin of the memory"
+            )
         args = tuple([self.argument(each) for each in args])
         kwargs = {name: self.argument(each) for name, each in kwargs.items()}
+        result = self.attempt(function, args, kwargs)
+        if isinstance(result, tuple):
+            for each in result:
+                self.keep(each)
+        return self.keep(result)
+
+    def attempt(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call a function. An error ends the recording, and the function itself raises it."""
         try:
             result = function(*args, **kwargs)
         except Unsupported:
             raise
         except Exception as error:
             self.check()
-            raise Unsupported(f"{function.__name__} raises {type(error).__name__}: {error}") from error
+            raise Unsupported(f"{_name(function)} raises {type(error).__name__}: {error}") from error
         self.check()
-        if isinstance(result, tuple):
-            for each in result:
-                self.keep(each)
-        return self.keep(result)
+        return result
 
     def argument(self, value: Any) -> Any:
         """An argument for a function that is called as it is."""
@@ -438,7 +496,7 @@ class Interpreter:
             isinstance(value, (Tensor, type))
             or type(value) in _PURE
             or isinstance(value, tuple)
-            and _is_own(type(value).__module__)
+            and id(value) in self.own
         ):
             return value
         raise Unsupported(f"an object of class {type(value).__name__} is passed to a function")
@@ -452,21 +510,35 @@ class Interpreter:
                 raise Unsupported("next() reached the end") from None
         if function is getattr and len(args) in (2, 3) and not kwargs:
             return self.attribute(args[0], args[1]) if len(args) == 2 else self._with_default(*args)
-        if (
-            function in (isinstance, issubclass, callable, len, iter, type, repr)
-            or function in _PURE_FUNCTIONS
-        ):
+        if function in _PURE_FUNCTIONS:
             return self.pure(function, args, kwargs)
-        if type(owner) in (*_PURE, tuple) or id(owner) in self.own and type(owner) in _CONTAINERS:
-            return self.keep(function(*args, **kwargs))
-        if type(owner) in _CONTAINERS and function.__name__ in _READERS:
-            result = getattr(self.items(owner), function.__name__)(*args, **kwargs)
-            return (
-                self.keep(result)
-                if isinstance(result, Iterator) or function.__name__ in ("items", "values", "keys", "copy")
-                else result
-            )
+        if len(args) == 2 and not kwargs:
+            if function in _OPERATORS:
+                return self.binary(_OPERATORS[function], *args)
+            if function in _COMPARISONS:
+                return self.compare(_COMPARISONS[function], *args)
+            if function is operator.getitem:
+                return self.subscript(*args)
+        if type(owner) in (*_PURE, tuple):
+            if not all(map(self.is_plain, (owner, *args, *kwargs.values()))):
+                raise Unsupported(f"{_name(function)} of unusual objects is called")
+            return self.keep(self.attempt(function, args, kwargs))
+        if type(owner) in _CONTAINERS and (id(owner) in self.own or function.__name__ in _READERS):
+            return self.container_method(self.items(owner), function.__name__, args, kwargs)
         raise (GraphBreak if function is print else Unsupported)(f"{_name(function)} is called")
+
+    def container_method(self, owner: Any, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call a method of a list, dictionary or set that this run has made, or one that only reads."""
+        function = getattr(owner, name)
+        if name in _KEEPING and not (isinstance(owner, dict) and args and not self.is_plain(args[0])):
+            return self.attempt(function, args, kwargs)
+        if name in _VIEWING:
+            return self.keep(self.attempt(function, args, kwargs))
+        if name in ("extend", "update") and type(owner) is not set:
+            return self.attempt(function, tuple(map(self.iterable, args)), kwargs)
+        if not all(map(self.is_plain, (owner, *args, *kwargs.values()))):
+            raise Unsupported(f"the method {name} compares unusual objects, or calls a function")
+        return self.keep(self.attempt(function, args, kwargs))
 
     def _with_default(self, owner: Any, name: str, default: Any) -> Any:
         if isinstance(owner, Tensor) or type(owner) in _PURE or id(owner) in self.own:
@@ -478,6 +550,8 @@ class Interpreter:
             return isinstance(*args)
         if function is type and len(args) == 1:
             return type(args[0])
+        if function is type or function is iter and len(args) > 1:
+            raise Unsupported(f"{_name(function)} with {len(args)} arguments is called")
         if function is callable:
             return callable(*args)
         if function is len and isinstance(args[0], Module):
@@ -516,15 +590,10 @@ class Interpreter:
                 raise GraphBreak(f"{_name(function)} reads the value of a tensor")
             if isinstance(each, Tensor) and function in (list, tuple, zip, enumerate, iter, reversed, set):
                 raise Unsupported("a tensor is iterated over")
-            if function in (str, repr, sorted, min, max, all, any, set, dict) and not _is_plain(each):
+            if function in (str, repr, sorted, min, max, all, any, set, dict) and not self.is_plain(each):
                 raise Unsupported(f"{_name(function)} of unusual objects is called")
-        try:
-            return self.keep(function(*args, **kwargs))
-        except Unsupported:
-            raise
-        except Exception as error:
-            self.check()
-            raise Unsupported(f"{_name(function)} raises {type(error).__name__}: {error}") from error
+        result = self.attempt(function, args, kwargs)
+        return result if function in (min, max) else self.keep(result)
 
     def construct(self, cls: type, args: tuple, kwargs: dict[str, Any]) -> Any:
         if cls in _SWITCHES and not kwargs and all(type(each) is bool for each in args):
@@ -557,6 +626,8 @@ class Interpreter:
             self.guard("attribute", function, "__code__", function.__code__)
             if function.__defaults__:
                 self.guard("attribute", function, "__defaults__", function.__defaults__)
+            if function.__kwdefaults__:
+                self.guard("attribute", function, "__kwdefaults__", function.__kwdefaults__)
         if self.depth >= MOST_DEPTH:
             raise Unsupported("calls are nested too deeply")
         frame = Frame(code, function.__globals__)
@@ -596,9 +667,9 @@ class Interpreter:
             if name not in found:
                 found[name] = value if is_own else self.outside(value)
         for name in names[count:rest]:
-            if name not in found and name in (function.__kwdefaults__ or {}):
-                value = (function.__kwdefaults__ or {})[name]
-                found[name] = value if is_own else self.outside(value)
+            named = function.__kwdefaults__ or {}
+            if name not in found and name in named:
+                found[name] = named[name] if is_own else self.read("item", named, name, named[name])
         if any(name not in found for name in names[:rest]):
             raise Unsupported(f"{function.__qualname__} lacks an argument")
         return found
@@ -615,23 +686,17 @@ class Interpreter:
             raise Unsupported("a list from outside is changed")
         if isinstance(a, type):
             raise Unsupported("types are combined")
+        if isinstance(a, str) and not self.is_plain(b):
+            raise Unsupported("the text of an unusual object is made")
         return self.operate(function, a, b)
 
     def operate(self, function: Callable, *operands: Any) -> Any:
-        try:
-            result = function(*operands)
-        except Unsupported:
-            raise
-        except Exception as error:
-            self.check()
-            raise Unsupported(f"{_name(function)} raises {type(error).__name__}: {error}") from error
-        self.check()
-        return self.keep(result)
+        return self.keep(self.attempt(function, operands, {}))
 
     def compare(self, symbol: str, a: Any, b: Any) -> Any:
         if any(isinstance(each, Tensor) for each in (a, b)):
             return self.operate(_COMPARE[symbol], *map(self.argument, (a, b)))
-        if _is_plain(a) and _is_plain(b):
+        if self.is_plain(a) and self.is_plain(b):
             return self.operate(_COMPARE[symbol], a, b)
         raise Unsupported(f"objects of the classes {type(a).__name__} and {type(b).__name__} are compared")
 
@@ -639,16 +704,16 @@ class Interpreter:
         container = self.items(container)
         if isinstance(item, Tensor) or isinstance(container, Tensor):
             raise Unsupported("`in` reads the value of a tensor")
-        if _is_plain(item) and _is_plain(container):
-            return item in container
+        if self.is_plain(item) and self.is_plain(container):
+            return self.attempt(operator.contains, (container, item), {})
         if (
             isinstance(container, (tuple, list))
             and isinstance(item, type)
             and all(isinstance(each, type) for each in container)
         ):
             return item in container
-        if isinstance(container, dict) and _is_plain(item):
-            return item in container
+        if type(container) in (dict, OrderedDict) and self.is_plain(item):
+            return self.attempt(operator.contains, (container, item), {})
         raise Unsupported("`in` compares unusual objects")
 
     def subscript(self, owner: Any, index: Any) -> Any:
@@ -669,15 +734,18 @@ class Interpreter:
         owner = self.items(owner)
         if isinstance(index, Tensor):
             raise GraphBreak("an index depends on the value of a tensor")
-        if isinstance(owner, (tuple, list, dict, str, range, bytes)):
-            return self.operate(operator.getitem, owner, index)
+        if (type(owner) in _SEQUENCES or id(owner) in self.own) and self.is_plain(index):
+            found = self.attempt(operator.getitem, (owner, index), {})
+            return self.keep(found) if type(index) is slice else found
         raise Unsupported(f"an item of an object of class {type(owner).__name__} is read")
 
     def set_item(self, owner: Any, index: Any, value: Any) -> None:
         if isinstance(owner, Tensor):
             self.public(Tensor.__setitem__, (owner, index, value), {})
-        elif id(owner) in self.own and type(owner) in _CONTAINERS and _is_plain(index):
-            owner[index] = value
+        elif id(owner) in self.own and type(owner) in _CONTAINERS and self.is_plain(index):
+            if type(index) is slice:
+                value = self.iterable(value)
+            self.attempt(operator.setitem, (owner, index, value), {})
         else:
             raise Unsupported(f"an item of an object of class {type(owner).__name__} from outside is set")
 
@@ -690,7 +758,7 @@ class Interpreter:
         ):
             return self.iterable(self.call(_method(value, "__iter__"), (value,), {}))
         value = self.items(value)
-        if isinstance(value, (tuple, list, dict, str, range, set, bytes)) or id(value) in self.own:
+        if type(value) in _SEQUENCES or id(value) in self.own:
             return value
         raise Unsupported(f"an object of class {type(value).__name__} is iterated over")
 
@@ -727,12 +795,12 @@ def _is_own(module: str) -> bool:
     return module.partition(".")[0] in ("weft", "torch")
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether comparisons of the value neither run Python code nor read tensors."""
-    if type(value) in (tuple, list, set, frozenset):
-        return all(map(_is_plain, value))
-    if type(value) in (dict, OrderedDict):
-        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+def _is_simple(value: Any) -> bool:
+    """Whether a value is immutable, and comparisons of it neither run Python code nor read tensors."""
+    if type(value) in (tuple, frozenset):
+        return all(map(_is_simple, value))
+    if type(value) is slice:
+        return _is_simple((value.start, value.stop, value.step))
     return type(value) in _PURE or isinstance(value, type)
 
 
@@ -844,8 +912,10 @@ def _load_global(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     if name in frame.globals:
         frame.stack.append(run.variable(frame.globals, name, frame.globals[name]))
     elif hasattr(builtins, name):
-        frame.stack.append(getattr(builtins, name))
+        found = getattr(builtins, name)
         run.guard("item", frame.globals, name, MISSING)
+        is_pythons = isinstance(found, (type, types.BuiltinFunctionType))
+        frame.stack.append(found if is_pythons else run.read("item", vars(builtins), name, found))
     else:
         raise Unsupported(f"the name {name} is not defined")
 
@@ -910,6 +980,7 @@ def _compare_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
 def _is_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     b = frame.stack.pop()
     a = frame.stack.pop()
+    run.compares_tensors |= isinstance(a, Tensor) and isinstance(b, Tensor) and a is not b
     frame.stack.append((a is b) != bool(it.arg))
 
 
@@ -996,7 +1067,7 @@ def _popped(frame: Frame, count: int) -> list[Any]:
 @_handles("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE")
 def _build(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     values = _popped(frame, it.arg or 0)
-    if it.opname == "BUILD_SET" and not all(map(_is_plain, values)):
+    if it.opname == "BUILD_SET" and not all(map(run.is_plain, values)):
         raise Unsupported("a set of unusual objects is made")
     if it.opname == "BUILD_SLICE" and any(isinstance(each, Tensor) for each in values):
         raise GraphBreak("an index depends on the value of a tensor")
@@ -1008,7 +1079,7 @@ def _build(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
 @_handles("BUILD_MAP")
 def _build_map(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     values = _popped(frame, 2 * (it.arg or 0))
-    if not all(map(_is_plain, values[::2])):
+    if not all(map(run.is_plain, values[::2])):
         raise Unsupported("a dictionary with unusual keys is made")
     frame.stack.append(run.keep(dict(zip(values[::2], values[1::2], strict=True))))
 
@@ -1028,7 +1099,7 @@ def _list_to_tuple(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
 def _append(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     value = frame.stack.pop()
     target = frame.stack[-(it.arg or 0)]
-    if it.opname == "SET_ADD" and not _is_plain(value):
+    if it.opname == "SET_ADD" and not run.is_plain(value):
         raise Unsupported("a set of unusual objects is made")
     (target.append if it.opname == "LIST_APPEND" else target.add)(value)
 
@@ -1037,7 +1108,7 @@ def _append(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
 def _map_add(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     value = frame.stack.pop()
     key = frame.stack.pop()
-    if not _is_plain(key):
+    if not run.is_plain(key):
         raise Unsupported("a dictionary with unusual keys is made")
     frame.stack[-(it.arg or 0)][key] = value
 
@@ -1046,7 +1117,7 @@ def _map_add(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
 def _extend(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     values = list(run.iterate(frame.stack.pop()))
     target = frame.stack[-(it.arg or 0)]
-    if it.opname == "SET_UPDATE" and not _is_plain(values):
+    if it.opname == "SET_UPDATE" and not run.is_plain(values):
         raise Unsupported("a set of unusual objects is made")
     (target.extend if it.opname == "LIST_EXTEND" else target.update)(values)
 
@@ -1055,7 +1126,11 @@ def _extend(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
 def _merge(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     values = run.items(frame.stack.pop())
     target = frame.stack[-(it.arg or 0)]
-    if not isinstance(values, dict) or it.opname == "DICT_MERGE" and not target.keys().isdisjoint(values):
+    if (
+        type(values) not in (dict, OrderedDict)
+        or it.opname == "DICT_MERGE"
+        and not target.keys().isdisjoint(values)
+    ):
         raise Unsupported("arguments by name come from an unusual object")
     target.update(values)
 
@@ -1111,7 +1186,7 @@ def _format_value(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     flags = it.arg or 0
     form = frame.stack.pop() if flags & 4 else ""
     value = frame.stack.pop()
-    if not _is_plain(value):
+    if not run.is_plain(value):
         raise Unsupported("the text of an unusual object is made")
     convert: Any = {0: lambda each: each, 1: str, 2: repr, 3: ascii}[flags & 3]
     frame.stack.append(format(convert(value), form))

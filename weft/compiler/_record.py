@@ -34,7 +34,7 @@ from ._backward import Backward, CompiledFunctionBackward, extent, is_result
 from ._interpreter import _PURE, MISSING, Interpreter, bits
 from ._launcher import MISS, RECORDED, STORAGE_ITSELF, UNRECORDED, Base, native_make, stage_of
 from ._memory import Bases, layout, refs
-from ._tape import Ref, Tape, Unsupported, tensors_in
+from ._tape import Ref, Tape, TapedStorage, Unsupported, tensors_in
 
 # Bytes of the tensors of a call. Kernels of larger tensors take so long that Python does not matter, and eager calls fuse them.
 MOST_BYTES = 64 << 20
@@ -61,6 +61,9 @@ class Source:
         self.gradient_of = gradient_of
         self.gradient: Source | None = None
         self.is_argument = False
+        self.is_read = (
+            False  # whether the function reads the tensor from outside: the record is for this very tensor
+        )
 
 
 class Recorder:
@@ -81,13 +84,17 @@ class Recorder:
     # -- copies of tensors ---------------------------------------------------------------------------------------------
 
     def copy_of(self, tensor: Tensor) -> Tensor:
-        return self.source(tensor).copy
+        found = self.source(tensor)
+        found.is_read = True
+        return found.copy
 
     def source(self, tensor: Tensor, gradient_of: Source | None = None) -> Source:
         found = self.sources.get(id(tensor))
         if found is not None:
             return found
         edge, spec = tensor._autograd, tensor.spec
+        if isinstance(tensor._storage, TapedStorage):
+            raise Unsupported("a tensor that the function has made is read from outside")
         if type(tensor) not in plain_types:
             raise Unsupported(f"a tensor of class {type(tensor).__name__} is used")
         if spec.device is not CPU:
@@ -138,9 +145,8 @@ class Recorder:
         """The copy of an argument; adds the lines that check the argument of a later call."""
         check, lines = "    if {}: return MISS", self.arguments
         if isinstance(value, Tensor):
-            seen = id(value) in self.sources
             found = self.source(value)
-            if seen:
+            if found.is_argument:
                 lines.append(check.format(f"{path} is not {found.name}"))
             else:
                 found.is_argument = True
@@ -163,6 +169,7 @@ class Recorder:
                 copy = kind([self.argument(each, f"{name}[{k}]") for k, each in enumerate(value)])
             self.run.read_only[id(copy)] = copy
             return copy
+        self.run.outside(value)
         constant = self.constant(value)
         if kind in (float, complex):
             self.known["bits"] = bits
@@ -174,7 +181,7 @@ class Recorder:
             lines.append(check.format(f"type({path}) is not type({constant}) or {path} != {constant}"))
         else:
             lines.append(check.format(f"{path} is not {constant}"))
-        return self.run.outside(value)
+        return value
 
     def constant(self, value: Any) -> str:
         name = f"k{len(self.known)}"
@@ -226,6 +233,7 @@ class Recorder:
         tape, known = self.tape, self.known
         self.results: dict[int, str] = {}  # tensors that the function makes, by id: their variables
         self.made: list[str] = []  # lines that make them
+        self.containers: set[int] = set()  # ids of the lists and dictionaries that are returned
         self.returned: dict[int, str] = {}  # their storages: variables
         self.kept: dict[
             int, int
@@ -323,27 +331,35 @@ class Recorder:
                     else f"{name} in {owner} and {owner}[{name}]"
                 )
                 found.append(f"{read} is {value}")
+            elif guard.kind == "class":
+                found.append(f"{owner}.__dict__.get({name}, MISSING) is {value}")
             elif guard.kind == "attribute":
                 found.append(f"getattr({owner}, {name}, MISSING) is {value}")
             else:
                 found.append(f"{owner}.cell_contents is {value}")
         if not found:
             return []
-        return ["    if not (" + "\n        and ".join(found) + "\n    ): return MISS"]
+        checks = "        if not (" + "\n            and ".join(found) + "\n        ): return MISS"
+        return ["    try:", checks, "    except Exception: return MISS  # the function itself raises it"]
 
     def tensor_guards(self) -> list[str]:
         lines = []
         tape = self.tape
         used = {ref.storage for step in tape.steps for ref in refs(step)} if self.is_native else ()
+        bound: list[Source] = []  # those that have a variable
         for each in self.sources.values():
             x, is_read = each.name, self.reads_gradient(each)
-            if each.gradient_of is not None:
-                if not each.is_argument and not self.reads_gradient(each.gradient_of):
-                    continue
-                if not each.is_argument:
-                    lines.append(f"    {x} = {each.gradient_of.name}.__dict__.get('_grad')")
-            elif not each.is_argument:
+            if each.is_argument:
+                if each.is_read:
+                    lines.append(f"    if {x} is not {self.constant(each.tensor)}: return MISS")
+            elif each.is_read:
                 self.known[x] = each.tensor
+            elif each.gradient_of is None or self.reads_gradient(each.gradient_of):
+                assert each.gradient_of is not None
+                lines.append(f"    {x} = {each.gradient_of.name}.__dict__.get('_grad')")
+            else:
+                continue
+            bound.append(each)
             if each.storage in used and each.edge is None and not is_read:
                 continue  # the launcher checks it
             kind, spec = self.constant(type(each.tensor)), self.constant(each.spec)
@@ -358,9 +374,19 @@ class Recorder:
             if is_read and each.gradient is None:
                 lines.append(f"    if {x}.__dict__.get('_grad') is not None: return MISS")
         groups: dict[int, list[Source]] = {}
-        for each in self.sources.values():
-            if each.gradient_of is None or each.is_argument or self.reads_gradient(each.gradient_of):
-                groups.setdefault(each.storage, []).append(each)
+        for each in bound:
+            groups.setdefault(each.storage, []).append(each)
+            now = each.gradient
+            if (
+                now is not None
+                and self.reads_gradient(each)
+                and (now.is_argument or now.is_read or now.gradient_of is not each)
+            ):
+                lines.append(f"    if {each.name}.__dict__.get('_grad') is not {now.name}: return MISS")
+        if len(bound) > 1 and (self.run.compares_tensors or any(map(self.reads_gradient, bound))):
+            lines.append(
+                f"    if len({{{', '.join(f'id({each.name})' for each in bound)}}}) != {len(bound)}: return MISS"
+            )
         for first, *others in groups.values():
             for other in others:
                 lines.append(f"    if {other.name}._storage is not {first.name}._storage: return MISS")
@@ -511,6 +537,10 @@ class Recorder:
         kind = type(value)
         if id(value) in self.run.read_only:
             raise Unsupported("an argument that is a list or a dictionary is returned")
+        if id(value) in self.run.own and kind in (list, dict, OrderedDict):
+            if id(value) in self.containers:
+                raise Unsupported("a list or a dictionary is returned twice")
+            self.containers.add(id(value))
         if id(value) in self.run.own or kind is tuple:
             if kind is list:
                 return f"[{', '.join(map(self.value, value))}]"

@@ -69,9 +69,8 @@ class TapedStorage(Storage):
     def ptr(self) -> int:  # type: ignore[override]
         tape = recording.tape
         if tape is not None and not tape.inside:
-            raise tape.fail(
-                f"the memory of a tensor is read by other code than a recorded operation, after {tape.unknown}"
-            )
+            last = f"; the last operation that cannot be recorded is {tape.unknown}" if tape.unknown else ""
+            raise tape.fail(f"code that cannot be recorded reads the memory of a tensor{last}")
         return _ptr.__get__(self)
 
     def __del__(self) -> None:
@@ -112,7 +111,7 @@ class Tape:
         self.failure: Unsupported | None = None
         self.inside = False
         self.skipped: Any = None  # the op and the method that ask the watchers again, when they are run
-        self.unknown = "none"  # the last op whose launches are not known
+        self.unknown = ""  # the last op whose launches are not known
         self._thread = threading.get_ident()
 
     def __enter__(self) -> Tape:
@@ -221,7 +220,8 @@ class Tape:
         try:
             return _record(op, self, method, args, static)
         except Refused:
-            self.unknown = f"{op.name}.{method} of {type(op).__name__}"
+            if not isinstance(op, View):  # a view launches nothing
+                self.unknown = op.name
             return PLAIN  # it may call ops that are known; if it touches memory itself, the recording fails there
 
     def _draw(

@@ -262,7 +262,7 @@ def rewritten(plan: Any, target: Any, tensors: Sequence[Any], numbers: Sequence)
 def _may_wait(plan: Any, storage: Storage, target: Any, tensors: Sequence[Any]) -> bool:
     """Whether the new content of all of a storage may be computed later.
 
-    It is computed at once if all operands have memory, because a promise would keep them alive, and save nothing.
+    It is computed at once if there are other operands and all have memory, because a promise would keep them alive, and save nothing.
     """
     storages = [storage, *[each._storage for each in tensors]]
     return (

@@ -23,7 +23,7 @@ import weft as torch
 from weft.core.dtype import when_default_changes
 from weft.core.promised import Promised, Watched
 from weft.core.storage import Storage
-from weft.engine import defer, fusion
+from weft.engine import background, defer, fusion
 from weft.engine.background import Background
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +40,8 @@ def deferred(monkeypatch):
     torch.synchronize()
     monkeypatch.setattr(defer, "LEAST_ELEMENTS", 1)
     monkeypatch.setattr(fusion, "in_background", False)
+    # pytest may have threads.
+    monkeypatch.setattr(defer, "has_threads", lambda: False)
     forget_plans()
     yield
     torch.synchronize()
@@ -175,6 +177,26 @@ def test_operations_in_place_on_operands_with_memory_run_at_once():
     x.tolist()
     x.add_(b)
     assert not waits(x) and type(b._storage) is not Watched
+
+
+def test_operations_in_place_leave_the_memory_where_other_threads_may_use_it(monkeypatch):
+    """Else the sums of a thread whose kernel has the address already would be those of another tensor."""
+    monkeypatch.setattr(defer, "has_threads", background.has_threads)
+    x = a.clone()
+    x.tolist()
+    address, stop = x._storage.ptr, threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        c = b * 2  # alive, so that the kernel of the chain would have two results
+        x.add_(c)
+        assert not waits(x) and x._storage.ptr == address
+        x = a + b
+        x.add_(c)
+        assert waits(x)  # nobody has the address of memory that there is not yet
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_sums_of_gradients_are_part_of_the_chain_that_makes_them(runs):

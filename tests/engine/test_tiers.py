@@ -206,6 +206,59 @@ def test_a_child_continues_the_jobs_of_its_parent(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
+def test_a_job_without_its_permit_is_done_with_the_next_one():
+    """Ctrl-C came inside of `submit`, or a fork, after which there is a permit too many."""
+    jobs, done = Background("test"), []
+    jobs._jobs.append(lambda: done.append(1))
+    assert jobs.start()
+    waiter = threading.Thread(target=jobs.wait, daemon=True)
+    waiter.start()
+    waiter.join(20)
+    assert not waiter.is_alive()
+    jobs._ready.release()
+    jobs.submit(lambda: done.append(2))
+    jobs.wait()
+    assert done == [1, 2]
+    jobs._stop()
+
+
+THREADS = """
+import os, signal, sys, threading
+from weft.engine.background import Background, has_threads
+import weft
+weft.set_num_threads(2)
+weft.ones(10**7).sum()
+def check():
+    jobs = Background("test")
+    jobs.start()
+    assert not has_threads()
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    assert has_threads()
+    stop.set()
+    thread.join()
+    while has_threads():
+        pass
+check()
+stop = threading.Event()
+threading.Thread(target=stop.wait).start()
+child = os.fork()
+stop.set()
+if child == 0:
+    signal.alarm(20)
+    check()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_threads_of_the_program_are_told_from_those_of_weft(tmp_path):
+    run = python(THREADS, tmp_path)
+    assert run.returncode == 0, run.stderr
+
+
 EXIT = """
 import time
 from weft.engine.background import Background

@@ -1,7 +1,8 @@
-"""A thread that works through jobs while the program continues."""
+"""A thread that works through jobs while the program continues; which threads are weft's own."""
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 import threading
@@ -19,6 +20,32 @@ _here = threading.local()
 def in_background() -> bool:
     """Whether the current thread is one of this file's."""
     return getattr(_here, "in_background", False)
+
+
+# The threads that weft has started.
+own_threads: list[threading.Thread] = []
+_before_fork = 0  # threads of the parent, which CPython still counts in a forked child
+
+
+def has_threads() -> bool:
+    """Whether the program itself has threads, so that Python code of another thread may run between any two steps, and during kernels.
+
+    CPython counts the threads that Python code has started, without the main thread.
+    """
+    own = 0
+    for thread in own_threads:
+        own += thread.is_alive()
+    return _thread._count() - _before_fork > own
+
+
+def _after_fork() -> None:
+    global _before_fork
+    own_threads.clear()
+    _before_fork = _thread._count()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Background:
@@ -54,6 +81,7 @@ class Background:
                     thread.start()
                 except RuntimeError:
                     return False
+                own_threads.append(thread)
                 self._thread = thread
         return True
 
@@ -63,13 +91,16 @@ class Background:
 
     def _serve(self) -> None:
         _here.in_background = True
-        ready = self._ready
-        while ready.acquire() and not self.stopped.is_set():
-            self._jobs[0]()
-            self._jobs.popleft()
+        ready, stopped = self._ready, self.stopped
+        while ready.acquire() and not stopped.is_set():
+            # Ctrl-C or a fork between the two lines of `submit` leaves more jobs than permits, or more permits than jobs.
+            while self._jobs and not stopped.is_set():
+                self._jobs[0]()
+                self._jobs.popleft()
 
     def wait(self) -> None:
         """Wait until the thread has done all jobs."""
+        self._ready.release()
         while self._jobs and self._thread is not None and self._thread.is_alive():
             time.sleep(0.01)
 

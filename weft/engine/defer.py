@@ -33,6 +33,7 @@ from ..core.restoring import Restoring
 from ..core.spec import Spec
 from ..core.storage import FOREIGN, Storage
 from . import fusion
+from .background import has_threads
 from .fusion import Elementwise, Step, elementwise, is_refused, kernel_of, packed, refuse
 from .memory import CACHE_LIMIT
 
@@ -263,6 +264,9 @@ def _may_wait(plan: Any, storage: Storage, target: Any, tensors: Sequence[Any]) 
     """Whether the new content of all of a storage may be computed later.
 
     It is computed at once if there are other operands and all have memory, because a promise would keep them alive, and save nothing.
+
+    It is also computed at once if the storage has memory and the program has threads. The memory of the new content may be another
+    block (`_donor`), and a kernel of another thread that has the address already would read or write memory of other tensors then.
     """
     storages = [storage, *[each._storage for each in tensors]]
     return (
@@ -272,7 +276,7 @@ def _may_wait(plan: Any, storage: Storage, target: Any, tensors: Sequence[Any]) 
         and type(storage.version) is int  # that of inference mode raises
         and all(type(each) in (Storage, Watched, Promised) and not each.exposed for each in storages)
         and (any(type(each) is Promised for each in storages) or all(each is storage for each in storages))
-        and (type(storage) is Promised or storage.bin is not FOREIGN)
+        and (type(storage) is Promised or storage.bin is not FOREIGN and not has_threads())
         and not any(
             type(source) is Promise and source.storage() is storage and type(storage) is not Promised
             for each in _living()

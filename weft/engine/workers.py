@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.locks import new_lock
 from . import blas
+from .background import own_threads
 from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_arguments, keepalive
 
 
@@ -346,7 +347,9 @@ class _Worker:
         self.words = keepalive(np.zeros(_SLOT_WORDS, np.int64))
         self.words[LOCK] = lock
         self.slot = self.words.ctypes.data
-        threading.Thread(target=_native().serve, args=(self.slot,), name="weft-worker", daemon=True).start()
+        thread = threading.Thread(target=_native().serve, args=(self.slot,), name="weft-worker", daemon=True)
+        thread.start()
+        own_threads.append(thread)
 
 
 _pool = keepalive(np.zeros(SLOTS + MOST_WORKERS, np.int64))

@@ -703,7 +703,7 @@ def test_an_interrupted_recording_leaves_everything_as_it_was(error, monkeypatch
     def interrupted(*args):
         raise error
 
-    monkeypatch.setitem(_interpreter._HANDLERS, "UNARY_NEGATIVE", interrupted)
+    monkeypatch.setitem(_interpreter.HANDLERS, "UNARY_NEGATIVE", interrupted)
     state = weft.get_rng_state()
 
     @weft.compile

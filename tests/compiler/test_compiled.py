@@ -612,6 +612,15 @@ def test_stances():
     assert records(compiled) == 2
 
 
+def test_disabling_all_functions_has_an_end():
+    compiled = weft.compile(lambda x: x + 1)
+    with weft._dynamo.config.patch(disable=True):
+        compiled(weft.ones(2))
+        assert records(compiled) == 0
+    compiled(weft.ones(2))
+    assert records(compiled) == 1
+
+
 def test_disabled_functions_are_called():
     @weft.compiler.disable
     def inner(x):

@@ -123,7 +123,7 @@ class Compiled:
             log.warning(
                 "%s runs eagerly, because of an error in the recorder", _name(self.function), exc_info=True
             )
-            self._note(key, Unsupported("of an error in the recorder"))
+            self._note(key, Unsupported("the recorder raised an error"))
             return self.function(*args, **kwargs)
         with self.lock:
             self.records = (replay, *self.records)
@@ -135,13 +135,12 @@ class Compiled:
 
         config: Any = module
 
-        if not IS_KNOWN or getattr(self.function, "_torchdynamo_disable", False) or config.disable:
+        if config.disable:
+            return False
+        if not IS_KNOWN or getattr(self.function, "_torchdynamo_disable", False):
             self.failures = MOST_FAILURES
-            log.info(
-                "%s runs eagerly: %s",
-                _name(self.function),
-                "it is disabled" if IS_KNOWN else "of this version of Python",
-            )
+            reason = "it is disabled" if IS_KNOWN else "functions are recorded on CPython 3.11 only"
+            log.info("%s runs eagerly: %s", _name(self.function), reason)
             return False
         if not self.records:
             return True

@@ -530,7 +530,7 @@ def _eigh_in_steps(a: Spec, UPLO: str) -> Callable | None:
     def transformation(first: int, width: int, count: int) -> Routines:
         columns = Place(0, width * row * size, second + first * row * size)
         result = Place(3, width * n * size, first * n * size)
-        # ormtr itself asks for too little, with which it takes three times as long.
+        # ormtr takes three times as long with the workspace that it asks for itself, so ask ormqr.
         work = work_sizes("ormqr", dtype, "L", "N", n, width, n, ..., row, ..., ..., row, ..., -1)[8]
         last = Scratch(_after(a, work))
         given = ("L", UPLO, "N", n, width, reflectors, row, scales, columns, row, Scratch(0), work, last)

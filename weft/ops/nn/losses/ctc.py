@@ -184,7 +184,7 @@ def _ctc_loss_backward(
     with np.errstate(all="ignore"):
         together = np.moveaxis(forward, 1, 0) + beta - emitted + loss[:, None]
         likely = np.nan_to_num(np.exp(together), nan=0.0)
-        # How likely each class is at each step, of all alignments.
+        # The probability of each class at each step, summed over the states of the class.
         places = np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
         occupied = np.bincount(places.reshape(-1), likely.reshape(-1), scores.size).reshape(scores.shape)
         found = (np.exp(scores) - occupied) * array(ct)[None, :, None]

@@ -124,12 +124,12 @@ def test_bincount(values, minlength, weighted):
         check("bincount", tensor, weights, minlength)
 
 
-@pytest.mark.refuses(4)
+@pytest.mark.refuses(5)
 def test_bincount_weights_and_errors():
     tensor = torch.tensor([1, 2, 2])
     for dtype in (torch.int64, torch.float16, torch.float64):
         check("bincount", tensor, torch.tensor([1, 2, 3]).to(dtype))
-    for arguments in ((-tensor,), (X,), (tensor[None],), (tensor, X), (tensor, None, -1)):
+    for arguments in ((-tensor,), (-tensor, X), (X,), (tensor[None],), (tensor, X), (tensor, None, -1)):
         check("bincount", *arguments)
 
 

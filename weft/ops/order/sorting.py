@@ -79,7 +79,7 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
     The last axis runs along `dim`. NaN is the greatest; of equals, the first comes first.
     """
     if input.spec.numel <= FEW and input.spec.dtype not in KEYED:
-        rows = rows_of(array(input), dim).copy()  # as for `order_key`
+        rows = rows_of(array(input), dim).copy()  # as for `order_keys`
         if not descending:
             return rows.argsort(axis=-1, kind="stable")[..., :k]
         backwards = rows[..., ::-1].argsort(axis=-1, kind="stable")
@@ -248,7 +248,11 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if input.spec.dtype.is_complex or input.spec.dtype is bool_:
         kind = "bool" if input.spec.dtype is bool_ else "complex"
         raise RuntimeError(f" topk does not support {kind} dtypes on CPU")
-    return return_type("topk", ("values", "indices"))(_topk(input, k, dim, bool(largest)))
+    return return_type("topk", ("values", "indices"))(
+        _topk(
+            input, k if input.spec.shape else 1, dim, bool(largest)
+        )  # PyTorch returns the number even if k is 0
+    )
 
 
 def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer, integers, number, wrong_type
+from ...core.batched import beneath
 from ...core.checking import check_tensor
 from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import FLOAT8, DType, float32, float64, int64, numpy_dtype
@@ -299,6 +300,7 @@ _SMALL_INTEGERS = 1024
 @array_op(derivative=nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
     values, count = array(input), here().backend.extras.get("count")
+    check_room(minlength, dtype=dtype)
     if weights is None and count is not None:
         counts = count(values, 0, _SMALL_INTEGERS)
         if not counts[-1]:
@@ -348,6 +350,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is None:
         return _bincount(input, None, minlength, int64)
     if weights.spec.shape != input.spec.shape:
+        if int(beneath(input).min()) < 0:  # PyTorch raises this error before the one about shapes
+            raise _not_countable()
         raise RuntimeError("weights should be 1-d and have the same length as input")
     result = float32 if weights.spec.dtype is float32 else float64
     return _bincount(input, weights.detach().to(float64), minlength, result)

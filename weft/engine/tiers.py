@@ -49,8 +49,8 @@ _pending: dict[int, _Module] = {}  # by the address of each stub
 def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     """Like `host.compile_ir`, at first perhaps with baseline code.
 
-    The functions take up to four addresses or integers, and return an address or nothing. The module has no variables, because
-    there may be two of each.
+    The functions take addresses and integers, and return an address, an integer or nothing. A stub passes on four arguments; it leaves
+    the others where they are, in registers and on the stack. The module has no variables, because there may be two of each.
     """
     global _last_request
     tier = host.OPTIMIZED if vectorize else host.SIMPLIFIED

@@ -249,6 +249,13 @@ def test_offsets_that_count_from_the_begin_of_the_memory():
     assert compiled(base[:6]).tolist() == compiled(base[6:]).tolist() == [1, 2]
 
 
+def test_which_arguments_are_the_same_list():
+    items = [1]
+    compiled = weft.compile(lambda x, given, pair: (x * 1, given is items, pair[0] is pair[1]))
+    assert compiled(weft.ones(1), [1], [items, [1]])[1:] == (False, False)
+    assert compiled(weft.ones(1), items, [items, items])[1:] == (True, True)
+
+
 def test_slices_and_lists_of_unusual_objects_are_arguments():
     end = weft.tensor(1)
     compiled = weft.compile(lambda x, part: x[part] * 2)

@@ -185,6 +185,8 @@ def _compare_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
 def _is_op(run: Interpreter, frame: Frame, it: dis.Instruction) -> None:
     b = frame.stack.pop()
     a = frame.stack.pop()
+    if a is not b and type(a) is type(b) and (id(a) in run.read_only or id(b) in run.read_only):
+        raise Unsupported("`is` compares a list or a dictionary that is an argument")
     run.compares_tensors |= isinstance(a, Tensor) and isinstance(b, Tensor) and a is not b
     frame.stack.append((a is b) != bool(it.arg))
 

@@ -198,6 +198,46 @@ def test_counts_stay_exact():
     assert before[2]["allocated_bytes.all.current"] == after[2]["allocated_bytes.all.current"]
 
 
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("start", [None, 1.0])
+def test_threads_add_to_a_gradient_one_after_the_other(native, start, monkeypatch):
+    if not native:
+        monkeypatch.setattr(engine.native, "run_nodes", None)
+    x = torch.ones(3, requires_grad=True)
+    x.grad = None if start is None else torch.full((3,), start)
+    total = (x * 2.0).sum()
+    threads = [threading.Thread(target=total.backward, kwargs={"retain_graph": True}) for _ in range(3)]
+    with engine.accumulating:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(0.05)
+        assert all(each.is_alive() for each in threads)
+        assert x.grad is None if start is None else x.grad.eq(start).all()
+    for each in threads:
+        each.join()
+    assert x.grad.eq(6.0 + (start or 0.0)).all()
+
+
+def test_an_error_in_a_sum_of_gradients_leaves_no_lock():
+    x = torch.ones(3, requires_grad=True)
+    total = (x * 2.0).sum()
+    x.data = torch.ones(4)
+    x.grad = torch.ones(4)
+    with pytest.raises(RuntimeError):
+        total.backward()
+    taken = []
+
+    def take():
+        taken.append(engine.accumulating.acquire(timeout=5))
+        engine.accumulating.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    assert taken == [True]
+
+
 def test_threads_share_a_graph():
     x = torch.ones(4, requires_grad=True)
     total = (x * 2.0).exp().sum() + x.sum()

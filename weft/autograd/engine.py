@@ -16,6 +16,7 @@ from ..core.dispatch import watchers
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
+from ..core.locks import new_lock
 from ..core.modes import DisableTorchFunction
 from ..core.overrides import override_types
 from ..core.spec import Spec
@@ -65,6 +66,10 @@ def _run(now: _Pass, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
 def key(edge: Any) -> Any:
     """A key for dictionaries of edges, because equal edges may be different Output objects."""
     return (edge.node, edge.index) if type(edge) is Output else edge
+
+
+# Held while a gradient is added to `.grad`, because backward passes of several threads may reach the same leaf.
+accumulating = new_lock()
 
 
 class _Sum:
@@ -365,15 +370,16 @@ class _Pass:
         dtype = tensor._grad_dtype
         if dtype is not ... and dtype is not None and dtype is not ct.spec.dtype:
             ct, lone = ct.to(dtype), True
-        before = tensor._grad
-        if carriers and (carrier := carrier_of(before, ct)) is not None:
-            tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
-        elif before is None:
-            tensor._grad = ct if self.create_graph else own(ct, tensor.spec, lone)
-        elif self.create_graph:
-            tensor._grad = before + ct  # type: ignore[attr-defined]
-        else:
-            self._add_into(before, ct)
+        with accumulating:
+            before = tensor._grad
+            if carriers and (carrier := carrier_of(before, ct)) is not None:
+                tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
+            elif before is None:
+                tensor._grad = ct if self.create_graph else own(ct, tensor.spec, lone)
+            elif self.create_graph:
+                tensor._grad = before + ct  # type: ignore[attr-defined]
+            else:
+                self._add_into(before, ct)
         if leaf.after:
             for hook in list(leaf.after.values()):
                 hook(tensor)

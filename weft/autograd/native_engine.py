@@ -185,8 +185,11 @@ def _finish() -> Text:
     f.require(f.differ(dtype, "null"), "drop")
     f.decref(dtype)
     f.require(f.same(dtype, name("ellipsis_itself")), "other")
+    locked = f.call("PyObject_CallNoArgs", name("acquire"))
+    f.require(f.differ(locked, "null"), "drop")
+    f.decref(locked)
     before = f.call("PyObject_GetAttr", tensor, name("_grad"))
-    f.require(f.differ(before, "null"), "drop")
+    f.require(f.differ(before, "null"), "unlock")
     f.branch(f.same(before, name("none")), "first", "add")
     f.label("add")
     operands = f.room(3)
@@ -194,7 +197,7 @@ def _finish() -> Text:
         f.store(operands, 8 * k, each)
     summed = f.call("PyObject_VectorcallMethod", name("inplace"), operands, "3", "null")
     f.decref(before)
-    f.require(f.differ(summed, "null"), "drop")
+    f.require(f.differ(summed, "null"), "unlock")
     f.decref(summed)
     f.go("done")
     f.label("first")
@@ -209,7 +212,7 @@ def _finish() -> Text:
     f.label("copy")
     lone = f.let(f"select i1 %lone, ptr {name('true')}, ptr {name('false')}")
     copy = f.python(name("own_gradient"), "%ct", spec, lone)
-    f.require(f.differ(copy, "null"), "drop")
+    f.require(f.differ(copy, "null"), "unlock")
     f.go("copied")
     f.label("copied")
     f.go("set")
@@ -217,11 +220,21 @@ def _finish() -> Text:
     gradient = f.let(f"phi ptr [%ct, %take], [{copy}, %copied]")
     failure = f.call("PyObject_SetAttr", tensor, name("_grad"), gradient)
     f.decref(gradient)
-    f.require(f.same(failure, "0", "i32"), "drop")
+    f.require(f.same(failure, "0", "i32"), "unlock")
     f.go("done")
     f.label("done")
+    unlocked = f.call("PyObject_CallNoArgs", name("release"))
+    f.require(f.differ(unlocked, "null"), "drop")
+    f.decref(unlocked)
     f.decref(tensor)
     f.ret("1")
+    f.label("unlock")
+    error = [f.room(1) for _ in range(3)]
+    f.call("PyErr_Fetch", *error)
+    released = f.call("PyObject_CallNoArgs", name("release"))
+    f.call("Py_DecRef", released)
+    f.call("PyErr_Restore", *map(f.load, error))
+    f.go("drop")
     f.label("other")
     f.decref(tensor)
     f.go("no")
@@ -402,7 +415,7 @@ def _functions() -> list[Function]:
 def _prepare() -> None:
     known = {
         "leaf": Leaf, "output": Output, "node": Node, "spec_type": Spec, "released": RELEASED, "ellipsis_itself": ..., "add": ADD,
-        "sort_nodes": engine.sort_nodes, "own_gradient": engine.own, "collected": engine.collected,
+        "acquire": engine.accumulating.acquire, "release": engine.accumulating.release, "sort_nodes": engine.sort_nodes, "own_gradient": engine.own, "collected": engine.collected,
         **{each: each for each in ("_grad", "_grad_dtype", "_send", "_give", "_give_leaf", "_give_leaf_nothing", "inplace")},
     }  # fmt: skip
     for key, value in known.items():

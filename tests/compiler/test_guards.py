@@ -304,3 +304,17 @@ def test_batched_cotangents():
             for each in (compiled, function)
         )
         assert found.tolist() == expected.tolist()
+
+
+def test_offsets_are_not_repeated():
+    base = weft.arange(4.0)
+    compiled = weft.compile(lambda x: x * weft.Tensor.storage_offset(x))
+    assert [compiled(base[k : k + 1]).item() for k in (1, 2)] == [1, 4]
+
+
+def test_a_warning_is_issued_once_for_each_call():
+    compiled = weft.compile(lambda x: nn.functional.mse_loss(x, weft.ones(1, 3)))
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="target size") as caught:
+            compiled(weft.ones(2, 3))
+        assert len(caught) == 1

@@ -164,7 +164,7 @@ _REFUSED = {"requires_grad_", "register_hook", "register_post_accumulate_grad_ho
             "numpy", "data_ptr", "__array__", "__dlpack__", "__reduce__", "__reduce_ex__", "__deepcopy__", "to_dense", "from_numpy",
             "as_tensor", "asarray", "frombuffer", "from_dlpack", "untyped_storage", "storage", "typed_storage", "manual_seed",
             "get_rng_state", "set_rng_state", "initial_seed", "get_num_threads", "get_num_interop_threads", "is_inference", "is_storage",
-            "set_default_dtype", "set_default_device", "set_num_threads", "set_printoptions", "save", "load", "seed"}  # fmt: skip
+            "set_default_dtype", "set_default_tensor_type", "set_default_device", "set_num_threads", "set_printoptions", "save", "load", "seed"}  # fmt: skip
 
 _READING = {
     "item",
@@ -452,7 +452,7 @@ class Interpreter:
         """Call a function of weft."""
         if function.__name__ in _READING:
             raise GraphBreak(f"{function.__name__} reads the value of a tensor")
-        if function.__name__ in _REFUSED:
+        if function.__name__ in _REFUSED or function.__name__ in _HIDDEN:
             raise Unsupported(f"{function.__name__} is called")
         if function.__name__.startswith("as_strided") and (len(args) > 3 or "storage_offset" in kwargs):
             raise Unsupported(

@@ -12,7 +12,7 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ..autograd.replays import Refused, launches_of, launches_of_graph
 from ..core.device import CPU
@@ -23,6 +23,7 @@ from ..core.recording import needs_recording
 from ..core.spec import contiguous_spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, address
+from ..core.warn import issued
 from ..families.kernel_graph import KernelGraph
 from ..families.launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT, Launches
 from ..families.map import COPY, Map, _apart, _unaliased, kernel_arguments, keyed
@@ -118,13 +119,14 @@ class Tape:
         self._watcher, self._drawer = self._watch, self._draw
         drawers.append(self._drawer)
         recording.tape = self
+        issued.refuse = self._refuse_warning
         watch(self._watcher, plain=True)
         return self
 
     def __exit__(self, *args: Any) -> None:
         drawers.remove(self._drawer)
         unwatch(self._watcher)
-        recording.tape = None
+        recording.tape = issued.refuse = None
         for reference in self._added:
             storage = reference()
             if storage is not None:
@@ -135,6 +137,9 @@ class Tape:
         if self.failure is None:
             self.failure = Unsupported(reason)
         return self.failure
+
+    def _refuse_warning(self) -> NoReturn:
+        raise self.fail("a warning is issued")
 
     def check(self) -> None:
         """Raises: Unsupported if the recording has failed."""

@@ -6,6 +6,8 @@ import functools
 import sys
 import threading
 import warnings
+from collections.abc import Callable
+from typing import NoReturn
 
 # Under `weft run`, the names of weft's modules begin with "torch".
 _INNER = ("weft.", "torch.")
@@ -13,10 +15,12 @@ _INNER = ("weft.", "torch.")
 
 class _Issued(threading.local):
     count = 0
+    refuse: Callable[[], NoReturn] | None = None
 
 
 # `issued.count` is the number of warnings that this thread has issued. A call that warns must warn again whenever it is repeated,
-# so `autograd/replays.py` leaves it to Python.
+# so `autograd/replays.py` leaves it to Python. `issued.refuse` raises an error in place of a warning: torch.compile runs a function that
+# warns again, so the warning of its recording would be one too many.
 issued = _Issued()
 
 
@@ -31,6 +35,8 @@ def user_level() -> int:
 
     Counts the warning in `issued`.
     """
+    if issued.refuse is not None:
+        issued.refuse()
     issued.count += 1
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INNER):

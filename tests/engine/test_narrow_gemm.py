@@ -137,3 +137,11 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(threads):
     weft.set_num_threads(1)
     forget_plans()
     assert floats(a @ b).tobytes() == found
+
+
+def test_a_stack_of_single_rows_with_gaps_times_a_vector():
+    rows = np.arange(3 * 66, dtype=np.float32).reshape(3, 1, 66) % 7
+    vector = np.arange(33, dtype=np.float32) % 5
+    found = weft.from_numpy(rows).bfloat16()[..., ::2] @ weft.from_numpy(vector).bfloat16()
+    expected = torch.tensor(rows[..., ::2] @ vector).bfloat16().float()
+    assert found.float().tolist() == expected.tolist()

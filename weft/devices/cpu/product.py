@@ -55,7 +55,9 @@ def product_operands(a: Spec, b: Spec) -> tuple[Spec, Spec]:
         return _without_negation(a), _without_negation(b)
     if a.dtype is bfloat16 and _suits_narrow(a, b):
         if _columns_of(b) == 1:  # the product of the transposes
-            return _with_neighbours(a, (-1, -2)), _with_neighbours(b, (-min(2, len(b.shape)),))
+            # A stack of single rows is multiplied as one matrix, so the stride between its rows counts.
+            dims = (-1,) if len(a.shape) > 2 and a.shape[-2] == 1 else (-1, -2)
+            return _with_neighbours(a, dims), _with_neighbours(b, (-min(2, len(b.shape)),))
         if b.neg and _is_row_by_columns(a, b):
             *outer, across, down = contiguous_stride((*b.shape[:-2], b.shape[-1], b.shape[-2]))
             b = make_spec(b.shape, (*outer, down, across), b.dtype, b.device)

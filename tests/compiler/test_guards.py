@@ -12,6 +12,7 @@ import weft
 from weft import nn
 from weft.compiler import _compiled
 from weft.compiler._interpreter import IS_KNOWN
+from weft.engine.memory import FENCE
 
 pytestmark = pytest.mark.skipif(not IS_KNOWN, reason="records are made of the bytecode of CPython 3.11")
 
@@ -318,3 +319,21 @@ def test_a_warning_is_issued_once_for_each_call():
         with pytest.warns(UserWarning, match="target size") as caught:
             compiled(weft.ones(2, 3))
         assert len(caught) == 1
+
+
+def test_classes_with_torch_function_leave_the_records_of_plain_tensors():
+    """Libraries define such classes, `torch.nn.attention.bias` does, and programs that import them are recorded as others."""
+
+    class Told(weft.Tensor):
+        pass
+
+    told = weft.ones(3).as_subclass(Told)
+    weft.add(told, 1)
+    compiled = weft.compile(lambda x: (x * 2).exp())
+    for _ in range(3):
+        compiled(weft.ones(3))
+    inner = next(iter(compiled.__closure__)).cell_contents
+    assert FENCE or len(inner.records) == 1
+    assert type(compiled(told)) is Told
+    with_closure = weft.compile(lambda x: x + told)
+    assert type(with_closure(weft.ones(3))) is type(with_closure(weft.ones(3))) is Told

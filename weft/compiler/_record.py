@@ -23,7 +23,7 @@ from ..core.device import CPU
 from ..core.dispatch import watchers
 from ..core.generator import default_generator
 from ..core.grad_mode import detours, mode, open_inference
-from ..core.overrides import override_types
+from ..core.modes import watched_functions
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make, new_hooks, of_class, plain_types
 from ..core.warn import issued
@@ -43,9 +43,18 @@ MOST_BYTES = 64 << 20
 
 # As for other calls, see `families/native_calls.py`.
 WITH_MACHINE_CODE = os.environ.get("WEFT_CALLS") != "python" and layout_is_known()
-# While one of these is not empty, calls may do something else: watchers, hooks on saved tensors, transforms, classes and modes with
-# `__torch_function__`, autocast, inference mode, hooks of all modules.
-_UNUSUAL = (watchers, detours, new_hooks, override_types, autocast.open_contexts, open_inference, any_global)
+# While one of these is not empty, calls may do something else: watchers, hooks on saved tensors, transforms, modes with
+# `__torch_function__`, autocast, inference mode, hooks of all modules. Objects of classes with `__torch_function__` are no arguments of
+# a record.
+_UNUSUAL = (
+    watchers,
+    detours,
+    new_hooks,
+    watched_functions,
+    autocast.open_contexts,
+    open_inference,
+    any_global,
+)
 
 
 def is_usual() -> bool:

@@ -137,7 +137,7 @@ _entered = 0  # modes that are on, in all threads
 # Each is called with a bool when the first mode is entered, and when the last one ends.
 mode_switches: list[Callable[[bool], None]] = []
 # While modes are on: the watched functions, each with the code that it gets back, by the identity of the function.
-_own_code: dict[int, tuple[FunctionType, CodeType]] = {}
+watched_functions: dict[int, tuple[FunctionType, CodeType]] = {}
 
 # Functions that are never asked about: they take and make no tensors.
 _UNWATCHED = frozenset(
@@ -187,7 +187,7 @@ def _members() -> Iterator[tuple[Any, Any, bool]]:
 
 def own_code(function: FunctionType) -> CodeType:
     """The code that the function has while no mode is on."""
-    watched = _own_code.get(id(function))
+    watched = watched_functions.get(id(function))
     return function.__code__ if watched is None else watched[1]
 
 
@@ -249,7 +249,7 @@ def watch_functions() -> None:
             for switch in mode_switches:
                 switch(True)
             watched = _watched()
-            _own_code.update({id(function): (function, function.__code__) for function, _ in watched})
+            watched_functions.update({id(function): (function, function.__code__) for function, _ in watched})
             override_types.add(TorchFunctionMode)
             for function, code in watched:
                 function.__code__ = code
@@ -263,9 +263,9 @@ def unwatch_functions() -> None:
         _entered -= 1
         if _entered == 0:
             override_types.discard(TorchFunctionMode)
-            for function, code in _own_code.values():
+            for function, code in watched_functions.values():
                 function.__code__ = code
-            _own_code.clear()
+            watched_functions.clear()
             for switch in mode_switches:
                 switch(False)
 
@@ -278,7 +278,7 @@ def exchange_code(new: Iterable[tuple[FunctionType, CodeType]]) -> None:
             if code.co_flags & CO_VARARGS and not described:
                 signature = inspect.signature(with_own_code(function))
                 function.__signature__ = signature  # type: ignore[attr-defined]  # the new code hides it
-            if id(function) in _own_code:
-                _own_code[id(function)] = function, code
+            if id(function) in watched_functions:
+                watched_functions[id(function)] = function, code
             else:
                 function.__code__ = code

@@ -64,7 +64,7 @@ LIMITS = {
     "w[i]": 286,
     "w @ m": 206,
     "layer(m)": 449,
-    "torch.cat([x, y])": 376,
+    "torch.cat([x, y])": 381,
     "F.mse_loss(x, b)": 455,
     "F.cross_entropy(w, k)": 675,
     "(x * 1.0).add_(b)": 676,

@@ -126,6 +126,7 @@ class Rearrange(Op):
         return Plan(self.name, target, specs, self.pieces(target, specs, *static) if target.numel else ())
 
     def run(self, tensors: Sequence[Tensor], *static: Any) -> Tensor:
+        tensors = tuple(tensors)  # another thread, or a finalizer, may change the list
         try:
             plan = self.plans[(static, *[tensor.spec for tensor in tensors])]
         except AttributeError:

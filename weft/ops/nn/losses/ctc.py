@@ -188,6 +188,7 @@ def _ctc_loss_backward(
         places = np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
         occupied = np.bincount(places.reshape(-1), likely.reshape(-1), scores.size).reshape(scores.shape)
         found = (np.exp(scores) - occupied) * array(ct)[None, :, None]
+    found[scores == -np.inf] = np.nan  # as in PyTorch, for classes without a label, too
     found[:, loss == np.inf] = 0 if zero_infinity else np.nan
     found[np.arange(steps)[:, None] > last] = 0
     return tensor_of(found.astype(scores.dtype))

@@ -188,9 +188,10 @@ class Compilation:
     def __init__(self) -> None:
         import weft as torch
         from weft.core.plans import _caches
-        from weft.engine import host, kernel
+        from weft.engine import host, kernel, tiers
 
         self.torch, self.host, self.kernel, self.caches = torch, host, kernel, _caches
+        self.tiers = tiers
         self.folder = tempfile.mkdtemp()
         self.cache = host.disk_cache()
         self.cache.directory = Path(self.folder)
@@ -214,6 +215,7 @@ class Compilation:
 
     def check(self) -> None:
         assert self._compute() == self.expected, "kernels compute something else"
+        self.tiers.finish()  # another thread writes files, too
         left = [each.name for each in Path(self.folder).iterdir() if each.name.startswith("tmp")]
         assert not left, f"files are left behind: {left}"
         self._forget()

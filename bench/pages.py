@@ -89,7 +89,7 @@ def processor(here: dict[str, Any], results: Sequence[Result]) -> str:
     parts = [f"\n## {name_of(here)}\n", f"{report.heading(here)}.\n"]
     if here["load"] > BUSY:
         parts.append(
-            f"**Other programs ran meanwhile** (load average {here['load']:.1f}): these numbers are preliminary.\n"
+            f"**The load average was {here['load']:.1f} when the run began**: other programs may have disturbed these numbers.\n"
         )
     if remark := here.get("remark"):
         parts.append(f"{remark}\n")

@@ -146,8 +146,8 @@ def test_a_page_has_the_losing_rows_and_says_whether_other_programs_ran():
     losses = page.partition("### Rows on which weft loses")[2].partition("### All rows")[0]
     assert "calls/view" in losses
     assert "calls/add" not in losses
-    assert "preliminary" not in page
-    assert "preliminary" in pages.pages([a_run(load=3.0)])[pages.PAGE]
+    assert "The load average was" not in page
+    assert "The load average was 3.0" in pages.pages([a_run(load=3.0)])[pages.PAGE]
 
 
 def test_a_loss_has_its_reason_and_its_distance_to_the_limit(monkeypatch):

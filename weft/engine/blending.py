@@ -8,9 +8,8 @@ from ..core.dtype import DType, float64
 from .kernel import Code, compile_loop
 from .structured import Body, function
 
-CHANNELS = (
-    8  # that are summed side by side, so that a position and its weight are loaded once for all of them
-)
+# Channels that are summed side by side, so that a position and its weight are loaded once for all of them.
+CHANNELS = 8
 
 # Operands: result [images, channels, points], planes [images, channels, size], positions, weights [images, taps, points].
 _OPERANDS = 4

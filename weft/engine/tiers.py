@@ -106,9 +106,7 @@ def _optimize(module: _Module) -> None:
     """Compile a module with passes and let its stubs jump there. Two threads may do it at the same time."""
     code = host.cached(module.ir, module.tier) or host.compiled(module.ir, module.tier)
     for slot, address in zip(module.slots, host.link(code, module.names), strict=True):
-        ctypes.c_size_t.from_address(
-            slot
-        ).value = address  # one store, so that other threads see a whole address
+        _set_slot(slot, address)
     _forget(module)
     host.forget(module.ir, BASELINE)
 
@@ -148,5 +146,10 @@ def _new_stub(address: int) -> tuple[int, int]:
             slots, *stubs = _baseline(_stubs_ir(), ["slots", *(f"stub{k}" for k in range(_STUBS))])
             _free.extend((each, slots + 8 * k) for k, each in enumerate(stubs))
         else:
-            ctypes.c_size_t.from_address(slot).value = address
+            _set_slot(slot, address)
             return stub, slot
+
+
+def _set_slot(slot: int, address: int) -> None:
+    """Let the stub jump to `address`. This is one store, so that other threads see a whole address."""
+    ctypes.c_size_t.from_address(slot).value = address

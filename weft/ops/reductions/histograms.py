@@ -304,7 +304,6 @@ def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DTyp
     if weights is None and count is not None:
         counts = count(values, 0, _SMALL_INTEGERS)
         if not counts[-1]:
-            check_room(minlength, dtype=dtype)
             return tensor_of(_padded(np.trim_zeros(counts, "b"), minlength), dtype)
     if values.dtype.kind == "i" and values.min() < 0:
         raise _not_countable()

@@ -105,9 +105,14 @@ def _penalties(allowed: np.ndarray, dtype: Any) -> np.ndarray:
 
 def _emitted(scores: np.ndarray, states: np.ndarray, beyond: np.ndarray) -> np.ndarray:
     """The scores of the classes of the states [T, N, 2 S + 1]; -inf for states that are past the end."""
+    found = scores.reshape(-1).take(_places(scores, states))
+    return np.where(beyond, scores.dtype.type(-np.inf), found)
+
+
+def _places(scores: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """Where the classes of the states stand among all scores, at each step [T, N, 2 S + 1]."""
     steps, batch, classes = scores.shape
-    places = np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
-    return np.where(beyond, scores.dtype.type(-np.inf), scores.reshape(-1).take(places))
+    return np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
 
 
 def _paths(emitted: np.ndarray, start: np.ndarray, skips: np.ndarray) -> np.ndarray:
@@ -170,7 +175,8 @@ def _ctc_loss_backward(
     states, skips, beyond = _alignment_states(labels, lengths, blank)
     emitted = _emitted(scores, states, beyond)
     last, ends = np.array(inputs, np.int64) - 1, np.array(lengths, np.int64)
-    emitted[np.arange(steps)[:, None] > last] = -np.inf
+    ended = np.arange(steps)[:, None] > last
+    emitted[ended] = -np.inf
     # The ways from a state to the end are the ways to it if steps and states are counted from the end.
     start = np.full_like(emitted, -np.inf)
     reached = np.flatnonzero(last >= 0)
@@ -185,12 +191,12 @@ def _ctc_loss_backward(
         together = np.moveaxis(forward, 1, 0) + beta - emitted + loss[:, None]
         likely = np.nan_to_num(np.exp(together), nan=0.0)
         # The probability of each class at each step, summed over the states of the class.
-        places = np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
-        occupied = np.bincount(places.reshape(-1), likely.reshape(-1), scores.size).reshape(scores.shape)
+        places = _places(scores, states).reshape(-1)
+        occupied = np.bincount(places, likely.reshape(-1), scores.size).reshape(scores.shape)
         found = (np.exp(scores) - occupied) * array(ct)[None, :, None]
     found[scores == -np.inf] = np.nan  # as in PyTorch, for classes without a label, too
     found[:, loss == np.inf] = 0 if zero_infinity else np.nan
-    found[np.arange(steps)[:, None] > last] = 0
+    found[ended] = 0
     return tensor_of(found.astype(scores.dtype))
 
 

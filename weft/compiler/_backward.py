@@ -78,9 +78,8 @@ class Backward:
         self.lock = new_lock()
         self.variants: dict[tuple, Callable] = {}
         self.sources: list[Storage] = []  # the memory whose counterparts a node saves, in this order
-        self.extents: list[
-            tuple[int, int]
-        ] = []  # the first byte and the number of bytes that tensors use of each
+        # The first byte, and the number of bytes, that tensors use of each.
+        self.extents: list[tuple[int, int]] = []
         result = outs[0].spec if len(outs) == 1 else tuple([each.spec for each in outs])
         self.spec = NodeSpec.of(self, tuple([each.spec for each in inputs]), (), result)
         self.spec.pull = self.spec.quick_pull = self.pull
@@ -182,18 +181,13 @@ class Backward:
         lines = ["def pull(cts, saved):"]
         names: dict[int, str] = {}  # of storages on the tape: variables
         with tape:
-            for k, storage in enumerate(self.sources):
+            copies: list[Any] = [None if spec is None else _filled(spec) for spec in key]
+            given = {f"saved{k}": storage for k, storage in enumerate(self.sources)}
+            given |= {f"ct{k}": each._storage for k, each in enumerate(copies) if each is not None}
+            for name, storage in given.items():
                 number = tape.add(storage)
                 tape.given[number] = storage
-                names[number] = f"saved{k}"
-            copies: list[Any] = []
-            for k, spec in enumerate(key):
-                copies.append(None if spec is None else _filled(spec))
-                if spec is not None:
-                    storage = copies[-1]._storage
-                    number = tape.add(storage)
-                    tape.given[number] = storage
-                    names[number] = f"ct{k}"
+                names[number] = name
             found = self._through(copies)
             tape.check()
             tape.check_draws()
@@ -280,16 +274,9 @@ def _filled(spec: Spec) -> Tensor:
     """A tensor of zeros with this spec, that begins where its memory begins."""
     if spec.conj or spec.neg or any(step < 0 for step in spec.stride):
         raise Unsupported("a cotangent has an unusual layout")
-    storage = Storage(extent(spec))
+    storage = Storage(spec.span * spec.dtype.itemsize)
     ctypes.memset(storage.ptr, 0, storage.nbytes_)
     return make(storage, 0, spec)
-
-
-def extent(spec: Spec) -> int:
-    """The bytes from the first to the last element of a tensor."""
-    return (
-        1 + sum((size - 1) * step for size, step in zip(spec.shape, spec.stride) if size)
-    ) * spec.dtype.itemsize
 
 
 def is_result(tensor: Tensor) -> bool:

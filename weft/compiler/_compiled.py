@@ -166,17 +166,13 @@ class Compiled:
         log.info("%s runs eagerly: %s", _name(self.function), reason)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
-        return _again(copy.deepcopy(self.function, memo), self.fullgraph, self.limit)
+        return Compiled(copy.deepcopy(self.function, memo), self.fullgraph, self.limit)
 
     def __reduce__(self) -> tuple:
-        return _again, (self.function, self.fullgraph, self.limit)
+        return Compiled, (self.function, self.fullgraph, self.limit)
 
 
 _all: weakref.WeakSet[Compiled] = weakref.WeakSet()
-
-
-def _again(function: Callable, fullgraph: bool, limit: int | None) -> Compiled:
-    return Compiled(function, fullgraph, limit)
 
 
 def forget_all() -> None:

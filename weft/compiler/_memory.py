@@ -17,15 +17,16 @@ def layout(steps: Sequence[Step], sizes: Mapping[int, int]) -> tuple[dict[int, i
     A storage takes the place of another one after the last step that uses the other one.
     """
     last = {ref.storage: k for k, step in enumerate(steps) for ref in refs(step)}
+    rounded = {number: max(1, size) + ALIGNMENT - 1 & -ALIGNMENT for number, size in sizes.items()}
     places: dict[int, int] = {}
     free: list[tuple[int, int]] = []  # (bytes, offset)
     end = 0
     for k, step in enumerate(steps):
         touched = list(dict.fromkeys(ref.storage for ref in refs(step)))
         for number in touched:
-            if number not in sizes or number in places:
+            if number not in rounded or number in places:
                 continue
-            size = max(1, sizes[number]) + ALIGNMENT - 1 & -ALIGNMENT
+            size = rounded[number]
             fitting = min((each for each in free if each[0] >= size), default=None)
             if fitting is None:
                 places[number], end = end, end + size
@@ -35,8 +36,8 @@ def layout(steps: Sequence[Step], sizes: Mapping[int, int]) -> tuple[dict[int, i
                 if fitting[0] > size:
                     free.append((fitting[0] - size, fitting[1] + size))
         for number in touched:
-            if number in sizes and last[number] == k:
-                free.append((max(1, sizes[number]) + ALIGNMENT - 1 & -ALIGNMENT, places[number]))
+            if number in rounded and last[number] == k:
+                free.append((rounded[number], places[number]))
     return places, end
 
 

@@ -31,7 +31,7 @@ from ..engine.objects import layout_is_known
 from ..engine.storages import allocator
 from ..nn.hooks import any_global
 from . import _instructions  # noqa: F401 (the interpreter needs them)
-from ._backward import Backward, CompiledFunctionBackward, extent, is_result
+from ._backward import Backward, CompiledFunctionBackward, is_result
 from ._interpreter import _PURE, MISSING, Interpreter, bits
 from ._launcher import MISS, RECORDED, STORAGE_ITSELF, UNRECORDED, Base, native_make, stage_of
 from ._memory import Bases, layout, refs
@@ -505,7 +505,7 @@ class Recorder:
                 source, *others = (each for each in self.sources.values() if each.storage == number)
                 if others:
                     raise Unsupported("the backward pass needs tensors that share memory")
-                used = source.start, extent(source.spec)
+                used = source.start, source.spec.span * source.spec.dtype.itemsize
                 saved.append(
                     f"({source.name}._storage, {source.name}._byte_offset - {source.start}, +{source.name}._storage.version)"
                 )

@@ -14,11 +14,11 @@ import numpy as np
 from ...core.device import CPU
 from ...core.dtype import float32, float64, int32
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, address
 from ...engine.lanes import LARGEST, MOST_COLUMNS, Lanes
 from ...engine.sliding import LINE
 from ...families.array_op import memory_array
-from .operands import New, address, any_failed, columns_like, read_as, readable_spec
+from .operands import New, any_failed, columns_like, read_as, readable_spec
 
 # Matrices; a group of vectors that hold fewer takes longer than LAPACK on each of them.
 FEWEST = 4

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.device import CPU
 from ...core.dtype import complex64, complex128, float32, from_numpy_dtype, int32, int64
 from ...core.spec import Spec, contiguous_spec, make_spec
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, address
 from ...engine.lapack import SMALL_LU, Place, Routines, Scratch, Step, available, work_sizes
 from ...families.array_op import memory_array
 from ...families.map import COPY
@@ -25,7 +25,6 @@ from .lapack import all_finite, columns_spec
 from .operands import (
     Copied,
     New,
-    address,
     any_failed,
     columns_like,
     is_any,

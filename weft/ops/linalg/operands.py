@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.device import CPU
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, make
+from ...core.tensor import Tensor, address, make
 from ...families.array_op import memory_array
 from ...families.map import COPY
 from .lapack import columns_spec
@@ -56,10 +56,6 @@ def read_as(source: Spec, target: Spec) -> Callable[[Tensor], Tensor]:
 
 def _itself(tensor: Tensor) -> Tensor:
     return tensor
-
-
-def address(tensor: Tensor) -> int:
-    return tensor._storage.ptr + tensor._byte_offset
 
 
 def readable_spec(a: Spec) -> tuple[Spec, bool]:

@@ -31,7 +31,7 @@ from ..families import native_calls
 from ..families.indexed import Gather
 from ..families.kernel_graph import KernelGraph
 from ..families.launches import OBJECT, OF_INPUT, OF_RESULT, Launches, address_of_faults
-from ..families.map import Map, kernel_arguments, keyed, scalar_arguments
+from ..families.map import Map, scalar_arguments
 from ..families.product import Product
 from ..families.rearrange import Rearrange
 from ..families.reduce import Reduce
@@ -331,14 +331,10 @@ def _(op: Product, args: tuple, static: dict) -> Launches:
 
 @launches_of.register
 def _(op: Map, args: tuple, static: dict) -> Launches:
-    values, key = keyed(op.name, args)
-    plan = op.plans[key]
-    if getattr(plan, "deferred", None) is not None or not op.is_kernel:
+    launches = op.launches(*args)
+    if launches is None:
         raise Refused
-    tensors = [each for each in args if isinstance(each, Tensor)]
-    numbers = kernel_arguments(values, plan)[len(tensors) :]
-    given = [_RESULT, *map(_input, tensors), *map(_object, (*numbers, plan.meta, plan.count))]
-    return Launches([plan.allocate], [(plan.entry, given)], keepalive=plan)
+    return launches
 
 
 @launches_of.register

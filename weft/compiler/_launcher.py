@@ -6,8 +6,8 @@ memory of an input, of a result, or of the block for intermediate values) plus a
 kernel, and no Python.
 
 The launcher also checks tensors from outside before the first launch, because machine code compares a class and a Spec in a
-nanosecond. It answers True after the launches, MISS if a tensor is not as the record wants it, and None if the memory of a tensor is not there
-yet (a deferred result), so that Python must ask for it first.
+nanosecond. It answers True after the launches, MISS if a tensor is not as the record wants it, and None if a tensor has no
+memory yet, so that Python must ask for it first.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ from ..engine.defer import deferrable, promised, rewritten
 from ..engine.fusion import Elementwise
 from ..engine.loops import Result
 from .elements import as_type, const_as, load_as, param_as, rounded, store_as
+from .launches import OBJECT, OF_INPUT, OF_RESULT, Launches
 from .traced import NoKernel, Traced
 
 NUMBERS = (bool, int, float, complex)
@@ -372,6 +373,22 @@ class Map(Op):
         if recorded:
             (plan.record or new_recorder(plan, self, result, operands))(result, *operands)
         return result
+
+    def launches(self, *operands: Any) -> Launches | None:
+        """What `run` launches with these operands; None if it launches nothing yet, or more than one kernel."""
+        if not self.is_kernel:
+            return None
+        values, key = keyed(self.name, operands)
+        plan = self.plans[key]
+        if plan.deferred is not None:
+            return None
+        tensors = [each for each in operands if isinstance(each, Tensor)]
+        numbers = kernel_arguments(values, plan)[len(tensors) :]
+        inputs = [(OF_INPUT, each, 0) for each in tensors]
+        constants = [(OBJECT, each, 0) for each in (*numbers, plan.meta, plan.count)]
+        return Launches(
+            [plan.allocate], [(plan.entry, [(OF_RESULT, 0, 0), *inputs, *constants])], keepalive=plan
+        )
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
         """Compute into `target`, whose shape must be that of the result."""

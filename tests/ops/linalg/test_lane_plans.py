@@ -166,3 +166,95 @@ def test_stacks_that_kernels_do_not_take():
     compare(lambda T, a, b: [T.linalg.solve(a, b), T.linalg.solve(a[0], b)], a, matrices((4, 3, 65), seed=1))
     assert weft.linalg.qr(weft.empty(5, 0, 3))[1].shape == (5, 0, 3)
     assert weft.linalg.solve(weft.empty(5, 0, 0), weft.empty(5, 0, 2)).shape == (5, 0, 2)
+
+
+# ---- Eigenvalues -----------------------------------------------------------------------------------------------------
+
+
+def check_eigh(a, tolerance, UPLO="L"):
+    """Residuals, orthogonality and eigenvalues, as multiples of each matrix's norm."""
+    n = a.shape[-1]
+    triangle = np.tril(a) if UPLO == "L" else np.triu(a)
+    whole = (triangle + triangle.swapaxes(-1, -2) - triangle * np.eye(n, dtype=a.dtype)).astype(np.float64)
+    size = np.abs(whole).max((-2, -1), keepdims=True)
+    unit = np.where(size == 0, 1, size) * n
+    expected, given = np.linalg.eigvalsh(whole), np.where(np.isin(a, triangle), a, np.nan)
+    for stack in orders(weft, given):
+        values, vectors = weft.linalg.eigh(stack, UPLO)
+        assert weft.equal(weft.linalg.eigvalsh(stack, UPLO), values)
+        assert vectors.stride() == torch.linalg.eigh(torch.from_numpy(a))[1].stride()
+        d, v = values.numpy().astype(np.float64), vectors.numpy().astype(np.float64)
+        assert (np.abs(d - expected) <= tolerance * unit[..., 0]).all()
+        assert (np.diff(d) >= 0).all()
+        assert (np.abs(whole @ v - v * d[..., None, :]) <= tolerance * unit).all()
+        assert (np.abs(v.swapaxes(-1, -2) @ v - np.eye(n)) <= tolerance * n).all()
+
+
+@pytest.mark.parametrize("n", (*SIZES, 3, 18, 31))
+@pytest.mark.parametrize(("dtype", "tolerance"), [("f", 5e-7), ("d", 1e-15)])
+def test_eigenvectors(n, dtype, tolerance):
+    for count, UPLO in zip(COUNTS, "LULU", strict=True):
+        check_eigh(matrices((count, n, n), dtype, seed=n), tolerance, UPLO)
+
+
+def with_values(values, dtype):
+    """Symmetric matrices that have these eigenvalues, one set of them in each row."""
+    basis = np.linalg.qr(matrices((len(values), values.shape[1], values.shape[1])))[0]
+    a = (basis * values[:, None]) @ basis.swapaxes(-1, -2)
+    return ((a + a.swapaxes(-1, -2)) / 2).astype(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("f", 5e-7), ("d", 1e-15)])
+def test_eigenvectors_of_special_matrices(dtype, tolerance):
+    n = 12
+    ladder = np.arange(n) - 5.0
+    spread = with_values(
+        np.array(
+            [
+                np.ones(n),
+                np.zeros(n),
+                np.arange(n) // 4,
+                np.where(ladder < 0, -1, 1),
+                10.0 ** (-2 * np.arange(n)),
+                1 + 1e-6 * ladder,
+            ]
+        ),
+        dtype,
+    )
+    wilkinson = np.diag(np.abs(ladder)) + np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
+    graded = np.diag(10.0 ** -np.arange(n)) + 1e-9 * wilkinson
+    blocks = np.kron(np.eye(3), matrices((4, 4)) + matrices((4, 4)).T)
+    a = np.concatenate(
+        [spread, np.array([np.eye(n), np.diag(ladder), wilkinson, graded, blocks, np.ones((n, n))], dtype)]
+    )
+    check_eigh(a, tolerance)
+    large, small = (1e30, 1e-30) if dtype == "f" else (1e300, 1e-300)
+    for factor in (large, small):
+        check_eigh((a * factor).astype(dtype), tolerance)
+    ours = weft.linalg.eigh(weft.from_numpy(a))
+    for k in range(len(a)):  # beside other matrices, the same bits
+        again = weft.from_numpy(np.concatenate([a[k : k + 1], matrices((5, n, n), dtype)]))
+        for one, two in zip(ours, weft.linalg.eigh(again), strict=True):
+            assert (one[k].numpy().tobytes()) == (two[0].numpy().tobytes())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_eigenvalues_of_numbers_that_are_not_finite(value):
+    a = positive((20, 5, 5))
+    a[7, 3, 1] = value
+    for function in (weft.linalg.eigh, weft.linalg.eigvalsh):
+        with pytest.raises(weft.linalg.LinAlgError, match="Batch element 7"):
+            function(weft.from_numpy(a))
+        function(weft.from_numpy(a), "U")
+
+
+def test_derivatives_of_eigenvectors():
+    a = positive((9, 5, 5))
+
+    def gradient(T):
+        x = T.from_numpy(a).requires_grad_()
+        values, vectors = T.linalg.eigh(x)
+        (values.sin().sum() + (vectors**2 * T.arange(5.0, dtype=T.float64)).sum()).backward()
+        return x.grad.numpy()
+
+    np.testing.assert_allclose(gradient(weft), gradient(torch), rtol=1e-8, atol=1e-8)

@@ -164,3 +164,27 @@ def qr_plan(a: Spec, mode: str) -> Callable | None:
         return basis, upper
 
     return run
+
+
+def eigh_plan(a: Spec, UPLO: str, vectors: bool) -> Callable | None:
+    if not fits(a):
+        return None
+    *batch, n, _ = a.shape
+    readable, row, column = _source(a)
+    if UPLO == "U":  # the lower triangle of the transpose
+        row, column = column, row
+    sizes = {"height": n, "width": n, "beside": n if vectors else 0, "row": row, "column": column}
+    lanes = Lanes("eigh", a.dtype, math.prod(batch), (9 if vectors else 2) * n**3, 4, **sizes)
+    new_values, new_infos = New(contiguous_spec(a.shape[:-1], a.dtype)), _infos(batch)
+    new = New(columns_like(a.shape, a))
+
+    def run(a: Tensor) -> Any:
+        a, values, infos = readable(a), new_values(), new_infos()
+        found = new() if vectors else None
+        places = values._storage.ptr, found._storage.ptr if found is not None else 0
+        lanes(address(a), *places, infos._storage.ptr)
+        if any_failed(infos):
+            return None
+        return values if found is None else (values, found)
+
+    return run

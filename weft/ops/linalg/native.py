@@ -439,6 +439,8 @@ def least_squares_plan(a: Spec, b: Spec, rcond: float, driver: str) -> Callable 
 
 
 def eigh_plan(a: Spec, UPLO: str, vectors: bool = True) -> Callable | None:
+    if lane_plans.fits(a):
+        return lane_plans.eigh_plan(a, UPLO, vectors)
     name = "heevd" if a.dtype.is_complex else "syevd"
     if not _has(a, name):
         return None

@@ -65,6 +65,15 @@ CALLS = {
     "views": lambda m, v: (m.chunk(2), m.split(3), m.split([1, 3], 1), m.unbind(), m[1:].unbind(1), tuple(v)),
     "like": lambda m, v: (torch.zeros_like(m), torch.ones_like(m.t()), m.new_zeros(3), m.new_ones((2, 2))),
     "new": lambda m, v: (torch.zeros(3), torch.ones(2, 2), torch.zeros((2, 3), dtype=torch.int64), torch.ones([4])),
+    "flipped": lambda m, v: (m.flip(0), torch.flip(m, (0, 1)), m.fliplr(), m.t().flipud(), m.roll(1, 0), m.roll((1, -2), (0, 1))),
+    "ranges": lambda m, v: (torch.arange(5), torch.arange(1, 9, 3), torch.arange(0.0, 1.0, 0.25), torch.arange(3, dtype=m.dtype)),
+    "spaces": lambda m, v: (torch.linspace(0, 1, 5), torch.linspace(-0.0, 1.5, steps=1), torch.logspace(0, 2, 3)),
+    "full": lambda m, v: (torch.full((2, 2), 0.5), torch.full((2,), 7), torch.full([2], True), torch.full_like(m, 3)),
+    "zeros": lambda m, v: (torch.full((2,), 0.0), torch.full((2,), -0.0), torch.full((2,), 0), torch.full((2,), False)),
+    "eye": lambda m, v: (torch.eye(3), torch.eye(2, 3, dtype=torch.int64), torch.eye(0), m.new_full((2,), 1.5)),
+    "on the CPU": lambda m, v: (torch.zeros(2, device="cpu"), torch.arange(3, device=torch.device("cpu"), layout=torch.strided)),
+    "triangles": lambda m, v: (torch.tril_indices(3, 3), torch.triu_indices(3, 4, 1), torch.fft.fftfreq(5)),
+    "floats": lambda m, v: (torch.where(m > 1, m, 0.5), torch.where(m > 1, m, -0.5), torch.pow(m.abs(), 1.5), m.detach().abs() ** 0.5),
     "lists": lambda m, v: (v.detach().tolist(), m.detach()[:, 1].tolist(), m.detach().tolist(), m[0, 0].tolist()),
     "numbers": lambda m, v: (m[1, 2].item(), float(v[1].detach()), m.size(), m.size(0), m.is_contiguous(), m.t().is_contiguous()),
 }  # fmt: skip
@@ -295,6 +304,68 @@ def test_constructors_follow_their_options():
         for wrong in (-1, 2.5, "a", None):
             with pytest.raises((TypeError, RuntimeError)):
                 torch.zeros(wrong)
+
+
+def test_constants_are_new_tensors():
+    for _ in range(4):
+        for make in (
+            lambda: torch.arange(4),
+            lambda: torch.full((4,), 3),
+            lambda: torch.linspace(0, 3, 4, dtype=torch.int64),
+        ):
+            a, b = make(), make()
+            assert a.data_ptr() != b.data_ptr()
+            expected = b.tolist()
+            a.fill_(-1)
+            assert b.tolist() == make().tolist() == expected
+
+
+def test_constants_follow_their_arguments():
+    end, step = torch.tensor(4), torch.tensor(1.0)
+    for k in range(4):
+        end.fill_(k)
+        assert torch.arange(end).tolist() == list(range(k))
+        assert torch.full((2,), end).tolist() == [k, k]
+        assert torch.full_like(step, end).item() == k
+        out = torch.empty(0, dtype=torch.int64)
+        assert torch.arange(3, out=out) is out and out.tolist() == [0, 1, 2]
+        assert (
+            torch.arange(3.0, requires_grad=True).is_leaf and torch.eye(2, requires_grad=True).requires_grad
+        )
+        assert torch.arange(3, device="meta").is_meta
+        with torch.device("meta"):
+            assert torch.arange(3).is_meta and torch.full((2,), 1.5).is_meta
+        for value in (float("nan"), 0.0, -0.0, 1, 1.0, True, 2**40):
+            found = torch.full((1,), value)
+            assert (repr(found.item()), found.dtype) == (repr(value), _dtype_of(value))
+        for wrong in (
+            lambda: torch.arange("a"),
+            lambda: torch.arange(3, device="nowhere"),
+            lambda: torch.full(3, 1.0),
+        ):
+            with pytest.raises((TypeError, RuntimeError)):
+                wrong()
+    try:
+        torch.set_default_dtype(torch.float64)
+        assert (
+            torch.linspace(0, 1, 5).dtype
+            is torch.eye(2).dtype
+            is torch.full((2,), 0.5).dtype
+            is torch.float64
+        )
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.linspace(0, 1, 5).dtype is torch.float32
+
+
+def _dtype_of(value):
+    return {bool: torch.bool, int: torch.int64, float: torch.float32}[type(value)]
+
+
+def test_large_constants_are_not_kept():
+    count = replays.MOST_BYTES // 8 + 1
+    for _ in range(4):
+        assert torch.arange(count)[-1].item() == count - 1
 
 
 def test_bad_indices_raise():

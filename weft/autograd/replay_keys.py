@@ -4,7 +4,9 @@ The key of a call is a sequence of 64-bit words. Equal keys mean equal calls:
 
     a plain tensor              the address of its Spec, which the record keeps alive
     an int of up to 62 bits     twice its value, and 1: the only odd words
-    None, bools, `...`, dtypes  the address of the object
+    a float                     the address of the class, then the bits of its value
+    None, bools, `...`, dtypes, layouts, devices, strings
+                                the address of the object
     a slice                     the address of the class, then the three parts
     of `tensor[...]`: an int    the address of the class; the place is no part of the key
     of `tensor[...]`: a slice   the address of the class, its length and its step; the place is no part of the key
@@ -54,7 +56,12 @@ def encode_one() -> Text:
     kind = f.type_of("%value")
     parameter = f.load(name("other_plain_type"))
     tensors, others = (name("tensor"), parameter), tuple(map(name, IDENTICAL))
-    for label, classes in (("tensor", tensors), ("int", (name("int"),)), ("same", others)):
+    for label, classes in (
+        ("tensor", tensors),
+        ("int", (name("int"),)),
+        ("float", (name("float"),)),
+        ("same", others),
+    ):
         for each in classes:
             f._count += 1
             f.branch(f.same(kind, each), label, f"not{f._count}")
@@ -79,6 +86,10 @@ def encode_one() -> Text:
     twice = f.let(f"shl i64 {whole}, 1")
     f.require(f.same(f.let(f"ashr i64 {twice}, 1"), whole, "i64"), "no")
     f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.add(twice, '1')})"))
+    f.label("float")
+    f.ask("push", f"ptr %frame, i64 {f.address(kind)}", "no")
+    bits = f.let(f"bitcast double {f.call('PyFloat_AsDouble', '%value')} to i64")
+    f.ret(f.let(f"call i1 @push(ptr %frame, i64 {bits})"))
     f.label("same")
     f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.address('%value')})"))
     f.label("no")
@@ -87,7 +98,7 @@ def encode_one() -> Text:
 
 
 # The classes of the objects that stand for themselves in a key.
-IDENTICAL = ("none_type", "bool", "ellipsis", "dtype", "memory_format")
+IDENTICAL = ("none_type", "bool", "ellipsis", "dtype", "memory_format", "layout", "device", "str")
 
 
 def encode_item() -> Text:

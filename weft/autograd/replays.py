@@ -18,13 +18,14 @@ from typing import Any
 
 from ..core import autocast, grad_mode, modes, tensor
 from ..core.checking import write_checks
-from ..core.device import CPU, default_device_hooks
+from ..core.device import CPU, default_device_hooks, device
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
 from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_default_changes
-from ..core.layout import MemoryFormat
+from ..core.layout import Layout, MemoryFormat
 from ..core.recording import tape
 from ..core.registry import FUNCTIONS
-from ..core.tensor import Tensor, make
+from ..core.spec import Spec
+from ..core.tensor import Tensor, address, make
 from ..core.warn import issued
 from ..engine import host, objects
 from ..families import native_calls
@@ -45,7 +46,7 @@ from .saved import Saved
 NAMES = """
     t transpose swapaxes swapdims permute movedim view reshape flatten unsqueeze squeeze expand expand_as view_as select narrow
     contiguous detach clone sum mean max amax min amin prod argmax argmin any all logsumexp mm bmm matmul softmax log_softmax relu
-    cat stack where pow chunk split unbind index_select gather
+    cat stack where pow chunk split unbind index_select gather flip fliplr flipud roll
     nn.functional.linear nn.functional.softmax nn.functional.log_softmax nn.functional.relu nn.functional.mse_loss
     nn.functional.cross_entropy
 """.split()
@@ -56,6 +57,14 @@ ASKING = ("is_contiguous",)
 # Constructors, and what they fill a new tensor with.
 CREATING = {f"{form.format(name)}": value for form in ("{}", "{}_like", "new_{}")
             for name, value in (("empty", None), ("zeros", 0), ("ones", 1))}  # fmt: skip
+# Functions whose result has values that follow from their arguments alone, if no argument besides the tensor whose metadata they
+# read is a tensor.
+CONSTANTS = """
+    arange eye linspace logspace full scalar_tensor tril_indices triu_indices fft.fftfreq fft.rfftfreq
+""".split()
+CONSTANTS_LIKE = ("full_like", "new_full")
+# Bytes of such a result, which its record keeps. A replayed call copies them, which takes 0.1 us for 4 KiB (AMD Zen 4).
+MOST_BYTES = 1 << 14
 # A call that takes longer is not learned: it would run twice more, and gain a thousandth of its time.
 MOST_SECONDS = 1e-3
 MOST_READ = 1000  # elements of a list: no signal is handled while they are read
@@ -100,6 +109,10 @@ def _record(
             recipe, spec, node = _read(tensors, result), None, None
         elif called in CREATING:
             recipe, spec, node = _created(CREATING[called], result, alive), None, None
+        elif called in CONSTANTS or called in CONSTANTS_LIKE:
+            if len(tensors) != (called in CONSTANTS_LIKE):
+                raise Refused
+            recipe, spec, node = _constant(result, alive), None, None
         else:
             recipe, spec, node = _described(tensors, ops, result, alive, places)
     except Refused:
@@ -155,14 +168,35 @@ def _read(tensors: list[Tensor], result: Any) -> bytes:
 
 def _created(value: Any, result: Any, alive: list) -> bytes:
     """The recipe of a constructor of dense tensors."""
-    if type(result) is not Tensor or result._autograd is not None or result.__dict__:
-        raise Refused
-    spec = result.spec
+    spec = _spec_of_new(result)
     allocate, launch, arguments = filled_plans[spec, value]
     given = [] if launch is None else [_RESULT, *map(_object, (*arguments, launch.meta, launch.count))]
     steps = [] if launch is None else [(launch.entry, given)]
     alive.append(launch)
     return _program(Launches([allocate], steps), [], result, alive)
+
+
+def _spec_of_new(result: Any) -> Spec:
+    """The Spec of the result of a constructor. Raises: Refused if it is more than a new tensor with numbers."""
+    if (
+        type(result) is not Tensor
+        or result._autograd is not None
+        or result._base is not None
+        or result.__dict__
+    ):
+        raise Refused
+    return result.spec
+
+
+def _constant(result: Any, alive: list) -> bytes:
+    """The recipe of a call that makes a tensor with these numbers. The record keeps the tensor, from which calls copy them."""
+    spec = _spec_of_new(result)
+    plan = plan_of_copy(spec, spec)
+    if plan is None or spec.device is not CPU or not 0 < spec.nbytes <= MOST_BYTES or not spec.is_contiguous:
+        raise Refused
+    alive += [result, plan]
+    given = [_RESULT, *map(_object, (address(result), plan.meta, plan.count))]
+    return _program(Launches([plan.allocate], [(plan.entry, given)]), [], result, alive)
 
 
 def _views(base: Tensor, views: Sequence[Tensor], alive: list) -> bytes:
@@ -578,6 +612,7 @@ def prepare() -> None:
     """Make the names known that the machine code refers to."""
     known = {
         "none_type": type(None), "bool": bool, "ellipsis": type(...), "dtype": DType, "memory_format": MemoryFormat, "slice": slice,
+        "layout": Layout, "device": device, "str": str,
         "list": list, "recorded_view": tape.recorded_view,
         "watchers": watchers, "new_hooks": tensor.new_hooks, "autocasts": autocast.open_contexts,
     }  # fmt: skip
@@ -608,7 +643,7 @@ def install(addresses: dict[str, int]) -> None:
 
 def _functions() -> Iterator[FunctionType]:
     seen: set[int] = set()
-    for each in (*NAMES, *READING, *ASKING, *CREATING, *calls.METHODS):
+    for each in (*NAMES, *READING, *ASKING, *CREATING, *CONSTANTS, *CONSTANTS_LIKE, *calls.METHODS):
         for found in (FUNCTIONS.get(each), vars(Tensor).get(each)):
             if isinstance(found, FunctionType) and id(found) not in seen:
                 seen.add(id(found))

@@ -57,6 +57,10 @@ def test_arguments_that_do_not_fit(expression):
 INDICES_WHERE_NOTHING_IS_MOVED = """
 torch.zeros(3, 0)[torch.tensor([5])]
 torch.zeros(3, 0).index_add(0, torch.tensor([5]), torch.zeros(1, 0))
+torch.zeros(0, 3).index_add(0, torch.tensor([0]), torch.zeros(1, 3))
+torch.zeros(3, 0).index_add(1, torch.tensor([-1, 2]), torch.zeros(3, 2), alpha=2)
+torch.zeros(0, 3, requires_grad=True).index_add(0, torch.tensor([5]), torch.zeros(1, 3))
+torch.zeros(0).index_add(0, torch.tensor([0]), torch.zeros(1))  # raises
 torch.zeros(3, 0).index_reduce(0, torch.tensor([5]), torch.zeros(1, 0), "prod")  # raises
 torch.zeros(3, 0).index_reduce(0, torch.tensor([2]), torch.zeros(1, 0), "prod")
 torch.zeros(3, 0).index_select(0, torch.tensor([2]))

@@ -125,6 +125,21 @@ def test_identities_without_self(dtype, reduce):
     check(lambda lib, b, i, s: b.scatter_reduce(0, i, s, reduce, include_self=False), base, index, source)
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+def test_an_empty_index_reduces_nothing(dtype, reduce):
+    """Also the extrema of complex numbers, which have no order."""
+    base, empty = torch.ones(3, 2, dtype=dtype), torch.zeros(0, 2, dtype=dtype)
+    index = torch.zeros(0, 2, dtype=torch.int64)
+    for include in (False, True):
+        check(
+            lambda lib, b, i, s, include=include: b.scatter_reduce(0, i, s, reduce, include_self=include),
+            base,
+            index,
+            empty,
+        )
+
+
 def test_extrema_keep_nan():
     base, source = torch.tensor([1.0, float("nan"), 3.0]), torch.tensor([float("nan"), 2.0, 5.0])
     for reduce in ("amax", "amin"):

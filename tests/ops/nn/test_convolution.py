@@ -57,6 +57,19 @@ def test_transposed_convolutions_agree(layer):
     check(f"{F}conv_transpose{n}d", *tensors, **options)
 
 
+@pytest.mark.parametrize("batch", [0, 2])
+@pytest.mark.parametrize("sizes", [(2,), (2, 3), (3, 2), (2, 2, 3)])
+def test_transposed_convolutions_without_elements(batch, sizes):
+    n = len(sizes)
+    x, weight = torch.randn(batch, 3, *sizes), torch.randn(3, 4, *[3] * n)
+    check(f"{F}conv_transpose{n}d", x, weight, torch.randn(4), padding=2)
+
+
+@pytest.mark.refuses("all")
+def test_transposed_convolutions_of_negative_size():
+    check(f"{F}conv_transpose1d", torch.randn(2, 3, 1), torch.randn(3, 4, 3), padding=2)
+
+
 @pytest.mark.refuses(["kernel0-other", "kernel0--1", "kernel1-other", "kernel1--1"])
 @pytest.mark.parametrize("padding", ["same", "valid", "other", (1, 0), -1])
 @pytest.mark.parametrize("kernel", [(2, 3), (3, 3)])

@@ -154,6 +154,12 @@ def test_dims_of_size_0(name):
             check(name, torch.zeros(0, dtype=dtype))
 
 
+def test_errors_of_nanmedian_name_median():
+    for lib in (torch, weft):
+        with pytest.raises(IndexError, match=r"^median\(\): Expected reduction dim 0 to have non-zero size"):
+            lib.zeros(0, 3).nanmedian(0)
+
+
 def test_out():
     values, indices = weft.empty(0), weft.empty(0, dtype=weft.int64)
     got = weft.sort(weft.tensor([3.0, 1.0, 2.0]), out=(values, indices))

@@ -6,7 +6,7 @@ out of range.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.derivative import differentiate
@@ -120,7 +120,15 @@ def _copy_error(index: int, dim: int, size: int) -> Exception:
     return IndexError(f"index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}")
 
 
-INDEX_ADD = Scatter(
+class _IndexAdd(Scatter):
+    """Like PyTorch, it ignores indices that are out of range if the target has no elements and several dims."""
+
+    def _check_empty(self, access: IndexMap, indices: Sequence[Tensor]) -> None:
+        if len(access.shape) == 1:
+            super()._check_empty(access, indices)
+
+
+INDEX_ADD = _IndexAdd(
     "index_add_", _numbered("index_add_"), fit=_fit_slices("index_add_"), error=out_of_range_in_self
 )
 INDEX_REDUCE = Scatter("index_reduce_", _numbered("index_reduce"), fit=_fit_slices("index_reduce"))

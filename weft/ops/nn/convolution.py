@@ -188,7 +188,7 @@ def convolve_transposed(
             positions, stride, padding, dilation, kernel, extra, strict=True
         )
     ]
-    if min(sizes) < 1:
+    if min(sizes) < 0:
         raise RuntimeError(
             f"Given input size per channel: ({_product(positions)}). Calculated output size per channel: "
             f"({_product(sizes)}). Output size is too small"

@@ -354,7 +354,7 @@ def _define_median(name: str, ignore_nan: bool) -> None:
             check_comparable(input, "median_cpu")
             return of_all(input, choose)
         dim = dim_of(input, dim, name)
-        check_not_empty(input, dim, name)
+        check_not_empty(input, dim, "median")  # nanmedian's error has this name, too
         check_comparable(input, "median_out")
         return _select(name, input, dim, keepdim, choose)
 

@@ -17,6 +17,7 @@ from ...engine.bisection import search_code
 from ...engine.blending import CHANNELS, blending_code
 from ...engine.counting import TABLES, count_code
 from ...engine.kernel import SHARED_BYTES, sharing
+from ...engine.merging import merge_code
 from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
 from ...engine.ranks import rank_code
@@ -187,6 +188,16 @@ def alignments(paths: np.ndarray, emitted: np.ndarray, start: np.ndarray, skips:
     launch.entry(*[each.ctypes.data for each in arrays], launch.meta, launch.count)
 
 
+def merge(left: np.ndarray, right: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+    """Merge two vectors of int64: the size of the merged one, and the place of each element in it. See `engine/merging.py`."""
+    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    size, meta = np.empty(1, np.int64), np.array((len(left), len(right)))
+    places = np.empty(len(left), np.int64), np.empty(len(right), np.int64)
+    arrays = *places, size, left, right
+    merge_code().entry(*[each.ctypes.data for each in arrays], meta.ctypes.data, 1)
+    return int(size[0]), *places
+
+
 EXTRAS: dict[str, Callable] = {
     "alignments": alignments,
     "resample": resample,
@@ -194,6 +205,7 @@ EXTRAS: dict[str, Callable] = {
     "blend": blend,
     "count": count,
     "at_rank": at_rank,
+    "merge": merge,
     "least": least,
     "search": search,
     "stable_order": stable_order,

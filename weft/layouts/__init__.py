@@ -1,0 +1,1 @@
+"""Layouts: tensors that store other things than their elements at strides."""

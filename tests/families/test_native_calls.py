@@ -44,16 +44,18 @@ from weft.families import native_calls
 a, b = torch.rand(16) + 0.5, torch.rand(16) + 0.5
 x = torch.rand(16, requires_grad=True)
 spec, storage, big = a.spec, a._storage, 10**17 + 3
+large, large_x = torch.rand(35000), torch.rand(35000, requires_grad=True)  # workers share the loops
 def calls():
     a + b; a * 2.0; 3 - a; a / 7; -a; abs(a); torch.exp(a); a.relu(); torch.maximum(a, b); x + b; 2.0 * x; x.exp(); 1 / a
     t = x * b; t.add_(b); t.mul_(2.0); t.neg_(); t += b; t.lerp_(b, 0.5); t.addcmul_(a, b)
     a + big
+    large + large; large * 2.0; -large; large.clamp(0.0, 1.0); large + large_x
     for wrong in (None, "text", torch.ones(3)):
         try:
             a + wrong
         except (TypeError, RuntimeError):
             pass
-held = [a, b, spec, storage, storage.bin, big, None, 0, False, torch.Tensor, type(storage), torch.cpu, native_calls._tables[0].bound]
+held = [a, b, large, large_x, large.spec, large._storage, spec, storage, storage.bin, big, None, 0, False, torch.Tensor, type(storage), torch.cpu, native_calls._tables[0].bound]
 def state():
     for _ in range(6):  # each collection ceases to track tuples of what the one before has ceased to track
         gc.collect()
@@ -133,7 +135,7 @@ def work(seed):
     choose = random.Random(seed)
     try:
         while time.monotonic() < end:
-            n = choose.randrange(1, 200)
+            n = choose.choice((choose.randrange(1, 200), 70000))  # workers share loops of 70000 elements
             a, x = torch.ones(n), torch.ones(n, requires_grad=True)
             for _ in range(3):
                 b = torch.where(a > 0, 2.0 * (a + a), a)
@@ -189,8 +191,9 @@ def test_a_wrong_choice_is_refused():
         run("import weft", "fast")
 
 
-def test_a_call_of_machine_code_is_taken():
-    a = torch.ones(4)
+@pytest.mark.parametrize("size", [4, 100_000])
+def test_a_call_of_machine_code_is_taken(size):
+    a = torch.ones(size)
     a + a
     calls: list[str] = []
     sys.setprofile(lambda frame, event, arg: calls.append(frame.f_code.co_name) if event == "call" else None)

@@ -30,7 +30,9 @@ OF_ONE_OP, OF_ALL_OPS = 64, 1024  # entries; powers of two
 FIELDS = ("python", "reflected", "learn", "owner", "entries")
 
 # What a kernel gets. `number`: as what it reads numbers. `limited`: numbers must fit a dtype. `operands`: how many tensors there
-# are, with the result. `flat`: there is one dimension, whose strides follow.
+# are, with the result. `share`: the address of the function that shares the loop among the workers, which gets `pool`, `grain` and
+# `always`; 0 if the loop runs in the calling thread. `loop`: the address of the shared loop. `turns`: the address of `Habit.turns` (`habits.py`); 0 if the plan is not
+# deferred. `flat`: there is one dimension, whose strides follow.
 STRIDES = 5
 WORDS = (
     "row",
@@ -39,6 +41,8 @@ WORDS = (
     "number",
     "limited",
     "operands",
+    *("share", "pool", "grain", "always", "loop"),
+    "turns",
     "flat",
     *(f"stride{k}" for k in range(STRIDES)),
 )

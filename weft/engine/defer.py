@@ -32,7 +32,7 @@ from ..core.promised import Promised, Watched, keeper, new_promised, promise_of
 from ..core.restoring import Restoring
 from ..core.spec import Spec
 from ..core.storage import FOREIGN, Storage
-from . import fusion
+from . import fusion, habits
 from .background import has_threads
 from .fusion import Elementwise, Step, elementwise, is_refused, kernel_of, packed, refuse
 from .memory import CACHE_LIMIT
@@ -152,11 +152,21 @@ def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
     """A storage for the result of a plan; usually a promise computes its bytes later."""
     with _lock:
         while True:
-            if _eager.active:
+            if _eager.active or _runs_at_once(plan, tensors):
                 return _run_at_once(plan, tensors, numbers)
             found = _promised(plan, tensors, numbers)
             if found is not None:
                 return found
+
+
+def _runs_at_once(plan: Any, tensors: Sequence[Any]) -> bool:
+    """Whether waiting would save nothing: no operand waits, and the results of the plan are usually read alone."""
+    habit = plan.habit
+    return (
+        habit is not None
+        and not any(type(each._storage) is Promised for each in tensors)
+        and habit.take_turn()
+    )
 
 
 def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage | None:
@@ -376,6 +386,7 @@ def _keep_once(promise: Promise, fuse: bool) -> None:
         raise _Late
     try:
         if alive[-1] is not None:
+            _note_habits(chain)
             start = perf_counter()
             fused = fuse and len(chain) > 1 and _run(chain, alive, turn)
             kernels = 1 if fused else _run_by_plans(chain, alive, turn)
@@ -384,6 +395,13 @@ def _keep_once(promise: Promise, fuse: bool) -> None:
                 observers[-1].ran(chain, stored, None, kernels, perf_counter() - start)
     finally:
         _forget(chain)
+
+
+def _note_habits(chain: list[_Work]) -> None:
+    if len(chain) == 1:
+        habits.note_alone(chain[0].plan)
+    else:
+        habits.note_fused(each.plan for each in chain)
 
 
 def _chain(promise: Promise) -> list[_Work]:
@@ -634,6 +652,7 @@ def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
         except _Late:
             return False
         promise.reduction = key
+        habits.note_fused(each.plan for each in chain)
         if observers:
             observers[-1].ran(chain, [False] * len(chain), plan.name, 1, perf_counter() - start)
         return True

@@ -353,7 +353,7 @@ def entry_ir(operands: int, params: str, bound: bool = False) -> str:
     width of an integer in bytes), the address of meta, the size of the outermost dim. Returns the first argument.
     Arguments of another number or type raise TypeError, too large ones OverflowError, before the loop runs.
     `bound`: the loop needs the address of the kernel's row before the operands; for `call` it is the function's self.
-    The self of `share` is the bytes of: the address of the row, then `workers.share_words`.
+    The self of `share` is the bytes of: the address of the row, `workers.share_words`, and more that it does not read.
     """
     row = "%row = call ptr @PyLong_AsVoidPtr(ptr %self)\nstore ptr %row, ptr %room" if bound else ""
     return "\n".join(

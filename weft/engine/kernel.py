@@ -30,6 +30,7 @@ from .loops import (
 from .memory import FENCE
 from .monoid import CARRIED_ROWS, STREAMS, Monoid, block_width, chunk_bytes, chunks, vector_lanes
 from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_ir, reduce_ir
+from .streaming import HAS_STREAMS, STREAMED_BYTES, streaming_loop_ir
 from .tiles import SMALLEST, SMALLEST_COPY, regions
 from .transposition import transposed_tiles, transposition_ir
 
@@ -139,16 +140,28 @@ def compiled(kernel: MapKernel) -> Code:
 def compile_row(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
     """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
     (row,) = tiers.compile_ir(ir, "row", vectorize=vectorize)
-    call, share, loop = _shared(operands, letters)
+    return _in_loop(row, _shared(operands, letters))
+
+
+def _in_loop(row: int, functions: tuple[int, ...]) -> Code:
+    """A row with the loop around it, whose functions are `call`, `share` and `loop`."""
+    call, share, loop = functions
     return Code(builtin(call, "kernel", row), share, row, loop)
 
 
 @functools.cache
 def _shared(operands: int, letters: str) -> tuple[int, ...]:
+    return _compile_shared(f"{shared_loop_ir(operands)}{MEMSET}", operands, letters)
+
+
+@functools.cache
+def _streaming(operands: int, letters: str) -> tuple[int, ...]:
+    return _compile_shared(streaming_loop_ir(operands), operands, letters)
+
+
+def _compile_shared(loop: str, operands: int, letters: str) -> tuple[int, ...]:
     faces = entry_ir(operands, letters, bound=True)
-    return tiers.compile_ir(
-        f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "share", "loop", vectorize=False
-    )
+    return tiers.compile_ir(f"{loop}\n{faces}", "call", "share", "loop", vectorize=False)
 
 
 def compile_loop(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
@@ -181,6 +194,9 @@ def prepare_map(
     work = moved + NODE_BYTES * nodes * math.prod(sizes)
     entry = sharing(code, work)
     letters = "p" * len(strides) + param_letters(params)
+    if HAS_STREAMS and len(results) == len(sizes) == 1 and classes[0] == CONTIGUOUS:
+        if sizes[0] * itemsizes[0] >= STREAMED_BYTES:
+            entry = sharing(_in_loop(code.row, _streaming(len(strides), param_letters(params))), work)
     parts = []
     copy = _is_copy(kernel)
     found = regions(sizes, strides, itemsizes, SMALLEST_COPY if copy else SMALLEST)
@@ -245,8 +261,13 @@ def shared(code: Code, always: bool, grain: int = 1) -> Callable:
     """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake."""
     if always:
         optimize(code)
-    words = struct.pack("5q", code.row, *workers.share_words(grain, always))
+    words = struct.pack("6q", code.row, *workers.share_words(grain, always), code.loop)
     return builtin(code.share, "kernel", words)
+
+
+def sharing_words(entry: Any) -> tuple[int, ...] | None:
+    """The words that an entry made by `shared` has: the address of the row, those of `workers.share_words`, that of the loop."""
+    return struct.unpack("6q", entry.__self__) if type(entry.__self__) is bytes else None
 
 
 def optimize(code: Code) -> None:

@@ -38,6 +38,7 @@ from ..core.storage import Storage
 from ..core.tensor import Tensor, make, plain_types
 from ..engine.defer import deferrable, promised, rewritten
 from ..engine.fusion import Elementwise
+from ..engine.habits import Habit, habit_for
 from ..engine.loops import Result
 from .elements import as_type, const_as, load_as, param_as, rounded, store_as
 from .launches import OBJECT, OF_INPUT, OF_RESULT, Launches
@@ -126,6 +127,7 @@ class Plan:
         "record",
         "readers",
         "deferred",
+        "habit",
     )
 
     def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType, limits: DType | None = None):
@@ -139,6 +141,7 @@ class Plan:
             int, ...
         ] = ()  # of a plan for writes: the inputs whose gradients need overwritten values
         self.deferred: Elementwise | None = None  # results are computed when somebody needs the bytes
+        self.habit: Habit | None = None  # of a deferred plan
 
 
 class Map(Op):
@@ -212,6 +215,7 @@ class Map(Op):
         (stored,) = self._expressions(operands, plan.spec, types)
         params = self._params(operands, types)
         plan.deferred = deferrable(self.name, plan.spec, specs, params, stored.parts)
+        plan.habit = habit_for(plan.spec) if plan.deferred else None
 
     def _layout(self, operands: Sequence[Any], sizes: Size, dtype: DType, where: device) -> Spec:
         """The spec of a new result."""

@@ -1,7 +1,7 @@
 """The calls of elementwise ops in machine code: operands checked, plan found, storage and tensor made, kernel run.
 
 `families/calls.py` defines what a call means. These functions take the usual calls: plain tensors on plain storages, numbers,
-plans of one kernel that runs in the calling thread. For all other calls they do nothing and answer UNUSUAL. When the table has
+plans of one kernel, which workers may share. For all other calls they do nothing and answer UNUSUAL. When the table has
 no record for the operands, they answer UNKNOWN: the Python function then runs the call, and adds the record.
 """
 
@@ -61,10 +61,21 @@ def new_tensor() -> Function:
 
 
 def run(operands: int) -> Function:
-    """Run the kernel of a record. `%room` has a free word, the addresses, and a number if the kernel reads one."""
+    """Run the kernel of a record. `%room` has a free word, the addresses, and a number if the kernel reads one.
+
+    A kernel that workers share releases the GIL, so the caller owns a reference to the record.
+    """
     f = Function(f"run{operands}", "ptr %words, ptr %room", "void", "internal")
     row, count = word(f, "%words", "row", "ptr"), word(f, "%words", "count")
     f.store("%room", 0, row)
+    share = word(f, "%words", "share", "ptr")
+    f.branch(f.differ(share, "null"), "shared", "alone")
+    f.label("shared")
+    pool, grain, always = (word(f, "%words", each) for each in ("pool", "grain", "always"))
+    job = f"ptr {word(f, '%words', 'loop', 'ptr')}, ptr {f.place('%room', 8)}, ptr {word(f, '%words', 'meta', 'ptr')}"
+    f.do(f"call void {share}(i64 {pool}, {job}, i64 {count}, i64 {grain}, i64 {always})")
+    f.ret()
+    f.label("alone")
     f.require(f.differ(word(f, "%words", "flat"), "0", "i64"), "nest")
     given = []
     for k in range(operands):
@@ -110,7 +121,19 @@ class Call(Function):
         record = lookup(self, "%table", key, other, "unknown")
         words = item(self, record, 0)
         self.require(self.differ(words, name("none")), "unusual")
+        self.take_turn(words)
         return record, words
+
+    def take_turn(self, words: str) -> None:
+        """As `Habit.take_turn`, for a plan that is deferred; a call that waits is unusual."""
+        turns = word(self, words, "turns", "ptr")
+        self.branch(self.differ(turns, "null"), "deferred", "at_once")
+        self.label("deferred")
+        left = self.load(turns, 0, "i64")
+        self.require(self.differ(left, "0", "i64"), "unusual")
+        self.store(turns, 0, self.let(f"sub i64 {left}, 1"), "i64")
+        self.go("at_once")
+        self.label("at_once")
 
     def put_addresses(self, room: str, tensors: Sequence[str], otherwise: str) -> None:
         """Put the addresses of the operands behind that of the result.
@@ -340,6 +363,10 @@ class InPlace(Call):
         self.branch(possible, "checked", "unusual")
         self.label("checked")
 
+    def require_alone(self, words: str) -> None:
+        """A write whose kernel workers share is unusual, because it has no reference to the record while other threads run."""
+        self.require(self.same(word(self, words, "share"), "0", "i64"), "unusual")
+
     def write(
         self, record: str, words: str, room: str, tensors: Sequence[str], operands: Sequence[str]
     ) -> None:
@@ -347,6 +374,7 @@ class InPlace(Call):
 
         `tensors` are those among the operands.
         """
+        self.require_alone(words)
         args = self.room(len(operands))
         for k, each in enumerate(operands):
             self.store(args, 8 * k, each)

@@ -34,6 +34,7 @@ from ..core.tensor import Tensor, plain_type_hooks, plain_types
 from ..engine import call_tables, host, storages
 from ..engine.background import FILLS_CACHE
 from ..engine.call_tables import OF_ALL_OPS, STRIDES, WORDS, Table
+from ..engine.kernel import sharing_words
 from ..engine.memory import FENCE
 from ..engine.objects import (
     add_memory,
@@ -99,12 +100,12 @@ def _forget_records() -> None:
 def _words(plan: Any, key: tuple) -> bytes | None:
     """The words of a record for the calls of this plan; None if machine code cannot run it."""
     entry, allocate = plan.entry, plan.allocate
-    if plan.deferred is not None:
+    if plan.deferred is not None and plan.habit is None:
         return None
     if type(entry) is not BuiltinFunctionType or type(allocate) is not BuiltinFunctionType:
         return None  # another device, or a launch of several kernels
-    row = entry.__self__
-    if type(row) is not int or not row:  # a kernel that workers share
+    row, *sharing = sharing_words(entry) or (entry.__self__, 0, 0, 0, 0, 0)
+    if type(row) is not int or not row:  # a kernel that is no row
         return None
     tensors = [each for each in key if type(each) is Spec]
     number = _number(plan.operand_dtype, [each for each in key if type(each) is not Spec])
@@ -114,7 +115,8 @@ def _words(plan: Any, key: tuple) -> bytes | None:
     meta = struct.unpack(f"{2 + operands}q", ctypes.string_at(plan.meta, 8 * (2 + operands)))
     flat = meta[0] == 1
     strides = meta[2:] if flat else ()
-    values = row, plan.meta, plan.count, number, plan.limits is not None, operands, flat, *strides
+    limited, turns = plan.limits is not None, plan.habit.address if plan.habit else 0
+    values = row, plan.meta, plan.count, number, limited, operands, *sharing, turns, flat, *strides
     return struct.pack(f"{len(values)}q", *values).ljust(8 * len(WORDS), b"\0")
 
 

@@ -133,6 +133,7 @@ class _Method(InPlace):
         record = lookup_all(self, "%table", self.keys, self.let("add i64 %count, 1"), "unknown")
         words = item(self, record, 0)
         self.require(self.differ(words, name("none")), "unusual")
+        self.take_turn(words)
         return record, words
 
     def put_numbers(self, words: str, first: int) -> None:
@@ -208,6 +209,7 @@ def _write(called: str) -> Function:
         f.branch(recorded, "unusual", "unrecorded")
         f.label("unrecorded")
     record, words = f.find_all()
+    f.require_alone(words)
     if called == "inplace":
         f.choose_recorder_of(target, record, recorded)
         f.check_recorder("%args", "%count")

@@ -75,7 +75,8 @@ newaxis = None
 # Scripts compare with PyTorch's version. The version of weft is in the metadata of its distribution.
 __version__ = _TorchVersion("2.13.0+weft")
 
-importlib.import_module(".ops", __name__)  # makes the names of all operations public
+for _module in ("ops", "layouts"):  # make the names of all operations public
+    importlib.import_module(f".{_module}", __name__)
 # The CPU is loaded now, because a thread that loads it first would hold the lock of its import while another thread forks.
 _CPU.backend  # noqa: B018
 

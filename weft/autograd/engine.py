@@ -16,6 +16,7 @@ from ..core.dispatch import watchers
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
+from ..core.layout_spec import NotStrided
 from ..core.locks import new_lock
 from ..core.modes import DisableTorchFunction
 from ..core.overrides import override_types
@@ -323,8 +324,11 @@ class _Pass:
             return a + b
         if type(a) is _Sum:
             if type(b) is Tensor:
-                self._add_into(a.tensor, b)
-                return a
+                try:
+                    self._add_into(a.tensor, b)
+                    return a
+                except NotStrided:
+                    pass
             a = a.tensor  # a sample of `vmap` may not fit into a sum of constants
         return _Sum(a + b)
 
@@ -379,7 +383,10 @@ class _Pass:
             elif self.create_graph:
                 tensor._grad = before + ct  # type: ignore[attr-defined]
             else:
-                self._add_into(before, ct)
+                try:
+                    self._add_into(before, ct)
+                except NotStrided:  # one of them is sparse
+                    tensor._grad = before + ct  # type: ignore[attr-defined]
         if leaf.after:
             for hook in list(leaf.after.values()):
                 hook(tensor)

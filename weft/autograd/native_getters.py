@@ -65,6 +65,8 @@ class _Getter(Function):
 def _functions() -> list[Function]:
     shape, dtype, device, layout, ndim, requires_grad, is_leaf, grad = map(_Getter, NAMES)
     count = ndim.load(ndim.field_of_spec("shape"), SIZE, "i64")
+    spec = layout.filled("spec")
+    layout.require(layout.same(layout.type_of(spec), name("spec_type")), "unusual")
     asked = requires_grad.edge_is("dual")
     value = grad.call("PyObject_GetAttr", "%tensor", name("_grad"))
     grad.branch(grad.same(value, name("none")), "nothing", "found")
@@ -91,7 +93,13 @@ _PROPERTIES = {each: vars(Tensor)[each] for each in NAMES}
 
 
 def _prepare() -> None:
-    for key, value in {"dual": Dual, "leaf": Leaf, "strided": strided, "_grad": "_grad"}.items():
+    for key, value in {
+        "dual": Dual,
+        "leaf": Leaf,
+        "strided": strided,
+        "_grad": "_grad",
+        "spec_type": Spec,
+    }.items():
         add_object(key, value)
     for called, value in _PROPERTIES.items():
         add_object(f"property.{called}", value)

@@ -22,6 +22,7 @@ from ..core.device import CPU, default_device_hooks, device
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
 from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_default_changes
 from ..core.layout import Layout, MemoryFormat
+from ..core.layout_calls import rules_of
 from ..core.recording import tape
 from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
@@ -485,7 +486,7 @@ default_device_hooks.append(_forget_records)
 
 def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
     """Run the Python function. If the key of the call was seen before, note what the function does."""
-    key = table.key_of(*args, **kwargs)
+    key = None if rules_of((*args, *kwargs.values())) else table.key_of(*args, **kwargs)
     if key is None or key not in table.seen:
         if len(table.seen) >= MOST_SEEN:
             table.seen.clear()
@@ -621,7 +622,7 @@ def prepare() -> None:
     for method in calls.METHODS:
         function = vars(Tensor)[method]
         objects.add_object(f"method.{method}", function)
-        _of_methods[method] = _Table(modes.with_own_code(function))
+        _of_methods[method] = _Table(modes.displace(function))
         objects.add_memory(f"table.{method}", _of_methods[method].address)
     objects.add_object("method.__rmatmul__", vars(Tensor)["__rmatmul__"])
 
@@ -631,7 +632,7 @@ def install(addresses: dict[str, int]) -> None:
     exchanges = []
     for function in _functions():
         write_checks(function)
-        table = _of_methods.get(function.__name__) or _Table(modes.with_own_code(function))
+        table = _of_methods.get(function.__name__) or _Table(modes.displace(function))
         native = host.builtin(addresses["replayed"], function.__name__, table.bound, keywords=True)
         exchanges.append((function, modes.code_like(function.__code__, _SOURCE, native=native)))
     for table in _tables:

@@ -185,10 +185,28 @@ def _members() -> Iterator[tuple[Any, Any, bool]]:
             yield member, public_function(member), name in OPERATORS or name in _REFLECTED_NAMES
 
 
+# Functions with a guard for tensors of other layouts (`core/layout_calls.py`), each with the code of the guard and its own.
+guarded: dict[FunctionType, tuple[CodeType, CodeType]] = {}
+
+
 def own_code(function: FunctionType) -> CodeType:
-    """The code that the function has while no mode is on."""
+    """The code that the function has while no mode is on and no guard stands before it."""
     watched = watched_functions.get(id(function))
-    return function.__code__ if watched is None else watched[1]
+    code = function.__code__ if watched is None else watched[1]
+    guard = guarded.get(function)
+    return code if guard is None or code is not guard[0] else guard[1]
+
+
+# Functions whose code machine code has replaced -> copies with their own code, which machine code calls for all other calls.
+displaced: dict[FunctionType, FunctionType] = {}
+
+
+def displace(function: FunctionType) -> FunctionType:
+    """A copy of a function whose code machine code is about to replace."""
+    copy = displaced[function] = with_own_code(function)
+    if function in guarded:
+        copy.__code__ = guarded[function][0]
+    return copy
 
 
 def with_own_code(function: FunctionType) -> FunctionType:

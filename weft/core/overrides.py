@@ -16,6 +16,7 @@ from typing import Any
 from .dispatch import PLAIN
 from .registry import FUNCTIONS, public_of
 from .restoring import Restoring
+from .spec import Spec
 from .tensor import Tensor
 
 # The classes that are known to override functions. While it is empty, functions do not look at their arguments.
@@ -42,6 +43,10 @@ modes = _Modes()
 # `_library.dispatching.dispatched`, from the first mode or class with `__torch_dispatch__` on: it is called with
 # (function, args, kwargs) if `__torch_function__` does not override a call.
 dispatcher: Callable[[Callable, tuple, dict[str, Any]], Any] | None = None
+
+# `layout_calls.answer`, from the first tensor on that is not plain: it is called with (function, args, kwargs) if nothing else
+# overrides a call.
+layout_answer: Callable[[Callable, tuple, dict[str, Any]], Any] | None = None
 
 # Classes that do not override functions.
 _SILENT: set[type] = {Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType}
@@ -137,17 +142,24 @@ def overridden(
         relevant is None and not modes.stack and not modes.dispatch
     ):  # the commonest call after a class is known
         if not kwargs and _SILENT.issuperset(map(type, args)) or not switch.on and dispatcher is None:
+            if layout_answer is not None:
+                for each in args:
+                    if isinstance(each, Tensor) and type(each.spec) is not Spec:
+                        return layout_answer(function, args, kwargs)
             return PLAIN
     if switch.skips:
         switch.skips = False
-        return PLAIN
+        return PLAIN if layout_answer is None else layout_answer(function, args, kwargs)
     objects = overriding((*args, *kwargs.values()) if relevant is None else relevant) if switch.on else []
     try:
         if modes.stack:
             return _ask_mode(public_function(function), objects, args, kwargs)
         if objects:
             return _ask_classes(public_function(function), objects, args, kwargs)
-        return PLAIN if dispatcher is None else dispatcher(function, args, kwargs)
+        answer = PLAIN if dispatcher is None else dispatcher(function, args, kwargs)
+        if answer is PLAIN and layout_answer is not None:
+            answer = layout_answer(function, args, kwargs)
+        return answer
     except TypeError:
         if is_operator:
             return NotImplemented

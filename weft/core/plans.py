@@ -6,6 +6,7 @@ from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from .dtype import when_default_changes
+from .layout_spec import first_layout_hooks, refuse_layouts
 
 # Plans of one cache. A plan of `a + b` with its key and spec takes 1.4 KB, so ever new shapes cost at most 6 MB for each op.
 PLANS_PER_OP = 4096
@@ -35,6 +36,8 @@ class PlanCache(dict):
         _caches[id(self)] = self
 
     def __missing__(self, key):
+        if not first_layout_hooks:
+            refuse_layouts(key)
         plan = self.plan(*key)
         if len(self) >= PLANS_PER_OP:
             for old in list(self)[: PLANS_PER_OP // 4]:

@@ -105,14 +105,20 @@ _SHARED = frozenset(
 )
 
 
+# Further name of a function -> its first name.
+ALIASES: dict[str, str] = {}
+
+
 def separate_aliases() -> None:
     """Give each public name a function of its own, as in PyTorch: handlers and graphs tell `absolute` from `abs`."""
-    seen: set[int] = set()
+    seen: dict[int, str] = {}
     for name, function in FUNCTIONS.items():
         own_name = name.rpartition(".")[2]
-        if id(function) in seen and isinstance(function, FunctionType) and own_name not in _SHARED:
-            FUNCTIONS[name] = copied(function, own_name, own_name)
-        seen.add(id(function))
+        first = seen.setdefault(id(function), name)
+        if first != name and isinstance(function, FunctionType):
+            ALIASES[name] = first
+            if own_name not in _SHARED:
+                FUNCTIONS[name] = copied(function, own_name, own_name)
 
 
 # ---- Where functions say that they are public ----------------------------------------------------------------------------

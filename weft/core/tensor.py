@@ -87,7 +87,8 @@ class Tensor:
 
     @native_property
     def layout(self) -> Layout:
-        return strided
+        spec = self.spec
+        return strided if type(spec) is Spec else spec.layout  # type: ignore[attr-defined]
 
     def dim(self) -> int:
         """The number of dimensions."""

@@ -283,7 +283,7 @@ def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeTy
         if form.inner:
             variables = _cells(variables[form.inner])
         if variables["plain"] is Tensor:  # not an op that does more than to run a kernel
-            python = modes.with_own_code(function)
+            python = modes.displace(function)
             table = _new_table(variables, python=python)
             native = host.builtin(addresses[form.called], function.__name__, table.bound)
             into = (
@@ -300,7 +300,7 @@ def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeTy
     for function in _candidates():
         found = calls.shortcut_of(function)
         if found is not None and found.op.is_kernel:
-            python = modes.with_own_code(function)
+            python = modes.displace(function)
             native = _shortcut_builtin(addresses, found, python)
             yield function, modes.code_like(function.__code__, _SHORTCUT, native=native, python=python)
 

@@ -1,1 +1,1 @@
-"""Sparse tensors: the layouts that store only some elements, and where they are."""
+"""Sparse tensors: coordinates (COO), and the compressed layouts CSR, CSC, BSR and BSC."""

@@ -59,7 +59,7 @@ _UNKNOWN = (
 ).split()
 # What `torch` has as functions, too.
 _FUNCTIONS = "int_repr q_scale q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis resize_as_sparse_"  # fmt: skip
-_TO = "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc to_mkldnn _to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc"  # fmt: skip
+_TO = "to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc to_mkldnn _to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc"  # fmt: skip
 
 
 def _unknown(name: str) -> NotImplementedError:

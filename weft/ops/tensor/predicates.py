@@ -8,10 +8,19 @@ from typing import Any
 from ...core.checking import check_tensor
 from ...core.dtype import DType
 from ...core.entry import entry
-from ...core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format
+from ...core.layout import (
+    Layout,
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    sparse_coo,
+    sparse_csr,
+)
 from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.registry import add_function, add_member
+from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.map import NUMBERS
 from ..assembly.copying import is_contiguous
@@ -100,10 +109,21 @@ def typename(obj: Any, /) -> str:
 
 # ---- Methods and properties ---------------------------------------------------------------------------------------------
 
+
+def _is_layout(wanted: Layout) -> property:
+    return property(lambda self: type(self.spec) is not Spec and self.spec.layout is wanted)
+
+
+add_member("is_sparse", _is_layout(sparse_coo))
+add_member("is_sparse_csr", _is_layout(sparse_csr))
+add_member(
+    "is_quantized", property(lambda self: type(self.spec) is not Spec and self.spec.rules.name == "quantized")
+)
+add_member(
+    "is_nested", property(lambda self: type(self.spec) is not Spec and self.spec.rules.name == "nested")
+)
 # Kinds of tensors that weft has none of.
-_NEVER = (
-    "is_sparse is_sparse_csr is_quantized is_mkldnn is_nested is_xpu is_mps is_vulkan is_maia is_ipu is_xla is_mtia"
-).split()
+_NEVER = "is_mkldnn is_xpu is_mps is_vulkan is_maia is_ipu is_xla is_mtia".split()
 for _name in _NEVER:
     add_member(_name, property(lambda self: False))
 Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]

@@ -1,0 +1,182 @@
+"""The way of a call with a tensor that is not plain: to the rules of its layout, and past all plans."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import weft
+from weft.core import layout_calls
+from weft.core.layout_spec import NotStrided, refuse_layouts
+from weft.core.registry import FUNCTIONS
+from weft.ops.elementwise.arithmetic import ADD
+
+
+def sparse():
+    return weft.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+
+
+def test_it_is_an_object_of_the_class_tensor():
+    x = sparse()
+    assert type(x) is weft.Tensor
+    assert (x.layout, x.is_sparse, x.shape, x.numel(), x.dtype) == (
+        weft.sparse_coo,
+        True,
+        (2, 3),
+        6,
+        weft.float32,
+    )
+
+
+def test_equal_specs_are_one_object():
+    assert sparse().spec is sparse().spec
+    assert pickle.loads(pickle.dumps(sparse().spec)) is sparse().spec
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: weft.abs(x),
+        lambda x: weft.absolute(x),
+        lambda x: x.abs(),
+        lambda x: abs(x),
+        lambda x: x.abs_(),
+        lambda x: weft.abs(x, out=sparse()),
+        lambda x: weft.abs(input=x),
+    ],
+)
+def test_every_form_of_a_function_reaches_its_rule(call):
+    assert call(sparse()).to_dense().tolist() == [[0, 0, 3], [4, 0, 5]]
+
+
+@pytest.mark.parametrize(
+    "call", [lambda x: 2 * x, lambda x: x * 2, lambda x: x.mul_(2), lambda x: weft.mul(2, x)]
+)
+def test_swapped_operands(call):
+    assert call(sparse()).to_dense().tolist() == [[0, 0, 6], [8, 0, 10]]
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: weft.exp(x), "torch.exp"),
+        (lambda x: x.view(6), "Tensor.view"),
+        (lambda x: x.data_ptr(), "Tensor.data_ptr"),
+        (lambda x: weft.special.bessel_j0(x), "torch.special.bessel_j0"),
+        (lambda x: x.cumsum_(0), "Tensor.cumsum_"),
+    ],
+)
+def test_a_function_without_a_rule_says_what_to_write_instead(call, name):
+    with pytest.raises(
+        NotImplementedError, match=f"^{name} is not implemented for sparse tensors: write x.to_dense"
+    ):
+        call(sparse())
+
+
+def test_no_plan_is_made_for_it():
+    plain = weft.ones(2, 3)
+    for key in ((sparse().spec,), (plain.spec, sparse().spec), ((plain.spec, (sparse().spec,)), 1)):
+        with pytest.raises(NotStrided):
+            refuse_layouts(key)
+    before = len(ADD.plans)
+    with pytest.raises(NotStrided):
+        ADD.plans[sparse().spec, plain.spec]
+    assert len(ADD.plans) == before
+
+
+def test_its_storage_gives_no_address():
+    with pytest.raises(NotStrided):
+        sparse()._storage.ptr  # noqa: B018
+
+
+def test_a_rule_takes_each_name_once():
+    with pytest.raises(ValueError, match="'abs' already"):
+        layout_calls.known_rules["sparse"].rule("abs")(lambda x: x)
+
+
+def test_public_names():
+    name = layout_calls.public_name
+    assert name(weft.add) == name(weft.Tensor.add) == name(weft.Tensor.__add__) == "add"
+    assert name(weft.absolute) == "abs" and name(weft.Tensor.add_) == "add_"
+    assert name(weft.linalg.norm) == "linalg.norm" and name(weft.Tensor.__eq__) == "eq"
+    assert name(vars(weft.Tensor)["T"].fget) == "T"
+
+
+def test_gradients_reach_leaves_of_both_kinds():
+    x = sparse().requires_grad_()
+    (x * 2).to_dense().sum().backward()
+    (x * 3).to_dense().sum().backward()
+    assert x.grad.layout is weft.sparse_coo and x.grad.to_dense().tolist() == [[0, 0, 5], [5, 0, 5]]
+    w = weft.ones(2, 3, requires_grad=True)
+    (w.to_sparse() * 3).to_dense().sum().backward()
+    assert w.grad.tolist() == [[3, 3, 3], [3, 3, 3]]
+
+
+MODE = """
+import weft as torch
+from weft.overrides import TorchFunctionMode
+class Names(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        print(func.__name__, end=" ")
+        return func(*args, **kwargs or {})
+def calls(x, y):
+    x.abs(), y.abs(), y + y, y.detach(), torch.cat([y, y]), y.T, x.detach()
+y = torch.ones(2, 2)
+with Names():
+    x = torch.sparse_coo_tensor([[0], [1]], [2.0], (2, 2))
+    calls(x, y)
+calls(x, y)
+with Names():
+    calls(x, y)
+"""
+
+
+@pytest.mark.parametrize("calls", ["python", "native"])
+def test_modes_see_the_calls_before_and_after_the_first_such_tensor(calls):
+    found = subprocess.run(
+        [sys.executable, "-c", MODE], capture_output=True, text=True, env={"WEFT_CALLS": calls, "PATH": ""}
+    )
+    expected = "abs abs add detach cat __get__ detach "
+    assert found.stdout == "sparse_coo_tensor " + expected + expected, found.stderr
+
+
+BOTH_ORDERS = """
+import sys
+import weft as torch
+from weft.families import native_calls
+make = lambda: torch.sparse_coo_tensor([[0], [1]], [2.0], (2, 2))
+y = torch.ones(2, 2)
+if sys.argv[1] == "sparse first":
+    x = make()
+    native_calls.install()
+else:
+    native_calls.install()
+    x = make()
+for _ in range(3):
+    assert torch.add(y, y).sum().item() == 8 and (y * y).t().shape == (2, 2) and y.detach().abs().tolist() == y.tolist()
+    assert torch.add(x, x).to_dense()[0, 1] == 4 and x.detach().abs().to_dense()[0, 1] == 2
+    assert (x + x).is_sparse and (y + x).tolist() == [[1, 3], [1, 1]] and (-x).to_dense()[0, 1] == -2
+"""
+
+
+@pytest.mark.parametrize("order", ["sparse first", "machine code first"])
+def test_machine_code_and_guards_in_both_orders(order):
+    found = subprocess.run([sys.executable, "-c", BOTH_ORDERS, order], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+
+
+def test_a_name_without_public_function_has_no_rule():
+    """A misspelt name would never be asked for."""
+    members = vars(weft.Tensor).keys() | FUNCTIONS.keys()
+    for rules in layout_calls.known_rules.values():
+        assert [
+            name for name in rules.functions if name not in members and name.rstrip("_") not in members
+        ] == []
+
+
+def test_a_write_counts_for_autograd():
+    x = sparse()
+    before = x._version
+    x.mul_(2)
+    assert x._version == before + 1

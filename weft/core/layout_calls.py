@@ -1,0 +1,263 @@
+"""How a call of a public function reaches the rules of a layout.
+
+`Rules` is a table: the public name of a function, such as "add", "sparse.mm" or "add_", and the function that computes it for
+tensors of a layout. An entry (`core/entry.py`) asks the rules of its arguments after the modes and the classes.
+Functions without an entry, or with a fast path in front of it, would not ask. So before the first tensor that is not plain is
+made, `install` exchanges their code for a guard, which looks at the specs of the arguments. Machine code answers the usual
+calls of plain tensors before a guard is reached, so a process that uses a sparse tensor stays as fast as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from . import overrides
+from .checking import write_checks
+from .dispatch import PLAIN, recoverers
+from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
+from .modes import code_like, displaced, exchange_code, guarded, with_own_code
+from .names import ROOT
+from .overrides import REFLECTED, full_name, override_types, public_function
+from .registry import ALIASES, FUNCTIONS, entry_of
+from .spec import Spec
+from .tensor import Tensor
+
+# (result of a rule, target): writes a result into the target, whose layout is the same.
+Assign = Callable[[Any, Any], None]
+
+
+# All Rules by name, for pickles of specs.
+known_rules: dict[str, Rules] = {}
+
+
+class Rules:
+    """What the tensors of a layout do in the public functions.
+
+    name: how messages call such tensors.
+    assign: writes a result into another tensor, for the forms `name_` and `out=` of functions whose rule has neither.
+    restrict: what a cotangent holds where a tensor has values, see `layouts/parts.py`.
+    composed: whether functions without a rule run as they are, on functions that have rules.
+    instead: what a user is to write where there is no rule.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        instead: str,
+        assign: Assign | None = None,
+        restrict: Callable[[Any, Any], Any] | None = None,
+        composed: bool = True,
+    ):
+        self.name, self.instead, self.assign, self.restrict, self.composed = (
+            name,
+            instead,
+            assign,
+            restrict,
+            composed,
+        )
+        self.functions: dict[str, Callable] = {}
+        known_rules[name] = self
+
+    def __reduce__(self) -> tuple:
+        return _rules_called, (self.name,)
+
+    def rule(self, *names: str) -> Callable[[Callable], Callable]:
+        """Decorator: the function computes the public functions of these names."""
+
+        def note(function: Callable) -> Callable:
+            for name in names:
+                if name in self.functions:
+                    raise ValueError(f"the rules of {self.name} tensors have a function for {name!r} already")
+                self.functions[name] = function
+            return function
+
+        return note
+
+    def answer(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of a call of the public function `name`; PLAIN if it runs as it is."""
+        rule = self.functions.get(name)
+        if rule is not None:
+            if self.assign is None or (out := kwargs.pop("out", None)) is None:
+                return rule(*args, **kwargs)
+            self.assign(rule(*args, **kwargs), out)
+            return out
+        if name in _reflected and len(args) == 2:
+            return self.answer(_reflected[name], function, (args[1], args[0]), kwargs)
+        if self.assign is not None:
+            if name.endswith("_") and (rule := self.functions.get(name[:-1])) is not None:
+                self.assign(rule(*args, **kwargs), args[0])
+                return args[0]
+        if self.composed:
+            return PLAIN
+        raise self.missing(name)
+
+    def missing(self, name: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{_shown(name)} is not implemented for {self.name} tensors: {self.instead}"
+        )
+
+
+def _rules_called(name: str) -> Rules:
+    if name not in known_rules:
+        importlib.import_module(f"{ROOT}.layouts.{name}.rules")
+    return known_rules[name]
+
+
+# Operator with swapped operands -> the public function.
+_reflected: dict[str, str] = {}
+
+
+def _shown(name: str) -> str:
+    return f"Tensor.{name}" if name not in FUNCTIONS and name in vars(Tensor) else f"torch.{name}"
+
+
+def rules_of(values: Iterable[Any]) -> Rules | None:
+    """The rules of the first of the values, or of the items of lists and tuples among them, that is not a plain tensor."""
+    for value in values:
+        if isinstance(value, Tensor):
+            if type(value.spec) is not Spec:
+                return value.spec.rules  # type: ignore[attr-defined]
+        elif type(value) is list or type(value) is tuple:
+            found = rules_of(value)
+            if found is not None:
+                return found
+    return None
+
+
+def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The answer of the rules of the arguments to a call; PLAIN if all of them are plain, or the function runs as it is."""
+    rules = rules_of(args) or kwargs and rules_of(kwargs.values())
+    return rules.answer(public_name(function), function, args, kwargs) if rules else PLAIN
+
+
+_names: dict[Callable, str] = {}
+# Operators that handlers of `__torch_function__` are told of as such -> the public function.
+_OPERATORS = {
+    "__eq__": "eq", "__ne__": "ne", "__floordiv__": "floor_divide", "__and__": "bitwise_and", "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift", "__invert__": "bitwise_not",
+    "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
+}  # fmt: skip
+
+
+def public_name(function: Callable) -> str:
+    """ "add" for `torch.add`, `Tensor.add` and `Tensor.__add__`; "linalg.norm" for a function of a submodule."""
+    name = _names.get(function)
+    if name is None:
+        public = public_function(function)
+        name = full_name(public) or public.__name__
+        name = name.removeprefix("torch.").removeprefix("Tensor.")
+        name = _names[function] = canonical(_OPERATORS.get(name, name))
+    return name
+
+
+def canonical(name: str) -> str:
+    """The first name of a function with several: "abs" for "absolute", "abs_" for "absolute_"."""
+    if name.endswith("_") and name not in ALIASES and name[:-1] in ALIASES:
+        return f"{ALIASES[name[:-1]]}_"
+    return ALIASES.get(name, name)
+
+
+def _recover(function: Callable, args: tuple, kwargs: dict[str, Any], error: Exception) -> Any:
+    """Say which public function has no rule where an op within it refused a tensor."""
+    rules = rules_of(args) or rules_of(kwargs.values())
+    if isinstance(error, NotStrided) and rules:
+        raise rules.missing(public_name(function)) from None
+    return PLAIN
+
+
+# ---- Guards ------------------------------------------------------------------------------------------------------------
+
+# Members that read only what each tensor has, or what a LayoutSpec says as a Spec does.
+_UNGUARDED = frozenset(
+    "__init__ __hash__ size dim ndimension numel nelement element_size is_floating_point is_complex is_signed is_conj is_neg shape "
+    "dtype device layout ndim requires_grad is_leaf grad grad_fn is_meta is_cpu is_cuda itemsize name output_nr retains_grad "
+    "_version _backward_hooks register_hook retain_grad backward _is_view requires_grad_ grad_dtype volatile _grad_fn "
+    "register_post_accumulate_grad_hook _post_accumulate_grad_hooks is_sparse is_sparse_csr is_quantized is_nested is_mkldnn is_xpu "
+    "is_mps is_vulkan is_maia is_ipu is_xla is_mtia as_subclass __array_priority__ _has_symbolic_sizes_strides "
+    "_make_subclass _legacy_new __init_subclass__ __torch_function__ __torch_dispatch__".split()
+)
+
+
+def install() -> None:
+    """Let all public functions ask the rules of layouts."""
+    overrides.layout_answer = answer
+    override_types.add(LayoutSpec)  # so that entries ask
+    recoverers.append(_recover)
+    for forward, names in REFLECTED.items():
+        if forward in vars(Tensor):
+            called = public_name(vars(Tensor)[forward])
+            _reflected.update({name: called for name in names if name != called})
+    for name, member in vars(Tensor).items():
+        if isinstance(member, property) and member.fget is not None:
+            _names[member.fget] = name
+    exchange_code(
+        [(function, code) for function, code in map(_exchange, _unasking()) if function is not None]
+    )
+
+
+def _unasking() -> Iterator[FunctionType]:
+    """The public functions, methods and getters of properties that do not ask themselves, each once."""
+    seen: set[int] = set()
+    members = (
+        member.fget if isinstance(member, property) else member
+        for name, member in vars(Tensor).items()
+        if name not in _UNGUARDED
+    )
+    for function in (*FUNCTIONS.values(), *members):
+        if isinstance(function, FunctionType) and id(function) not in seen:
+            seen.add(id(function))
+            if entry_of.get(function) is not function:
+                yield function
+
+
+def _exchange(function: FunctionType) -> tuple[FunctionType | None, CodeType]:
+    """The function with the code of its guard; if machine code has taken its place, the guard goes to the copy behind that."""
+    write_checks(function)
+    copy = displaced.get(function)
+    unguarded = with_own_code(function if copy is None else copy)
+    guard = _guard(function, entry_of.get(function), unguarded)
+    code = code_like(unguarded.__code__, _GUARDED, guard=guard)
+    guarded[function] = code, unguarded.__code__
+    if copy is None:
+        return function, code
+    copy.__code__ = code
+    return None, code
+
+
+_GUARDED = "def function(*args, **kwargs):\n    return 'guard'(*args, **kwargs)"
+
+
+def _guard(function: FunctionType, behind: Callable | None, own: Callable) -> Callable:
+    """A function that calls `own` for plain tensors, and else the entry `behind`, or the rules if there is no entry."""
+
+    @functools.wraps(own)
+    def guard(*args: Any, **kwargs: Any) -> Any:
+        for each in args:
+            if isinstance(each, Tensor):
+                if type(each.spec) is not Spec:
+                    break
+            elif (type(each) is tuple or type(each) is list) and rules_of(each):
+                break
+        else:
+            if not kwargs:
+                return own(*args)
+            if not rules_of(kwargs.values()):
+                return own(*args, **kwargs)
+        if behind is not None:
+            return behind(*args, **kwargs)
+        if (answered := answer(function, args, kwargs)) is not PLAIN:
+            return answered
+        try:
+            return own(*args, **kwargs)
+        except NotStrided as error:
+            _recover(function, args, kwargs, error)
+            raise
+
+    return guard
+
+
+first_layout_hooks.append(install)

@@ -1,0 +1,82 @@
+"""LayoutSpec: the metadata of a tensor that is not plain, because it is sparse, quantized, nested or named.
+
+A plain tensor is elements in strided memory, and its spec is a `Spec`. Every other tensor is an object of the same class
+`Tensor`, and only its spec tells it apart. No op makes a plan for a LayoutSpec. Calls of public functions with such a tensor
+go to the rules of its layout instead (`core/layout_calls.py`), so plain tensors do not pay for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+from .device import device as Device  # a field of Spec is called `device`
+from .dtype import DType
+from .layout import Layout
+from .size import Size
+from .spec import Spec
+
+_interned: WeakValueDictionary[tuple, LayoutSpec] = WeakValueDictionary()
+# Called once, before the first LayoutSpec of the process is made.
+first_layout_hooks: list[Callable[[], None]] = []
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayoutSpec(Spec):
+    """Shape, dtype and device of a tensor, its layout, and what else its layout knows. Build with `layout_spec()`.
+
+    Equal specs are the same object, as with `Spec`. `stride` is that of the memory if the layout has strided memory, and that
+    of a contiguous tensor otherwise.
+    """
+
+    layout: Layout = None  # type: ignore[assignment]  # fields after one with a default need a default
+    rules: Any = None  # `core/layout_calls.Rules`
+    detail: tuple = ()  # what the layout says beyond that; hashable
+
+    def __reduce__(self):
+        parts = self.shape, self.stride, self.dtype, self.device, self.layout, self.rules, self.detail
+        return layout_spec, parts
+
+    def like(self, *, dtype: DType | None = None, device: Device | None = None) -> LayoutSpec:
+        parts = self.layout, self.rules, self.detail
+        return layout_spec(self.shape, self.stride, dtype or self.dtype, device or self.device, *parts)
+
+
+def layout_spec(
+    shape: Iterable[int],
+    stride: tuple[int, ...],
+    dtype: DType,
+    device: Device,
+    layout: Layout,
+    rules: Any,
+    detail: tuple = (),
+) -> LayoutSpec:
+    """The interned LayoutSpec with these parts."""
+    while first_layout_hooks:
+        first_layout_hooks.pop()()
+    sizes = shape if type(shape) is Size else Size(shape)
+    key = (sizes, stride, dtype, device, layout, rules, detail)
+    found = _interned.get(key)
+    if found is None:
+        found = _interned.setdefault(
+            key, LayoutSpec(sizes, stride, dtype, device, layout=layout, rules=rules, detail=detail)
+        )
+    return found
+
+
+class NotStrided(NotImplementedError):
+    """An operation that works on strided memory was asked to plan for, or to read, a tensor that has none."""
+
+    def __init__(self, spec: LayoutSpec):
+        super().__init__(f"this operation is not implemented for {spec.rules.name} tensors")
+
+
+def refuse_layouts(key: Iterable[Any]) -> None:
+    """Raises: NotStrided if a part of the key of a plan is a LayoutSpec."""
+    for part in key:
+        if type(part) is LayoutSpec:
+            raise NotStrided(part)
+        if type(part) is tuple:
+            refuse_layouts(part)

@@ -20,7 +20,7 @@ from ...core.tensor import Tensor, address
 from ...engine.lapack import SMALL_LU, Place, Routines, Scratch, Step, available, work_sizes
 from ...families.array_op import memory_array
 from ...families.map import COPY
-from . import lane_plans, stacks
+from . import blocked, lane_plans, stacks
 from .lapack import all_finite, columns_spec
 from .operands import (
     Copied,
@@ -124,6 +124,8 @@ def qr_plan(a: Spec, mode: str) -> Callable | None:
     """R is the upper triangle that geqrf leaves; orgqr (of complex matrices ungqr) makes Q of what it leaves below."""
     if lane_plans.fits(a):
         return lane_plans.qr_plan(a, mode)
+    if blocked.fits(a, "geqrt", "gemqrt", "lacpy", "laset"):
+        return blocked.qr_plan(a, mode)
     product = "ungqr" if a.dtype.is_complex else "orgqr"
     if not _has(a, "geqrf", product, "lacpy", "laset"):
         return None

@@ -358,6 +358,67 @@ def test_constants_follow_their_arguments():
     assert torch.linspace(0, 1, 5).dtype is torch.float32
 
 
+DRAWS = {
+    "uniform": lambda m: (torch.rand(3), torch.rand((2, 3), dtype=torch.float64), torch.rand(5, dtype=torch.complex64)),
+    "large": lambda m: (torch.rand(1000), torch.rand(2**14), torch.rand(2**14 + 1), torch.rand(2**13 + 1, dtype=torch.float64)),
+    "normal": lambda m: (torch.randn(16), torch.randn(3), torch.randn(4, 5), torch.randn(20, dtype=torch.complex64)),
+    "normal with a rest": lambda m: (torch.randn(37, dtype=torch.bfloat16), torch.randn(35, dtype=torch.float64)),
+    "mean and std": lambda m: (torch.normal(2.0, 0.5, (4, 4)), torch.normal(2.0, 0.5, (3,)), torch.normal(m, 2.0)),
+    "integers": lambda m: (torch.randint(9, (5,)), torch.randint(-3, 2**40, (2, 2)), torch.randint(0, 2, (7,), dtype=torch.bool)),
+    "permutation": lambda m: (torch.randperm(9), torch.randperm(1), torch.randperm(0), torch.randperm(300, dtype=torch.int16)),
+    "like": lambda m: (torch.rand_like(m), torch.randn_like(m.t()), torch.randn_like(m[:, ::2]), torch.randint_like(m, 5)),
+    "bernoulli": lambda m: (torch.bernoulli(m, 0.25), torch.bernoulli(m / 20), torch.bernoulli(m, torch.tensor(0.5))),
+    "options": lambda m: (torch.rand(3, device="cpu"), torch.rand(3, generator=None), torch.rand(3, out=torch.empty(3))),
+    "empty": lambda m: (torch.rand(0), torch.randn(2, 0), torch.rand(2, device="meta").shape),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_same_random_numbers(name, grad):
+    call, m = DRAWS[name], torch.arange(20.0).view(4, 5).requires_grad_(grad)
+    results, states = [], []
+    for function in (in_python, lambda function, *args: function(*args)):
+        torch.manual_seed(3)
+        results.append([[described(each) for each in flat(function(call, m))] for _ in range(4)])
+        states.append(torch.get_rng_state().tolist())
+    assert results[0] == results[1] and states[0] == states[1]
+
+
+def test_random_numbers_follow_their_generator():
+    other = torch.Generator().manual_seed(5)
+    for _ in range(4):
+        torch.manual_seed(5)
+        first = torch.rand(4)
+        assert torch.rand(4, generator=other.manual_seed(5)).tolist() == first.tolist()
+        assert torch.rand(4).tolist() != first.tolist()
+        with torch.random.fork_rng():
+            torch.rand(4)
+        state = torch.get_rng_state()
+        second = torch.rand(4)
+        torch.set_rng_state(state)
+        assert torch.rand(4).tolist() == second.tolist()
+        with pytest.raises(RuntimeError):
+            torch.randint(3, 3, (2,))
+        assert torch.rand(4, requires_grad=True).requires_grad
+
+
+def test_random_numbers_of_threads():
+    def work(found):
+        for _ in range(300):
+            found.append(torch.rand(64))
+            found.append(torch.rand(2**15))
+
+    found = [[], []]
+    threads = [threading.Thread(target=work, args=(each,)) for each in found]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    small = torch.stack([each for part in found for each in part[::2]])
+    assert len(small.unique()) > 0.98 * small.numel() and abs(small.mean().item() - 0.5) < 0.02
+
+
 def _dtype_of(value):
     return {bool: torch.bool, int: torch.int64, float: torch.float32}[type(value)]
 

@@ -39,6 +39,7 @@ from ..families.rearrange import Rearrange
 from ..families.reduce import Reduce
 from ..ops.assembly.copying import CopyTo, plan_of_copy
 from ..ops.creation.creation import filled_plans
+from ..ops.creation.random_launches import drawn, launches_of_draws
 from . import replay_calls as calls
 from .graph import Leaf, Node
 from .saved import Saved
@@ -66,6 +67,9 @@ CONSTANTS = """
 CONSTANTS_LIKE = ("full_like", "new_full")
 # Bytes of such a result, which its record keeps. A replayed call copies them, which takes 0.1 us for 4 KiB (AMD Zen 4).
 MOST_BYTES = 1 << 14
+# Functions that fill a new tensor with random numbers, those of the second line one like their tensor.
+DRAWING = "rand randn randint normal randperm".split()
+DRAWING_LIKE = "rand_like randn_like randint_like bernoulli".split()
 # A call that takes longer is not learned: it would run twice more, and gain a thousandth of its time.
 MOST_SECONDS = 1e-3
 MOST_READ = 1000  # elements of a list: no signal is handled while they are read
@@ -458,6 +462,13 @@ class _Table:
         self.forget: Callable[[], Any] = bool  # nothing, before the machine code is there
         _tables.append(self)
 
+    def add(self, record: tuple, args: Sequence[Any], kwargs: dict) -> None:
+        """Add the record of a call with these arguments."""
+        self.remember(record, *args, **kwargs)
+        self.learned += 1
+        if self.learned == MOST_LEARNED:
+            self.stop()
+
     def stop(self) -> None:
         """Learn no more."""
         self.seen.clear()
@@ -494,6 +505,8 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
             table.seen.add(key)
         return table.python(*args, **kwargs)
     table.seen.discard(key)
+    if table.called in DRAWING or table.called in DRAWING_LIKE:
+        return _learn_draws(table, key, args, kwargs)
     before, warned, start = _versions(args, kwargs), issued.count, time.perf_counter()
     result = table.python(*args, **kwargs)
     if time.perf_counter() - start > MOST_SECONDS or issued.count != warned:
@@ -512,10 +525,28 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
     if ops and (ops[-1][3] is seen or type(ops[-1][3]) is tuple and _is_made_of(seen, ops[-1][3])):
         ops[-1] = (*ops[-1][:3], again)
     places = _places(copies) if table is _of_methods["__getitem__"] else ()
-    table.remember(_record(table.called, key, (*copies, tuple(kwargs)), ops, again, places), *args, **kwargs)
-    table.learned += 1
-    if table.learned == MOST_LEARNED:
-        table.stop()
+    table.add(_record(table.called, key, (*copies, tuple(kwargs)), ops, again, places), args, kwargs)
+    return result
+
+
+def _learn_draws(table: _Table, key: bytes, args: Sequence[Any], kwargs: dict) -> Any:
+    """As `_learn`, for a function that draws random numbers."""
+    warned, given = issued.count, (*args, *kwargs.values())
+    result, draws = drawn(table.python, args, kwargs)
+    if issued.count != warned:
+        return result
+    alive = [part for value in (*given, tuple(kwargs)) for part in _parts(value)]
+    try:
+        spec = _spec_of_new(result)
+        if len(_tensors(given)) != (table.called in DRAWING_LIKE) or spec.device is not CPU:
+            raise Refused
+        launches = launches_of_draws(table.called, result, draws)
+        if launches is None:
+            raise Refused
+        recipe = _program(launches, [], result, alive)
+    except Refused:
+        recipe = struct.pack("q", calls.NEVER)
+    table.add((key, recipe, None, None, tuple(alive)), args, kwargs)
     return result
 
 
@@ -644,7 +675,17 @@ def install(addresses: dict[str, int]) -> None:
 
 def _functions() -> Iterator[FunctionType]:
     seen: set[int] = set()
-    for each in (*NAMES, *READING, *ASKING, *CREATING, *CONSTANTS, *CONSTANTS_LIKE, *calls.METHODS):
+    for each in (
+        *NAMES,
+        *READING,
+        *ASKING,
+        *CREATING,
+        *CONSTANTS,
+        *CONSTANTS_LIKE,
+        *DRAWING,
+        *DRAWING_LIKE,
+        *calls.METHODS,
+    ):
         for found in (FUNCTIONS.get(each), vars(Tensor).get(each)):
             if isinstance(found, FunctionType) and id(found) not in seen:
                 seen.add(id(found))

@@ -12,6 +12,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -198,10 +199,14 @@ _ANY_INTEGER = _Transform(lambda word: bitcast(_high_word_first(word), int64), u
 
 def integers(generator: Generator, out: int, n: int, low: int, span: int, dtype: DType) -> None:
     """Integers from low to low + span - 1; span = 2**64 is every int64."""
+    transform, parameters = _to_integers(low, span)
+    _draw_to(generator, out, n, transform, dtype, *parameters)
+
+
+def _to_integers(low: int, span: int) -> tuple[_Transform, tuple]:
     if span == 2**64:
-        _draw_to(generator, out, n, _ANY_INTEGER, dtype)
-    else:
-        _draw_to(generator, out, n, _INTEGERS[uint32 if span < 2**28 else uint64], dtype, low, span)
+        return _ANY_INTEGER, ()
+    return _INTEGERS[uint32 if span < 2**28 else uint64], (low, span)
 
 
 def any_integers(generator: Generator, out: int, n: int, dtype: DType) -> None:
@@ -246,7 +251,8 @@ done:
 
 
 @functools.cache
-def _shuffle() -> Callable:
+def shuffle() -> Callable:
+    """(address of n > 1 integers, address of n - 1 draws, 0, n)"""
     return compile_loop(_SHUFFLE, 2, "", "shuffle")
 
 
@@ -257,7 +263,7 @@ def permutation(generator: Generator, n: int) -> np.ndarray:
     out = np.arange(n)
     if n > 1:
         words = u32(generator, n - 1)
-        _shuffle()(out.ctypes.data, words.ctypes.data, 0, n)
+        shuffle()(out.ctypes.data, words.ctypes.data, 0, n)
     return out
 
 
@@ -335,14 +341,28 @@ def normal(
 
 
 def _blocked_normal(generator: Generator, out: int, n: int, mean: float, std: float, dtype: DType) -> None:
-    transform = _BLOCKED_64 if dtype is float64 else _BLOCKED
+    for first, count, is_kept in _turns(n, dtype):
+        if is_kept:
+            _draw_to(generator, out + first * dtype.itemsize, count, _to_normal(dtype), dtype, mean, std)
+        else:
+            u64(generator, count) if dtype is float64 else u32(generator, count)
+
+
+def _to_normal(dtype: DType) -> _Transform:
+    return _BLOCKED_64 if dtype is float64 else _BLOCKED
+
+
+def _turns(n: int, dtype: DType) -> list[tuple[int, int, bool]]:
+    """How blocks of 16 fill n >= 16 elements: the first element, the number of draws, and whether they become values."""
     rest = n % 16
-    _draw_to(generator, out, n - rest, transform, dtype, mean, std)
+    turns = [(0, n - rest, True)]
     if rest:
-        if dtype.itemsize >= 4:  # draws that become no values
-            u64(generator, rest) if dtype is float64 else u32(generator, rest)
-        # The last 16 elements anew, also those that have their values already.
-        _draw_to(generator, out + (n - 16) * dtype.itemsize, 16, transform, dtype, mean, std)
+        if dtype.itemsize >= 4:
+            turns.append((0, rest, False))
+        turns.append(
+            (n - 16, 16, True)
+        )  # the last 16 elements anew, also those that have their values already
+    return turns
 
 
 def _from_normal(
@@ -435,3 +455,46 @@ def _first_of(row: np.ndarray, count: int) -> np.ndarray:
         return np.argsort(row, kind="stable")[:count]
     candidates = np.flatnonzero(row <= np.partition(row, count - 1)[count - 1])
     return candidates[np.argsort(row[candidates], kind="stable")[:count]]
+
+
+# ---- Fills as data ---------------------------------------------------------------------------------------------------------
+
+
+class Turn(NamedTuple):
+    """Draw `words` words of 32 bits; `to_values` makes `groups` groups of them, unless it is None, from element `first` on."""
+
+    words: int
+    to_values: Callable | None
+    first: int
+    groups: int
+
+
+def turns_of(distribution: str, n: int, dtype: DType, parameters: dict) -> tuple[list[Turn], tuple] | None:
+    """What a fill of n > 0 elements does one after the other, and the numbers that each `to_values` gets.
+
+    None if that is not known beforehand, or more than SCRATCH words are drawn at once.
+    """
+    if distribution not in _TRANSFORMS:
+        return None
+    blocks = [(0, n, True)]
+    if distribution == "normal":
+        if n < 16 or not parameters["contiguous"]:  # the generator may have a number left
+            return None
+        blocks = _turns(n, dtype)
+        parameters = {key: parameters[key] for key in ("mean", "std")}
+    transform, numbers = _TRANSFORMS[distribution](dtype, **parameters)
+    _, to_values, words, group = _drawing(transform, dtype)
+    turns = [
+        Turn(count * words, to_values if is_kept else None, first, count // group)
+        for first, count, is_kept in blocks
+    ]
+    return (turns, numbers) if max(turn.words for turn in turns) <= SCRATCH else None
+
+
+# By distribution: the transform of the draws, and its parameters.
+_TRANSFORMS: dict[str, Callable[..., tuple[_Transform, tuple]]] = {
+    "uniform": lambda dtype, low, high: (_to_uniform(dtype), (low, high)),
+    "normal": lambda dtype, mean, std: (_to_normal(dtype), (mean, std)),
+    "integers": lambda dtype, low, span: _to_integers(low, span),
+    "bernoulli": lambda dtype, p: (_BERNOULLI, (p,)),
+}

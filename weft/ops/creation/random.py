@@ -17,7 +17,7 @@ from ...core.limits import overflow
 from ...core.outputs import check_inplace, check_unrecorded, resize_out
 from ...core.public import public
 from ...core.spec import contiguous_spec
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, as_new
 from ...core.tensor import empty as empty_of
 from ...engine import distributions, rejection
 from ...families.array_op import array, host_array, inside, on_device, runs_inside, tensor_of
@@ -108,6 +108,11 @@ def _target(sizes, name, out, dtype, layout, where, default: DType | None = None
     return result
 
 
+def _first_version(result: Tensor, out: Tensor | None) -> Tensor:
+    """The result of a constructor; filling a new tensor is no in-place operation."""
+    return as_new(result) if out is None else result
+
+
 def _sized(name: str, fill: Callable, what: str) -> Callable:
     def constructor(
         *size: Any,
@@ -125,7 +130,8 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         if not size or size_by_name:
             raise TypeError(f"{name}() received an invalid combination of arguments: {size} {size_by_name}")
         result = _target(size_arguments(size, name), name, out, dtype, layout, device)
-        return with_grad(fill(result, generator_or_default(generator, name)), requires_grad)
+        fill(result, generator_or_default(generator, name))
+        return with_grad(_first_version(result, out), requires_grad)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"""A tensor of the given size filled with {what}.
@@ -152,7 +158,7 @@ def _like(name: str, fill: Callable, what: str) -> Callable:
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
         result = empty_as(input, dtype, layout, device, False, memory_format)
-        return with_grad(fill(result, generator_or_default(generator, name)), requires_grad)
+        return with_grad(as_new(fill(result, generator_or_default(generator, name))), requires_grad)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = (
@@ -201,9 +207,8 @@ def randint(
     high = integer_argument(values["high"], "randint", "high", len(names) - 1)
     sizes = size_arguments((values["size"],), "randint")
     result = _target(sizes, "randint", out, dtype, layout, device, int64)
-    return with_grad(
-        fill_integers(result, generator_or_default(generator, "randint"), low, high), requires_grad
-    )
+    fill_integers(result, generator_or_default(generator, "randint"), low, high)
+    return with_grad(_first_version(result, out), requires_grad)
 
 
 @public("function")
@@ -227,7 +232,7 @@ def randint_like(
     low = integer_argument(values.get("low", 0), "randint_like", "low", 2)
     high = integer_argument(values["high"], "randint_like", "high", len(names) + 1)
     result = empty_as(input, dtype, layout, device, False, memory_format)
-    return with_grad(random_(result, low, high, generator=generator), requires_grad)
+    return with_grad(as_new(random_(result, low, high, generator=generator)), requires_grad)
 
 
 @public("function")
@@ -254,7 +259,7 @@ def randperm(
     if not result.is_meta:
         _check_permutation(n, result)
         copy_values(result, on_device(distributions.permutation(generator, n), result.spec.device))
-    return with_grad(result, requires_grad)
+    return with_grad(_first_version(result, out), requires_grad)
 
 
 def _check_permutation(n: int, result: Tensor) -> None:
@@ -298,7 +303,8 @@ def normal(
         )
     if not tensors:
         result = _target(size_arguments((size,), "normal"), "normal", out, dtype, layout, device)
-        return with_grad(normal_(result, mean, std, generator=generator), requires_grad)
+        normal_(result, mean, std, generator=generator)
+        return with_grad(_first_version(result, out), requires_grad)
     if isinstance(std, Tensor):
         _check_std(std)
     if out is not None:
@@ -307,7 +313,7 @@ def normal(
     result = empty_of(contiguous_spec(sizes, tensors[0].dtype, tensors[0].device)) if out is None else out
     if result.numel() == 0 and result.shape != sizes:
         resize_out(result, sizes, "normal")
-    return _normal(mean, std, generator, result)
+    return _first_version(_normal(mean, std, generator, result), out)
 
 
 def _normal_node(inputs: Sequence[Any], static: tuple) -> str:
@@ -342,7 +348,7 @@ def bernoulli(
     tensor([0., 1.])
     """
     result = _target(input.shape, "bernoulli", out, None, None, input.device, input.dtype)
-    return _bernoulli(input, p, generator, result)
+    return _first_version(_bernoulli(input, p, generator, result), out)
 
 
 @custom_vjp(zero_grad)
@@ -395,7 +401,7 @@ def multinomial(
         _check_weights(rows, replacement and num_samples > 1)
         indices = distributions.multinomial(generator, rows, num_samples, replacement, input.dtype)
         copy_values(result, tensor_of(indices.reshape(result.shape)))
-    return result
+    return _first_version(result, out)
 
 
 def _check_weights(rows: np.ndarray, replacement: bool) -> None:

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.core.dtype import DTYPES, bool_, float32, float64
+from weft.core.dtype import DTYPES, bool_, float32, float64, int32, int64
 from weft.core.spec import make_spec
 from weft.engine import expr as ex
+from weft.engine import llvm
 from weft.engine.convert import convert
 from weft.engine.expr import load
 from weft.engine.interpreter import TABLE, evaluate
@@ -135,3 +136,17 @@ def test_any_strides(data):
     untouched = np.ones(out.shape, bool)
     untouched[tuple(slice(None, None, 2) for _ in sizes)] = False
     assert (out[untouched] == -7.0).all()
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+@pytest.mark.parametrize("dtype", [float32, float64])
+def test_scales_by_powers_of_two(monkeypatch, dtype, steps):
+    """Subnormal results, overflow and NaN: by the processor's own instruction where it has one, and in two steps."""
+    if steps:
+        monkeypatch.setattr(llvm, "scales_by_powers", lambda: False)
+    whole, most = (int32, 152) if dtype is float32 else (int64, 1077)
+    k = np.arange(-most, most + 1, dtype=whole.numpy)
+    y = np.random.default_rng(0).uniform(0.5, 2.0, k.size).astype(dtype.numpy)
+    y[::7] *= -1
+    y[::11] = np.nan
+    agree(ex.ldexp(load(0, dtype), load(1, whole) + steps), [y, k - steps])  # two kernels

@@ -23,6 +23,7 @@ PRIMITIVES = {
     "neg": 1, "abs": 1, "fma": 3, "sqrt": 1,
     "floor": 1, "ceil": 1, "trunc": 1, "rint": 1,  # floats; rint rounds half to even
     "copysign": 2,
+    "ldexp": 2,  # (float y, integer k of its width): y * 2**k, rounded once; |k| < twice the largest exponent, unless y is NaN
     "and": 2, "or": 2, "xor": 2, "not": 1, "shl": 2, "shr": 2,  # shr keeps the sign of signed types
     "popcount": 1, "clz": 1,
     "lt": 2, "le": 2, "eq": 2, "ne": 2,  # -> bool; comparisons with NaN are false, except ne
@@ -151,6 +152,11 @@ def clz(a): return node("clz", a.dtype, (a,))
 
 def copysign(magnitude: Expr, sign: Any) -> Expr:
     return _binary("copysign", magnitude, as_expr(sign, magnitude))
+
+
+def ldexp(y: Expr, k: Expr) -> Expr:
+    """y * 2**k, rounded once. If y is not NaN, |k| is less than twice the largest exponent."""
+    return node("ldexp", y.dtype, (y, k))
 
 
 def fma(a: Any, b: Any, c: Any) -> Expr:

@@ -104,6 +104,11 @@ def converts_half() -> bool:
     return "+f16c" in cpu()[1].split(",") or platform.machine() in ("aarch64", "arm64")
 
 
+def scales_by_powers() -> bool:
+    """Whether this processor has an instruction for y * 2**k (AVX-512). If not, LLVM would call functions that are not linked."""
+    return "+avx512f" in cpu()[1].split(",")
+
+
 @functools.cache
 def _target():
     llvm.initialize_native_target()

@@ -185,6 +185,7 @@ TABLE: dict[str, Callable] = {
     "trunc": _numpy(np.trunc),
     "rint": _numpy(np.rint),
     "copysign": _numpy(np.copysign),
+    "ldexp": _numpy(np.ldexp),
     "and": _numpy(np.bitwise_and),
     "or": _numpy(np.bitwise_or),
     "xor": _numpy(np.bitwise_xor),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ..core.dtype import DType, bool_, float16, float32, float64, int32, int64, uint32, uint64
 from .expr import Expr, load, postorder
-from .host import converts_half
+from .host import converts_half, scales_by_powers
 
 # A float value whose conversion to an integer type leaves its range becomes this ("integer indefinite" on x86).
 _INT_MIN = {int32: -(2**31), int64: -(2**63)}
@@ -131,6 +131,40 @@ def _abs(block, expr, lanes, a):
     if expr.dtype.kind == "i":
         return block.intrinsic("abs", expr.dtype, lanes, a, extra=", i1 false")
     return a
+
+
+# Bits of the mantissa, without the leading 1.
+_MANTISSA = {float32: 23, float64: 52}
+
+
+def _ldexp(block, expr, lanes, y, k):
+    """y * 2**k, without the processor's own instruction as y * 2**(k >> 1) * 2**(k - (k >> 1)).
+
+    Both powers are normal numbers. The first product is exact, because y is near 1, so that the result is rounded once.
+    """
+    dtype, whole = expr.dtype, expr.args[1].dtype
+    if scales_by_powers():
+        kind, count = value_type(dtype, lanes), value_type(int32, lanes)
+        name = f"@llvm.ldexp.{suffix(dtype, lanes)}.{suffix(int32, lanes)}"
+        block.declarations.add(f"declare {kind} {name}({kind}, {count})")
+        return block.let(
+            f"call {kind} {name}({kind} {y}, {count} {_resize_integer(block, whole, int32, lanes, k)})"
+        )
+    half = block.let(f"ashr {value_type(whole, lanes)} {k}, {constant(whole, 1, lanes)}")
+    rest = block.let(f"sub {value_type(whole, lanes)} {k}, {half}")
+    for each in (half, rest):
+        power = _power_of_two(block, dtype, whole, lanes, each)
+        y = block.let(f"fmul {value_type(dtype, lanes)} {y}, {power}")
+    return y
+
+
+def _power_of_two(block, dtype, whole, lanes, k):
+    """2**k, which is a normal number, as a float."""
+    kind, mantissa = value_type(whole, lanes), _MANTISSA[dtype]
+    one = ((1 << (8 * dtype.itemsize - 2 - mantissa)) - 1) << mantissa
+    shifted = block.let(f"shl {kind} {k}, {constant(whole, mantissa, lanes)}")
+    bits = block.let(f"add {kind} {shifted}, {constant(whole, one, lanes)}")
+    return block.let(f"bitcast {kind} {bits} to {value_type(dtype, lanes)}")
 
 
 def _not(block, expr, lanes, a):
@@ -360,6 +394,7 @@ HOST = {
     "trunc": _intrinsic("trunc"),
     "rint": _intrinsic("roundeven"),
     "copysign": _intrinsic("copysign"),
+    "ldexp": _ldexp,
     "and": _plain(_all("and")),
     "or": _plain(_all("or")),
     "xor": _plain(_all("xor")),

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 from ...core.dtype import float32, float64
-from ..expr import Expr, absolute, bitcast, const, fma, horner, int_like, select
+from ..expr import Expr, absolute, bitcast, const, fma, horner, int_like, ldexp, select
 from ..wide import Double, fast_two_sum
-from .floats import FORMAT, clamp
+from .floats import FORMAT, bits, clamp
 
 
 class _Exp(NamedTuple):
@@ -65,14 +65,9 @@ def power_of_two(marked: Expr, more: int = 0) -> Expr:
 
 
 def scaled(y: Expr, marked: Expr) -> Expr:
-    """y * 2**k from k + magic, in two steps, so that overflow and subnormal results come out right."""
-    shape, whole = FORMAT[y.dtype], int_like(y)
-    k = bitcast(marked, whole)
-    half = k >> 1  # the bits of magic above k are even and shifted out below
-    one = shape.bias << shape.mantissa
-    first = bitcast((half << shape.mantissa) + one, y.dtype)
-    second = bitcast(((k - half) << shape.mantissa) + one, y.dtype)
-    return y * first * second
+    """y * 2**k from k + magic, rounded once, so that overflow and subnormal results come out right."""
+    magic = bits(FORMAT[y.dtype].magic, y.dtype)
+    return ldexp(y, bitcast(marked, int_like(marked)) - magic)
 
 
 def exp_parts(x: Expr) -> tuple[Expr, Double]:

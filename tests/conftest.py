@@ -1,4 +1,5 @@
 import faulthandler
+import gc
 import os
 import signal
 import subprocess
@@ -33,6 +34,12 @@ CAN_HANG = (
     "/test_safety.py", "/test_training.py", "/utils/data/test_dataloader.py", "/utils/data/test_parallel.py",
 )  # fmt: skip
 TIME_LIMIT = 300  # seconds; alone the slowest takes 20, under the fence on a busy machine several times that
+
+
+def pytest_collection_finish():
+    """Exempt the modules of PyTorch and all tests from garbage collection, which would look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

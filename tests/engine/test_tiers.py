@@ -1,6 +1,7 @@
 """Baseline code computes the same bits as optimized code, and a thread replaces it."""
 
 import ctypes
+import errno
 import os
 import subprocess
 import sys
@@ -125,6 +126,22 @@ def test_baseline_code_stays_if_it_cannot_be_optimized(cache, busy, monkeypatch)
     monkeypatch.setattr(tiers, "QUIET_S", 0)
     tiers._optimize_later(job)
     assert run(stub) == number and stub not in tiers._pending
+
+
+def test_baseline_code_stays_on_a_disk_that_is_full(cache, busy, monkeypatch):
+    ir, number = module()
+    (stub,) = tiers.compile_ir(ir, "value")
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "replace", fail)
+        tiers.optimize_now(stub)
+    assert run(stub) == number and stub not in tiers._pending
+    assert host.cached(ir, host.OPTIMIZED) is None
+    monkeypatch.setattr(host, "_emitted", lambda *_: pytest.fail("compiled again"))
+    assert run(tiers.compile_ir(ir, "value")[0]) == number
 
 
 # ---- The same bits -----------------------------------------------------------------------------------------------------

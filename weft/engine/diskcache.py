@@ -71,6 +71,10 @@ class DiskCache:
                     os.unlink(temporary)
                 raise
 
+    def __contains__(self, key: str) -> bool:
+        """Whether there is a file for the key; nobody has looked whether it is damaged."""
+        return self.directory is not None and os.path.exists(self.directory / key)
+
     def remove(self, key: str) -> None:
         if self.directory is not None:
             with contextlib.suppress(OSError):

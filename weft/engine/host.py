@@ -165,9 +165,10 @@ def compiled(ir: str, tier: Tier) -> bytes:
     return code
 
 
-def forget(ir: str, tier: Tier) -> None:
-    """Remove the object code of a module from the disk cache."""
-    disk_cache().remove(_key(ir, tier))
+def supersede(ir: str, old: Tier, new: Tier) -> None:
+    """Remove the `old` object code of a module from the disk cache if the `new` one is there. It is not if the disk was full."""
+    if _key(ir, new) in disk_cache():
+        disk_cache().remove(_key(ir, old))
 
 
 def _key(ir: str, tier: Tier) -> str:

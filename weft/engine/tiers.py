@@ -108,7 +108,7 @@ def _optimize(module: _Module) -> None:
     for slot, address in zip(module.slots, host.link(code, module.names), strict=True):
         _set_slot(slot, address)
     _forget(module)
-    host.forget(module.ir, BASELINE)
+    host.supersede(module.ir, BASELINE, module.tier)
 
 
 def _forget(module: _Module) -> None:

@@ -270,8 +270,9 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
                     plan = plans[self.spec, other.spec]
                     if plan.deferred is not None and rewritten(plan, self, (self, other), ()):
                         return self
+                    # First, because it may raise, and may do deferred work, during which a finalizer may move the storage.
+                    storage.version += 1
                     address = storage.ptr + self._byte_offset
-                    storage.version += 1  # first, because it may raise
                     plan.entry(
                         address, address, other._storage.ptr + other._byte_offset, plan.meta, plan.count
                     )
@@ -284,8 +285,8 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
                     if plan.deferred is not None and rewritten(plan, self, (self,), (other,)):
                         return self
                     storage = self._storage
-                    address = storage.ptr + self._byte_offset
                     storage.version += 1
+                    address = storage.ptr + self._byte_offset
                     plan.entry(address, address, other, plan.meta, plan.count)
                     return self
         return general(self, other)
@@ -307,8 +308,8 @@ def inplace_unary(op: Map) -> Callable:
             if plan.deferred is not None and rewritten(plan, self, (self,), ()):
                 return self
             storage = self._storage
-            address = storage.ptr + self._byte_offset
             storage.version += 1
+            address = storage.ptr + self._byte_offset
             plan.entry(address, address, plan.meta, plan.count)
             return self
         return general(self)

@@ -435,12 +435,11 @@ class Scatter(_Indexed):
             check.entry(address, check.table, check.meta, check.count)
         if faults[0] != before:
             self._check(plan.access, indices)
+        addresses.insert(0, value._storage.ptr + value._byte_offset)
+        storage.version += 1  # first, because it may raise
         start = storage.ptr + target._byte_offset
         if combine is not None:
             addresses.insert(0, start)
-        position = 0 if combine is None else 1
-        addresses.insert(position, value._storage.ptr + value._byte_offset)
-        storage.version += 1  # first, because it may raise
         launch.entry(start, *addresses, launch.table, launch.meta, launch.count)
         return target
 
@@ -532,6 +531,8 @@ def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
     if not count:
         return
     launch = _pack_plans[target.spec, mask.spec, True]
-    start, chosen = target._storage.ptr + target._byte_offset, mask._storage.ptr + mask._byte_offset
+    chosen = mask._storage.ptr + mask._byte_offset
     target._storage.version += 1  # first, because it may raise
-    launch(start, values._storage.ptr + values._byte_offset, chosen, count)
+    launch(
+        target._storage.ptr + target._byte_offset, values._storage.ptr + values._byte_offset, chosen, count
+    )

@@ -52,11 +52,9 @@ class FusedUpdate(Op):
         if plan is None:
             self.compose(options, source, targets, numbers)
             return
-        addresses = []
         for each in targets:
-            storage = each._storage
-            addresses.append(storage.ptr + each._byte_offset)
-            storage.version += 1
+            each._storage.version += 1  # before the addresses are read, see `inplace_of` in calls.py
+        addresses = [each._storage.ptr + each._byte_offset for each in targets]
         read = source._storage.ptr + source._byte_offset
         plan.entry(*addresses, read, *addresses, *numbers, plan.meta, plan.count)
 

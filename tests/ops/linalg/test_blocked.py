@@ -56,11 +56,12 @@ def test_qr_of_numbers_that_are_not_finite():
 
 
 def test_the_same_bits_on_any_number_of_threads():
-    a, before, found = weft.randn(300, 261), weft.get_num_threads(), []
+    a, s = weft.randn(400, 261), weft.randn(400, 400)
+    before, found = weft.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
             weft.set_num_threads(threads)
-            found.append(weft.linalg.qr(a))
+            found.append([*weft.linalg.qr(a), weft.linalg.solve(s, a[:, :9])])
     finally:
         weft.set_num_threads(before)
     for one, two, three in zip(*found, strict=True):
@@ -79,3 +80,51 @@ def test_derivative_of_qr():
 
     expected = gradient(torch)
     np.testing.assert_allclose(gradient(weft), expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("n", [192, 383, 384, 401])
+@pytest.mark.parametrize("count", [1, 7, 60])
+def test_solve(n, count):
+    a, b = matrices(n, n), matrices(n, count, seed=1)
+    theirs = torch.linalg.solve_ex(torch.from_numpy(a), torch.from_numpy(b))
+    for given, right in zip(orders(a), orders(b), strict=True):
+        ours = weft.linalg.solve_ex(given, right)
+        for found, expected in zip(ours, theirs, strict=True):
+            assert found.stride() == expected.stride()
+            assert found.dtype.itemsize == expected.dtype.itemsize
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-8, atol=1e-9)
+    x = weft.linalg.solve(
+        weft.from_numpy(a.astype("f") + 30 * np.eye(n, dtype="f")), weft.from_numpy(b.astype("f"))
+    )
+    np.testing.assert_allclose((a + 30 * np.eye(n)) @ x.numpy(), b, atol=1e-3)
+    left = weft.linalg.solve(weft.from_numpy(a), weft.from_numpy(b.T.copy()), left=False)
+    np.testing.assert_allclose(left.numpy() @ a, b.T, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [200, 400])
+def test_solve_of_singular_matrices_and_numbers_that_are_not_finite(n):
+    a, b = matrices(n, n), matrices(n, 3, seed=1)
+    for column in (0, n - 1):
+        singular = a.copy()
+        singular[:, column] = 0
+        expected = torch.linalg.solve_ex(torch.from_numpy(singular), torch.from_numpy(b))[1]
+        assert (
+            weft.linalg.solve_ex(weft.from_numpy(singular), weft.from_numpy(b))[1].item() == expected.item()
+        )
+        with pytest.raises(weft.linalg.LinAlgError, match=f"U\\[{column + 1},{column + 1}\\]|singular"):
+            weft.linalg.solve(weft.from_numpy(singular), weft.from_numpy(b))
+    spoiled = a.copy()
+    spoiled[5, 5] = np.nan
+    assert not weft.linalg.solve_ex(weft.from_numpy(spoiled), weft.from_numpy(b))[0].isfinite().all()
+    b[4, 1] = np.inf
+    columns = weft.linalg.solve(weft.from_numpy(a), weft.from_numpy(b)).isfinite().all(0)
+    assert columns.tolist() == [True, False, True]
+
+
+def test_wide_updates_are_cut_into_more_parts():
+    a, b = matrices(384, 384), matrices(384, 2000, seed=1)
+    found = weft.linalg.solve(weft.from_numpy(a), weft.from_numpy(b))
+    np.testing.assert_allclose(a @ found.numpy(), b, atol=1e-9)
+    a = matrices(192, 1500)
+    Q, R = weft.linalg.qr(weft.from_numpy(a))
+    np.testing.assert_allclose((Q @ R).numpy(), a, atol=1e-11)

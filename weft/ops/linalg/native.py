@@ -234,6 +234,8 @@ def _same_batch(a: Spec, b: Spec) -> bool:
 def solve_plan(a: Spec, b: Spec) -> Callable | None:
     if (plan := lane_plans.solve_plan(a, b)) is not None:
         return plan
+    if len(b.shape) == 2 and b.numel and blocked.fits(a, "getrf", "laswp", "trsm", "gemm", "laset"):
+        return blocked.solve_plan(a, b)
     if not _has(a, "getrf", "getrs") or not b.numel or not _same_batch(a, b) or stacks.beats_lu(a, b):
         return None
     *batch, n, k = b.shape

@@ -88,8 +88,8 @@ class TestProducts:
 
 
 def test_products_are_cut_where_they_are_too_few_for_the_threads(threads):
-    assert gemm._parts(1) == gemm._parts(3 * threads + 1) == threads
-    assert gemm._parts(threads) == gemm._parts(4 * threads + 1) == 1
+    assert gemm.blocks(1) == gemm.blocks(3 * threads + 1) == threads
+    assert gemm.blocks(threads) == gemm.blocks(4 * threads + 1) == 1
 
 
 class TestThreads:

@@ -130,9 +130,9 @@ def _by_panels(dtype: DType, sizes, left, right, offsets: np.ndarray, order: str
     wide = tile().lines * LINE // size
     if rows == left[1] == right[0] == 1:
         return dot_products(dtype, dtype, (terms, columns), (left, right), offsets, order)
-    parts = 1 if len(offsets) * math.prod(sizes) < SHARED_WORK else _parts(len(offsets))
-    longest_rows = np.diff(_edges(rows, parts, at_once)).max()
-    longest_columns = np.diff(_edges(columns, parts, wide)).max()
+    parts = 1 if len(offsets) * math.prod(sizes) < SHARED_WORK else blocks(len(offsets))
+    longest_rows = np.diff(block_edges(rows, parts, at_once)).max()
+    longest_columns = np.diff(block_edges(columns, parts, wide)).max()
     # Each block of rows copies all panels of b.
     by_rows = (longest_rows + COPY_ROWS) * columns < (rows + COPY_ROWS) * longest_columns
     tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, by_rows, at_once if by_rows else wide)
@@ -149,7 +149,7 @@ def dot_products(
     """The products of rows and matrices by `dots.py`. sizes: terms and columns. strides: of a and b, as in `products`."""
     (terms, columns), (left, right), size = sizes, strides, dtype.itemsize
     work = len(offsets) * terms * columns
-    parts = 1 if work * size < SHARED_BYTES else _parts(len(offsets))
+    parts = 1 if work * size < SHARED_BYTES else blocks(len(offsets))
     tasks = _tasks(1, columns, left[0], right[1], offsets, parts, False, TOTALS)
     tasks[:, 2:] *= (result.itemsize, size, size)
     header = [terms, *(step * size for step in (*left, *right)), *[0] * (len(HEADER) - 5)]
@@ -164,7 +164,7 @@ def _by_blas(dtype: DType, sizes, left, right, offsets: np.ndarray) -> Launch:
     header = [gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns]
     each = math.prod(sizes)
     work = len(offsets) * each
-    parts = 1 if work < SHARED_WORK else _parts(len(offsets))
+    parts = 1 if work < SHARED_WORK else blocks(len(offsets))
     tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, rows >= columns, 1)
     return _launch(_code(LETTERS[dtype]), header, tasks, dtype.itemsize, work, each > UNTHREADED_WORK)
 
@@ -188,13 +188,13 @@ def _on_one_thread(entry: Callable) -> Callable:
     return call
 
 
-def _parts(count: int) -> int:
+def blocks(count: int) -> int:
     """The number of blocks that each product is cut into, so that a few large products keep all threads busy."""
     threads = workers.get_num_threads()
     return 1 if count % threads == 0 or count > 4 * threads else threads
 
 
-def _edges(count: int, parts: int, grain: int) -> np.ndarray:
+def block_edges(count: int, parts: int, grain: int) -> np.ndarray:
     """Where the blocks of `count` rows or columns begin and end: at most `parts`, cut at multiples of `grain`."""
     edges = np.arange(parts + 1) * count // parts
     edges[1:-1] = (edges[1:-1] + grain // 2) // grain * grain
@@ -216,7 +216,7 @@ def _tasks(
     down: from row to row of a. across: from column to column of b.
     """
     count = rows if by_rows else columns
-    edges = _edges(count, parts, grain)
+    edges = block_edges(count, parts, grain)
     tasks = np.empty((len(offsets), len(edges) - 1, _TASK), np.int64)
     tasks[..., :2] = rows, columns
     tasks[..., 2:] = offsets[:, None]

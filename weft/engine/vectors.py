@@ -46,6 +46,34 @@ def add_pairs(b: Body, total: str, x: str, y: str, kind: str) -> str:
     return b.let(f"call {sums} {name}({sums} {total}, {pairs} {x}, {pairs} {y})")
 
 
+def add_quads(b: Body, how: str, lanes: int, total: str, x: str, y: str) -> str:
+    """`total`, of int32, plus the products of the four unsigned bytes in each lane of x and the four signed ones in that of y.
+
+    how: "vpdpbusd" multiplies all four at once, "pmaddwd" two pairs of int16, "" one after the other in int32.
+    """
+    vector = f"<{lanes} x i32>"
+    if how == "vpdpbusd":
+        name = f"@llvm.x86.avx512.vpdpbusd.{32 * lanes}"
+        b.declarations.add(f"declare {vector} {name}({vector}, {vector}, {vector})")
+        return b.let(f"call {vector} {name}({vector} {total}, {vector} {x}, {vector} {y})")
+    # The quads are cut into their even and odd bytes, or into all four: fields of `width` bits whose other bits are 0, or the sign.
+    width, name = (16, "@llvm.x86.avx2.pmadd.wd") if how else (32, "")
+    fields = f"<{32 * lanes // width} x i{width}>"
+    x, y = (b.let(f"bitcast {vector} {each} to {fields}") for each in (x, y))
+    for bits in range(0, width, 8):
+        left = b.let(f"lshr {fields} {x}, splat (i{width} {bits})")
+        left = b.let(f"and {fields} {left}, splat (i{width} 255)")
+        right = b.let(f"shl {fields} {y}, splat (i{width} {width - 8 - bits})")
+        right = b.let(f"ashr {fields} {right}, splat (i{width} {width - 8})")
+        if how:
+            b.declarations.add(f"declare {vector} {name}({fields}, {fields})")
+            product = b.let(f"call {vector} {name}({fields} {left}, {fields} {right})")
+        else:
+            product = b.let(f"mul {vector} {left}, {right}")
+        total = b.let(f"add {vector} {total}, {product}")
+    return total
+
+
 def lane_sums(b: Body, dtype: DType, lanes: int, vectors: Sequence[str]) -> str:
     """The sums of the lanes of each vector, in one vector of as many lanes. There are a power of two of them, at most `lanes`.
 

@@ -5,6 +5,7 @@ Arrays are small tables on the host; tensors come as addresses, contiguous.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -15,8 +16,10 @@ from ...engine.alignments import alignment_steps
 from ...engine.bilinear import bilinear_code
 from ...engine.bisection import search_code
 from ...engine.blending import CHANNELS, blending_code
+from ...engine.byte_gemm import Epilogue
+from ...engine.byte_gemm import byte_products as launch_products
 from ...engine.counting import TABLES, count_code
-from ...engine.kernel import SHARED_BYTES, sharing
+from ...engine.kernel import SHARED_BYTES, Launch, sharing
 from ...engine.merging import merge_code
 from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
@@ -157,6 +160,18 @@ def search(sequences: np.ndarray, values: np.ndarray, right: bool, dtype: DType)
     return found
 
 
+def byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int, *operands: float) -> None:
+    """Products of bytes: see `engine/byte_gemm.py`. The rows are contiguous. operands: those of the kernel."""
+    launch = _byte_products(epilogue, sizes, groups, workers.get_num_threads())
+    assert launch.entry is not None
+    launch.entry(*operands, launch.meta, launch.count)
+
+
+@functools.lru_cache(maxsize=4096)
+def _byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int, threads: int) -> Launch:
+    return launch_products(epilogue, sizes, groups * sizes[1], groups * sizes[2], groups)
+
+
 # Values: the least number that a thread searches for.
 _SEARCHED_TOGETHER = 1024
 
@@ -203,6 +218,7 @@ EXTRAS: dict[str, Callable] = {
     "resample": resample,
     "bilinear": bilinear,
     "blend": blend,
+    "byte_products": byte_products,
     "count": count,
     "at_rank": at_rank,
     "merge": merge,

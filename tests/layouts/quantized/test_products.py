@@ -1,0 +1,168 @@
+"""Quantized products: PyTorch's integers, by the kernel and by elementwise steps."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.layouts.quantized import products
+from weft.layouts.quantized.numbers import quantize_per_tensor
+from weft.layouts.quantized.products import Quantizer
+
+warnings.filterwarnings("ignore", "torch.quantize_per_tensor", UserWarning)
+
+
+@pytest.fixture(params=["kernel", "steps"], autouse=True)
+def way(request, monkeypatch):
+    if request.param == "steps":
+        monkeypatch.setattr(products, "_in_lines", lambda integers, groups: None)
+
+
+@pytest.fixture(params=["fbgemm", "onednn"])
+def engine(request):
+    if request.param not in torch.backends.quantized.supported_engines:
+        pytest.skip(f"this PyTorch has no {request.param}")
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = request.param
+    yield request.param
+    torch.backends.quantized.engine = before
+
+
+class Layer(NamedTuple):
+    """A quantized linear layer in both libraries."""
+
+    integers: np.ndarray
+    scales: np.ndarray
+    zero_points: np.ndarray
+    bias: np.ndarray | None
+
+    def torch(self):
+        weight, scales, points = map(torch.from_numpy, self[:3])
+        if len(scales) == 1:
+            made = torch._make_per_tensor_quantized_tensor(weight, scales.item(), points.item())
+        else:
+            made = torch._make_per_channel_quantized_tensor(weight, scales, points, 0)
+        return torch.ops.quantized.linear_prepack(
+            made, None if self.bias is None else torch.from_numpy(self.bias)
+        )
+
+    def weft(self):
+        points = np.broadcast_to(self.zero_points, len(self.integers)).copy()
+        packed = products.pack(weft.from_numpy(self.integers), weft.from_numpy(points))
+        scales = weft.from_numpy(self.scales.astype(np.float32))
+        return packed, scales, None if self.bias is None else weft.from_numpy(self.bias)
+
+
+def layer(random, terms, columns, engine):
+    """One or several scales, powers of two in half of the cases; zero points and a bias, in half of the cases each."""
+    own, shifted, biased, even = random.integers(0, 2, 4).astype(bool)
+    count = columns if own and columns > 1 else 1
+    scales = 2.0 ** random.integers(-9, -4, count) if even else random.uniform(1e-3, 1e-1, count)
+    points = random.integers(-9, 10, count) * (shifted and engine != "onednn")
+    bias = (random.standard_normal(columns) * 3).astype(np.float32) if biased else None
+    integers = random.integers(-128, 128, (columns, terms)).astype(np.int8)
+    return Layer(integers, scales, points.astype(np.int64), bias)
+
+
+# The fixtures hold for all examples of a test.
+EXAMPLES = settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+sizes = st.tuples(st.integers(1, 20), st.integers(1, 70), st.integers(1, 70))
+
+
+@EXAMPLES
+@given(seed=st.integers(0, 2**32 - 1), sizes=sizes)
+def test_linear(engine, seed, sizes):
+    random = np.random.default_rng(seed)
+    rows, terms, columns = sizes
+    given_ = layer(random, terms, columns, engine)
+    a = random.integers(0, 256, (rows, terms)).astype(np.uint8)
+    by = Quantizer(float(random.choice([2.0**-6, 0.013])), int(random.integers(0, 256)))
+    result = Quantizer(float(random.choice([0.25, 0.5, 1.7])), int(random.integers(0, 256)))
+    relu = bool(seed % 2)
+    call = torch.ops.quantized.linear_relu if relu else torch.ops.quantized.linear
+    quantized = torch._make_per_tensor_quantized_tensor(torch.from_numpy(a), *by)
+    wanted = call(quantized, given_.torch(), *result).int_repr().numpy()
+    found = products.linear(weft.from_numpy(a), by, *given_.weft(), result, relu)
+    assert found.dtype is weft.uint8
+    if (
+        engine == "onednn" and given_.bias is not None
+    ):  # it rounds the bias in another place: 7 of 2.6 million differ by 1
+        assert np.abs(found.numpy().astype(int) - wanted).max() <= 1
+    else:
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@EXAMPLES
+@given(seed=st.integers(0, 2**32 - 1), sizes=sizes)
+def test_linear_to_float(engine, seed, sizes):
+    random = np.random.default_rng(seed)
+    rows, terms, columns = sizes
+    given_ = layer(random, terms, columns, engine)
+    values = (random.standard_normal((rows, terms)) * 3).astype(np.float32)
+    scale, point = torch._choose_qparams_per_tensor(torch.from_numpy(values), False)
+    by = Quantizer(float(scale), int(point))
+    relu = bool(seed % 2)
+    call = torch.ops.quantized.linear_relu_dynamic if relu else torch.ops.quantized.linear_dynamic
+    wanted = call(torch.from_numpy(values), given_.torch()).numpy()
+    a = quantize_per_tensor(weft.from_numpy(values), *by, weft.uint8)
+    found = products.linear_to_float(a, by, *given_.weft(), relu)
+    if engine == "fbgemm":
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    else:  # it multiplies by one scale after the other
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_sums(dtype, groups):
+    random = np.random.default_rng(0)
+    ends = np.iinfo(dtype)
+    for rows, terms, columns in ((1, 1, 1), (9, 37, 18), (2, 3, 70), (0, 4, 4), (3, 0, 2), (5, 16, 0)):
+        a = random.integers(ends.min, ends.max + 1, (rows, groups * terms)).astype(dtype)
+        w = random.integers(-128, 128, (groups * columns, terms)).astype(np.int8)
+        for points in (None, random.integers(-128, 128, groups * columns)):
+            packed = products.pack(
+                weft.from_numpy(w), None if points is None else weft.from_numpy(points), groups
+            )
+            found = products.sums(weft.from_numpy(a), -7, packed)
+            left = (a.reshape(rows, groups, terms).astype(int) + 7).swapaxes(0, 1)
+            right = w.astype(int) - (0 if points is None else points[:, None])
+            wanted = left @ right.reshape(groups, columns, terms).swapaxes(1, 2)
+            np.testing.assert_array_equal(
+                found.numpy(), wanted.swapaxes(0, 1).reshape(rows, groups * columns)
+            )
+
+
+def test_strides_batches_and_wrong_sizes():
+    random = np.random.default_rng(0)
+    a = weft.from_numpy(random.integers(0, 256, (2, 3, 6, 8)).astype(np.uint8))
+    w = weft.from_numpy(random.integers(-128, 128, (10, 6)).astype(np.int8))
+    wanted = a.permute(3, 0, 1, 2).long() @ w.t().long()
+    assert products.sums(a.permute(3, 0, 1, 2), 0, products.pack(w)).equal(wanted.int())
+    assert products.sums(a[0, 0].t(), 0, products.pack(w[:, ::1])).equal(
+        (a[0, 0].t().long() @ w.t().long()).int()
+    )
+    assert products.sums(a[0, 0, :, 0], 0, products.pack(w.t()[:, :6].t())).dim() == 1
+    negated = weft._neg_view(a.permute(3, 0, 1, 2).to(weft.int8))
+    wanted = negated.long() @ -w.t().long()
+    assert products.sums(negated, 0, products.pack(weft._neg_view(w))).equal(wanted.int())
+    with pytest.raises(RuntimeError, match="terms"):
+        products.sums(a, 0, products.pack(w))
+
+
+def test_results_that_are_out_of_range_are_clamped():
+    packed = products.pack(weft.full((3, 4000), 127, dtype=weft.int8))
+    a = weft.tensor([[0], [1], [2]], dtype=weft.uint8).expand(3, 4000)
+    scales = weft.tensor([1e30, 1.0, 1e-30])
+    for dtype, low, high in ((weft.uint8, 0, 255), (weft.int8, -128, 127)):
+        found = products.requantized(a, 1, packed, scales, weft.zeros(3), (dtype, 5))
+        assert found.tolist() == [[low, low, 5], [5, 5, 5], [high, high, 5]]
+        found = products.requantized(a, 1, packed, scales, weft.zeros(3), (dtype, 5), relu=True)
+        assert found.tolist() == [[5, 5, 5], [5, 5, 5], [high, high, 5]]

@@ -1,0 +1,1 @@
+"""Quantized tensors: integers that stand for numbers, `(integer - zero_point) * scale`."""

@@ -1,0 +1,275 @@
+"""Products of quantized matrices: exact sums of products of bytes, and results that are made of the sums in the same kernel.
+
+With integers a and w, zero points z and y, the sum over the terms of `(a - z) * (w - y)` is
+
+    sum(a * w) - z * sum(w - y) - y * sum(a)
+
+so a kernel multiplies the integers as they are (`engine/byte_gemm.py`), and subtracts one number for each column and one for each row.
+
+Shapes: a [rows, groups * terms], w [groups * columns, terms] -> [rows, groups * columns]; a group of columns multiplies its own terms of a.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ...core.derivative import nondifferentiable
+from ...core.dtype import DType, float32, float64, int8, int32
+from ...core.spec import contiguous_spec
+from ...core.tensor import Tensor, empty
+from ...engine import scalar as s
+from ...engine.byte_gemm import QUAD, Epilogue, shape
+from ...engine.expr import load, param
+from ...families.map import Map, Types
+from ...ops.assembly.padding import constant_pad
+from .numbers import RANGES
+
+
+class Packed(NamedTuple):
+    """The second matrix of products, prepared for many of them."""
+
+    integers: Tensor  # int8 [groups * columns, terms]
+    sums: Tensor  # int32 [groups * columns], of the integers without their zero points
+    zero_points: Tensor | None  # int32 [groups * columns]; None if all are 0
+    groups: int
+    lines: Tensor | None  # the integers as the kernel reads them; None if the device has no kernel
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Terms and columns of a group."""
+        return self.integers.shape[1], len(self.integers) // self.groups
+
+
+def pack(integers: Tensor, zero_points: Tensor | None = None, groups: int = 1) -> Packed:
+    """Prepare an int8 matrix [groups * columns, terms]. zero_points: integers [groups * columns]."""
+    integers = _readable(integers)
+    sums = integers.sum(1, dtype=int32)
+    if zero_points is not None:
+        zero_points = zero_points.to(int32) if zero_points.any() else None
+    if zero_points is not None:
+        sums = sums - zero_points * integers.shape[1]
+    has_kernel = "byte_products" in integers.device.backend.extras
+    return Packed(integers, sums, zero_points, groups, _in_lines(integers, groups) if has_kernel else None)
+
+
+def _in_lines(integers: Tensor, groups: int) -> Tensor:
+    """Quads of terms of as many columns as a line has lanes, side by side; missing terms and columns are 0."""
+    lanes, (all_columns, terms) = shape().lanes, integers.shape
+    columns = all_columns // groups
+    border = [0, -terms % QUAD, 0, -columns % lanes]
+    padded = constant_pad(integers.reshape(groups, columns, terms), border, 0)
+    quads = padded.reshape(groups * padded.shape[1] // lanes, lanes, padded.shape[2] // QUAD, QUAD).view(
+        int32
+    )
+    return quads.transpose(1, 2).contiguous()
+
+
+# ---- Elements of results ---------------------------------------------------------------------------------------------
+
+
+class Formula(NamedTuple):
+    """How an element of the result is made of a sum.
+
+    element: a function of the sum, the elements of vectors with one for each column, the same for rows, and numbers.
+    """
+
+    element: Callable
+    result: DType
+    columns: tuple[DType, ...]
+    rows: tuple[DType, ...]
+    params: tuple[DType, ...]
+
+
+def _without_points(total, *given):
+    """The sum of the products of differences. given: a vector of sums, zero points and their sums if there are any, the zero point of a."""
+    if len(given) == 2:
+        sums, zero_point = given
+        return total - sums * zero_point
+    sums, points, row_sums, zero_point = given
+    return total - sums * zero_point - points * row_sums
+
+
+def _quantized(total, multiplier, addend, zero_point, low, high):
+    value = s.rint((s.cast(total, float32) + addend) * multiplier) + zero_point
+    return s.cast(s.where(value < high, s.where(value < low, low, value), high), int32)
+
+
+def _floating(total, multiplier, addend, low):
+    value = s.fma(s.cast(total, float32), multiplier, addend)
+    return s.where(value < low, low, value)
+
+
+@functools.cache
+def _formula(finish: Callable | None, result: DType, shifted: bool) -> Formula:
+    """finish: of the sum, vectors of float32 for columns, and numbers. shifted: whether columns have zero points."""
+    vectors, numbers = {None: (0, 0), _quantized: (2, 3), _floating: (2, 1)}[finish]
+    own = (int32,) * (1 + shifted)
+
+    def element(total, *given):
+        offsets, given = given[: len(own)], given[len(own) :]
+        floats, given = given[:vectors], given[vectors:]
+        row_sums, given = given[:shifted], given[shifted:]
+        total = _without_points(total, *offsets, *row_sums, given[0])
+        return total if finish is None else finish(total, *floats, *given[1:])
+
+    return Formula(
+        element, result, own + (float32,) * vectors, (int32,) * shifted, (int32, *(float32,) * numbers)
+    )
+
+
+@functools.cache
+def _epilogue(formula: Formula, signed: bool) -> Epilogue:
+    kinds = (int32, *formula.columns, *formula.rows)
+    loads = [load(k, kind) for k, kind in enumerate(kinds)]
+    numbers = [param(k, kind) for k, kind in enumerate(formula.params)]
+    value = s.cast(formula.element(*loads, *numbers), formula.result)
+    return Epilogue(value, formula.columns, formula.rows, formula.params, signed)
+
+
+@functools.cache
+def _step(formula: Formula) -> Map:
+    """The formula as an elementwise op, for devices without the kernel. float64 holds all of its operands."""
+    kinds = (int32, *formula.columns, *formula.rows, *formula.params)
+
+    def element(*operands):
+        return formula.element(*(s.cast(each, kind) for each, kind in zip(operands, kinds, strict=True)))
+
+    return Map(
+        "requantized", lambda common: Types(float64, formula.result), element, derivative=nondifferentiable
+    )
+
+
+# ---- Products --------------------------------------------------------------------------------------------------------
+
+
+def _product(
+    a: Tensor,
+    zero_point: int,
+    packed: Packed,
+    finish: Callable | None,
+    result: DType,
+    vectors: Sequence[Tensor] = (),
+    numbers: tuple[float, ...] = (),
+) -> Tensor:
+    """What `finish` makes of each sum of products of differences. a: uint8 or int8 [..., groups * terms], with one zero point."""
+    (terms, columns), groups = packed.sizes, packed.groups
+    *batch, across = a.shape
+    if across != groups * terms:
+        raise RuntimeError(
+            f"quantized product: {list(a.shape)} has {across} terms in a row, and the weight has {groups * terms}"
+        )
+    rows = math.prod(batch)
+    a = _readable(a.reshape(rows, groups, terms))
+    of_columns, of_rows = [packed.sums], []
+    if packed.zero_points is not None:
+        of_columns.append(packed.zero_points)
+        of_rows.append(a.sum(2, dtype=int32).t())
+    formula = _formula(finish, result, packed.zero_points is not None)
+    vectors = [*of_columns, *vectors]
+    if packed.lines is None:
+        made = _by_steps(formula, a, zero_point, packed, vectors, of_rows, numbers)
+    else:
+        made = _by_kernel(formula, a, zero_point, packed, packed.lines, vectors, of_rows, numbers)
+    return made.reshape(*batch, groups * columns)
+
+
+def _readable(tensor: Tensor) -> Tensor:
+    """The tensor as kernels read it: elements in order, without a pending negation."""
+    return tensor.contiguous().resolve_neg()
+
+
+def _by_kernel(
+    formula: Formula, a: Tensor, zero_point: int, packed: Packed, lines: Tensor, of_columns, of_rows, numbers
+) -> Tensor:
+    (terms, columns), (rows, groups, _) = packed.sizes, a.shape
+    signed = a.dtype is int8
+    if signed:  # the kernel reads a + 128
+        zero_point, of_rows = zero_point + 128, [each + 128 * terms for each in of_rows]
+    target = empty(contiguous_spec((rows, groups * columns), formula.result, a.device))
+    if target.numel():
+        operands = (target, a, lines, *map(_readable, (*of_columns, *of_rows)))
+        addresses = [each._storage.ptr + each._byte_offset for each in operands]
+        run = a.device.backend.extras["byte_products"]
+        run(_epilogue(formula, signed), (rows, terms, columns), groups, *addresses, zero_point, *numbers)
+    return target
+
+
+def _by_steps(
+    formula: Formula, a: Tensor, zero_point: int, packed: Packed, of_columns, of_rows, numbers
+) -> Tensor:
+    (terms, columns), (rows, groups, _) = packed.sizes, a.shape
+    weight = packed.integers.reshape(groups, columns, terms)
+    sums = a.transpose(0, 1).to(int32) @ weight.mT.to(int32)
+    vectors = [each.reshape(groups, 1, columns) for each in of_columns]
+    vectors += [each.reshape(groups, rows, 1) for each in of_rows]
+    return _step(formula)(sums, *vectors, zero_point, *numbers).transpose(0, 1)
+
+
+def sums(a: Tensor, zero_point: int, packed: Packed) -> Tensor:
+    """The sums over the terms of `(a - zero_point) * (w - its zero point)`, int32, which wrap around."""
+    return _product(a, zero_point, packed, None, int32)
+
+
+def requantized(
+    a: Tensor,
+    zero_point: int,
+    packed: Packed,
+    multipliers: Tensor,
+    addends: Tensor,
+    result: tuple[DType, int],
+    relu: bool = False,
+) -> Tensor:
+    """`(sum + addend) * multiplier`, rounded half to even, plus the zero point of the result, clamped.
+
+    multipliers, addends: float32 [groups * columns]. result: dtype and zero point; with `relu`, nothing is below the zero point.
+    """
+    dtype, point = result
+    low, high = RANGES[dtype]
+    bounds = max(low, point) if relu else low, high
+    return _product(a, zero_point, packed, _quantized, dtype, (multipliers, addends), (point, *bounds))
+
+
+def floating(
+    a: Tensor, zero_point: int, packed: Packed, multipliers: Tensor, addends: Tensor, relu: bool = False
+) -> Tensor:
+    """`sum * multiplier + addend`, rounded once to float32, and 0 in place of negative results with `relu`."""
+    low = 0.0 if relu else -math.inf
+    return _product(a, zero_point, packed, _floating, float32, (multipliers, addends), (low,))
+
+
+# ---- Linear layers ---------------------------------------------------------------------------------------------------
+
+
+class Quantizer(NamedTuple):
+    """How integers stand for numbers: `(integer - zero_point) * scale`."""
+
+    scale: float
+    zero_point: int
+
+
+def linear(
+    a: Tensor,
+    by: Quantizer,
+    packed: Packed,
+    weight_scales: Tensor,
+    bias: Tensor | None,
+    result: Quantizer,
+    relu: bool = False,
+) -> Tensor:
+    """The linear layer of integers, as integers of the same dtype. weight_scales: float32 [columns] or [1]; bias: float32 [columns]."""
+    scales = weight_scales * by.scale
+    multipliers = (scales / result.scale).expand(len(packed.sums))
+    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias / scales
+    return requantized(a, by.zero_point, packed, multipliers, addends, (a.dtype, result.zero_point), relu)
+
+
+def linear_to_float(
+    a: Tensor, by: Quantizer, packed: Packed, weight_scales: Tensor, bias: Tensor | None, relu: bool = False
+) -> Tensor:
+    """The linear layer of integers, as float32."""
+    multipliers = (weight_scales * by.scale).expand(len(packed.sums))
+    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias
+    return floating(a, by.zero_point, packed, multipliers, addends, relu)

@@ -62,7 +62,7 @@ def test_swapped_operands(call):
     [
         (lambda x: weft.exp(x), "torch.exp"),
         (lambda x: x.view(6), "Tensor.view"),
-        (lambda x: x.data_ptr(), "Tensor.data_ptr"),
+        (lambda x: x.as_strided((1,), (1,)), "torch.as_strided"),
         (lambda x: weft.special.bessel_j0(x), "torch.special.bessel_j0"),
         (lambda x: x.cumsum_(0), "Tensor.cumsum_"),
     ],

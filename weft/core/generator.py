@@ -42,7 +42,9 @@ class Generator:
         if self.device is not CPU:
             _ = self.device.backend  # raises an error if the device does not exist
             raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
-        self.lock = new_lock()  # held from drawing words into the scratch memory until values are made of them
+        self.lock = (
+            new_lock()
+        )  # held from drawing words into the scratch memory until values are made of them
         self._record = np.zeros((), STATE)
         self._scratch = np.empty(SCRATCH, np.uint32)
         # For compiled code: the address of the state, and a buffer for raw draws.

@@ -17,10 +17,10 @@ from ..core.public import public
 
 # Module of a layout -> the public functions and the methods that it defines.
 _FUNCTIONS = {
-    "sparse.creation": "sparse_coo_tensor",
+    "sparse.creation": "sparse_coo_tensor sparse_compressed_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor",
 }
 _METHODS = {
-    "sparse.conversion": "to_sparse",
+    "sparse.conversion": "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask",
 }
 
 

@@ -184,3 +184,16 @@ def _check_matrix(outer: Tensor, inner: Tensor, minors: int, names: _Names) -> N
         raise RuntimeError(
             f"`0 <= {names.outer}[..., 1:] - {names.outer}[..., :-1] <= {names.minors}` is not satisfied."
         )
+
+
+# ---- When contents are checked ---------------------------------------------------------------------------------------
+
+
+class Switch:
+    """Whether contents are checked where no argument says so: `torch.sparse.check_sparse_tensor_invariants`."""
+
+    on = False
+
+
+def wanted(check_invariants: bool | None) -> bool:
+    return Switch.on if check_invariants is None else check_invariants

@@ -53,13 +53,13 @@ _EXPECTED = {
 }
 # These raise NotImplementedError in PyTorch: no kernel of the CPU takes a dense tensor.
 _UNKNOWN = (
-    "_indices _values _nnz _dimI _dimV _coalesced_ sparse_mask sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_ "
+    "_indices _values _nnz _dimI _dimV _coalesced_ sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_ "
     "int_repr q_scale q_zero_point qscheme q_per_channel_scales q_per_channel_zero_points q_per_channel_axis "
     "to_padded_tensor _nested_tensor_size _nested_tensor_strides _nested_tensor_storage_offsets _sparse_mask_projection"
 ).split()
 # What `torch` has as functions, too.
 _FUNCTIONS = "int_repr q_scale q_zero_point q_per_channel_scales q_per_channel_zero_points q_per_channel_axis resize_as_sparse_"  # fmt: skip
-_TO = "to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc to_mkldnn _to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc"  # fmt: skip
+_TO = "to_mkldnn _to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc"  # fmt: skip
 
 
 def _unknown(name: str) -> NotImplementedError:

@@ -77,7 +77,7 @@ def check_compressed(
             f"{names.outer} and {names.inner} dtype must be Int or Long, but got {LEGACY_NAMES[outer.dtype]}"
         )
     batch_dim = outer.dim() - 1
-    own, other = batch_dim + (not by_rows), batch_dim + by_rows
+    other = batch_dim + by_rows
     minors = size[other] // blocksize[by_rows]
     if outer.numel():
         matrices = math.prod(outer.shape[:-1])

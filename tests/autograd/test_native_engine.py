@@ -226,6 +226,25 @@ def test_threads_add_to_a_gradient_one_after_the_other(native, start, monkeypatc
     assert x.grad.eq(6.0 + (start or 0.0)).all()
 
 
+@pytest.mark.parametrize("start", [None, 1.0])
+def test_threads_add_to_a_retained_gradient_one_after_the_other(start):
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2.0
+    y.retain_grad()
+    y.grad = None if start is None else torch.full((3,), start)
+    total = (y * 3.0).sum()
+    threads = [threading.Thread(target=total.backward, kwargs={"retain_graph": True}) for _ in range(3)]
+    with engine.accumulating:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(0.05)
+        assert y.grad is None if start is None else y.grad.eq(start).all()
+    for each in threads:
+        each.join()
+    assert y.grad.eq(9.0 + (start or 0.0)).all()
+
+
 def test_an_error_in_a_sum_of_gradients_leaves_no_lock():
     x = torch.ones(3, requires_grad=True)
     total = (x * 2.0).sum()

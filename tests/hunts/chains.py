@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gc
 import multiprocessing
 import sys
 import time
@@ -473,6 +474,7 @@ def prepare() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+    gc.freeze()  # collections look through what programs make, not through PyTorch: 3.6 instead of 6.3 ms a program (AMD Zen 4)
 
 
 def _work(tasks: Any, results: Any, at: Any, narrow: bool) -> None:

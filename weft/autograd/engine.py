@@ -69,7 +69,7 @@ def key(edge: Any) -> Any:
     return (edge.node, edge.index) if type(edge) is Output else edge
 
 
-# Held while a gradient is added to `.grad`, because backward passes of several threads may reach the same leaf.
+# Held while a gradient is added to `.grad`, because backward passes of several threads may reach the same tensor.
 accumulating = new_lock()
 
 
@@ -536,12 +536,13 @@ def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
     for index, reference in hooks.retained.items():
         tensor = reference()
         if tensor is not None and cts[index] is not None:
-            before = tensor._grad
-            if (carrier := carrier_of(before, cts[index])) is not None:
-                kept = carrier.keep(cts[index]) if before is None else carrier.add(before, cts[index])
-            else:
-                kept = cts[index].clone() if before is None else before + cts[index]
-            tensor._grad = kept  # type: ignore[attr-defined]
+            with accumulating:
+                before = tensor._grad
+                if (carrier := carrier_of(before, cts[index])) is not None:
+                    kept = carrier.keep(cts[index]) if before is None else carrier.add(before, cts[index])
+                else:
+                    kept = cts[index].clone() if before is None else before + cts[index]
+                tensor._grad = kept  # type: ignore[attr-defined]
     return cts[0] if single else tuple(cts)
 
 

@@ -31,7 +31,7 @@ LARGEST = 32
 MOST_COLUMNS = 64
 _OPERANDS = 5
 _WORKSPACE = _OPERANDS - 1
-# The words of meta, in order. `width`: columns of the matrices. `beside`: columns of right sides, or of Q; `rows`: of R. `row`, `column`: the
+# The words of meta, in order. `width`: columns of the matrices. `beside`: columns of right sides, or of Q; `rows`: of R, or the kind of a triangle. `row`, `column`: the
 # distances (bytes) in the workspace between the elements of a column, and of a row, of the matrices as they are read;
 # `beside_row`, `beside_column`: the same of the right sides.
 _META = (
@@ -161,6 +161,33 @@ def _solve_for(g: Group, fill: Callable[[Matrix], None]) -> None:
     g.write_one(3, b.get(found.info, g.integers), int32)
 
 
+# The word `rows` of a triangular system: upper triangles, plus ones that stand for the diagonal.
+UPPER, UNIT = 1, 2
+
+
+def _substitute(g: Group) -> None:
+    """Triangles, right sides -> solutions."""
+    b, n, beside = g.b, g.meta["height"], g.meta["beside"]
+    a, right = g.read_matrix(), g.matrix(n, beside)
+    g.read(1, right, g.meta["beside_row"], g.meta["beside_column"])
+    with b.when(b.let(f"icmp uge i64 {g.meta['rows']}, {UNIT}")), b.loop(0, n) as k:
+        g.store(a, k, k, g.one)
+    # Upper triangles are lower ones if all rows and columns are counted from the last.
+    is_upper = b.integer("and", g.meta["rows"], UPPER)
+    sign, last = b.integer("sub", 1, b.integer("mul", is_upper, 2)), b.integer("sub", n, 1)
+    skipped = b.integer("mul", last, is_upper)
+    row, column = (b.integer("mul", step, sign) for step in (a.row, a.column))
+    lower = a._replace(base=g.place(a, skipped, skipped), row=row, column=column)
+    found = right._replace(base=g.place(right, skipped, 0), row=row)
+    with b.loop(0, beside) as c, b.loop(0, n) as k:
+        value = g.two("fdiv", g.load(found, k, c), g.load(lower, k, k))
+        g.store(found, k, c, value)
+        factor = b.let(f"fneg {g.vector} {value}")
+        with b.loop(b.integer("add", k, 1), n) as i:
+            g.store(found, i, c, g.call("fma", g.load(lower, i, k), factor, g.load(found, i, c)))
+    g.write(2, right.base, b.integer("mul", n, beside))
+
+
 # ---- Other factorizations --------------------------------------------------------------------------------------------
 
 
@@ -194,6 +221,7 @@ _WRITERS = {
     "triangle": _triangle,
     "solve": _solve,
     "inverse": _inverse,
+    "substitute": _substitute,
     "cholesky": _cholesky,
     "qr": qr,
     "eigh": eigh,

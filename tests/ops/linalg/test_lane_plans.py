@@ -60,6 +60,34 @@ def test_square_matrices(n):
         )
 
 
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("unitriangular", [False, True])
+def test_triangles(n, upper, unitriangular):
+    for count, columns, dtype, tolerance in zip(
+        COUNTS, (1, 3, 40, 64), "fdfd", (1e-4, 1e-10) * 2, strict=True
+    ):
+        a, b = regular((count, n, n), dtype) / n, matrices((count, n, columns), dtype, seed=1)
+        a[:, [0], [0]] *= -1
+
+        def solve(T, a, b):
+            sides = [b, b.mT.contiguous().mT]
+            return [T.linalg.solve_triangular(a, x, upper=upper, unitriangular=unitriangular) for x in sides]
+
+        compare(solve, a, b, tolerance=tolerance)
+
+
+def test_triangles_with_zeros_and_numbers_that_are_not_finite():
+    a, b = regular((20, 5, 5)), matrices((20, 5, 2), seed=1)
+    a[3, 2, 2] = 0
+    a[4, 2, 1] = np.nan
+    b[6, 4, 1] = np.inf
+    for upper in (False, True):
+        ours = weft.linalg.solve_triangular(weft.from_numpy(a), weft.from_numpy(b), upper=upper)
+        theirs = torch.linalg.solve_triangular(torch.from_numpy(a), torch.from_numpy(b), upper=upper)
+        assert (np.isfinite(ours.numpy()) == np.isfinite(theirs.numpy())).all()
+
+
 @pytest.mark.parametrize("shape", [(n, n) for n in SIZES] + [(3, 9), (9, 3), (32, 1), (1, 32)], ids=str)
 def test_factors(shape):
     for count in COUNTS:

@@ -15,7 +15,7 @@ from ...core.device import CPU
 from ...core.dtype import float32, float64, int32
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address
-from ...engine.lanes import LARGEST, MOST_COLUMNS, Lanes
+from ...engine.lanes import LARGEST, MOST_COLUMNS, UNIT, UPPER, Lanes
 from ...engine.sliding import LINE
 from ...families.array_op import memory_array
 from .operands import New, any_failed, columns_like, read_as, readable_spec
@@ -95,6 +95,27 @@ def solve_plan(a: Spec, b: Spec) -> Callable | None:
         a, b, result, infos = readable(a), right(b), new(), new_infos()
         lanes(address(a), address(b), result._storage.ptr, infos._storage.ptr)
         return None if any_failed(infos) else (result, infos)
+
+    return run
+
+
+def triangular_plan(a: Spec, b: Spec, upper: bool, unitriangular: bool) -> Callable | None:
+    """Triangles on the left of the solutions."""
+    *batch, n, k = b.shape
+    if a.shape[:-2] != b.shape[:-2] or not fits(a) or not 0 < k <= MOST_COLUMNS:
+        return None
+    readable, row, column = _source(a)
+    right, beside_row, beside_column = _source(b)
+    kind = upper * UPPER + unitriangular * UNIT
+    sizes = {"height": n, "width": n, "beside": k, "rows": kind, "row": row, "column": column}
+    sizes |= {"beside_row": beside_row, "beside_column": beside_column}
+    lanes = Lanes("substitute", a.dtype, math.prod(batch), n * n * k // 2, 3, **sizes)
+    new = New(columns_like(b.shape, b))
+
+    def run(a: Tensor, b: Tensor) -> Tensor:
+        a, b, result = readable(a), right(b), new()
+        lanes(address(a), address(b), result._storage.ptr)
+        return result
 
     return run
 

@@ -291,6 +291,8 @@ def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callab
 
 
 def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bool) -> Callable | None:
+    if left and (plan := lane_plans.triangular_plan(a, b, upper, unitriangular)) is not None:
+        return plan
     if not _has(a, "trsm") or not b.numel or not _same_batch(a, b) or stacks.beats_trsm(a, b):
         return None
     n = a.shape[-1]

@@ -119,6 +119,57 @@ def test_a_dead_intermediate_serves_all_that_wait_for_it():
         assert same_bytes(total, a * b + c) and same_bytes(difference, a * b - c)
 
 
+def test_results_that_share_steps_come_out_of_one_kernel_when_all_are_kept(runs):
+    product = a * b
+    results = [product + c, product - c, product.double(), a.exp(), b[:1] * 2]
+    del product
+    torch.synchronize()
+    names = [sorted(names) for names, _ in runs]
+    assert names == [["add", "clone", "mul", "sub"]]  # the last two share no step with the others
+    assert not any(map(waits, results))
+    with torch.eager():
+        wanted = a * b + c, a * b - c, (a * b).double(), a.exp(), b[:1] * 2
+    assert all(map(same_bytes, results, wanted))
+
+
+def test_results_that_share_steps_are_cut_at_the_bound_of_a_kernel(monkeypatch, runs):
+    monkeypatch.setattr(defer, "MOST_STEPS", 4)
+    product = a * b
+    results = [product + k for k in range(6)]
+    del product
+    torch.synchronize()
+    assert [len(names) for names, _ in runs] == [4, 4]
+    with torch.eager():
+        assert all(same_bytes(each, a * b + k) for k, each in enumerate(results))
+
+
+@pytest.mark.parametrize(
+    "cast",
+    [
+        lambda x: x.clone(),
+        lambda x: x.double(),
+        lambda x: x.to(torch.bfloat16),
+        lambda x: x.to(torch.int64, copy=True),
+        lambda x: torch.clone(x, memory_format=torch.contiguous_format),
+    ],
+)
+def test_copies_and_casts_are_part_of_a_chain(runs, cast):
+    result = cast(a * 3) + 1
+    assert waits(result)
+    result.tolist()
+    assert runs == [(["mul", "clone", "add"], [False, False, True])]
+    with torch.eager():
+        wanted = cast(a * 3) + 1
+    assert result.dtype is wanted.dtype and result.tolist() == wanted.tolist()
+
+
+def test_a_copy_of_memory_that_numpy_sees_is_made_at_once():
+    array = np.ones((3, 5), np.float32)
+    copy = torch.from_numpy(array).clone()
+    array[:] = 2
+    assert copy.tolist() == [[1.0] * 5] * 3
+
+
 def test_a_write_comes_after_the_promises_that_read_the_old_value():
     x = a.clone()
     before = x + 1
@@ -986,6 +1037,7 @@ _VIEWS = {
     "transposed": lambda x: x.t(),
     "flat": lambda x: x.reshape(-1),
     "detach": lambda x: x.detach(),
+    "wide": lambda x: x.double(),
 }
 _UNARY = ("exp", "sigmoid", "relu", "neg", "abs", "tanh", "clone", "square")
 _BINARY = ("add", "sub", "mul", "maximum", "lt")
@@ -999,13 +1051,14 @@ _step_strategy = st.one_of(
     st.tuples(st.just("reduce"), st.sampled_from(("sum", "amax")), st.integers(0, 9), st.integers(0, 1)),
     st.tuples(st.just("where"), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)),
     st.tuples(st.just("recorded"), st.integers(0, 9), st.integers(0, 9)),
-    st.tuples(st.just("view"), st.sampled_from(("row", "transposed", "flat", "detach")), st.integers(0, 9)),
+    st.tuples(st.just("view"), st.sampled_from(tuple(_VIEWS)), st.integers(0, 9)),
     st.tuples(st.just("array"), st.integers(0, 9)),
     st.tuples(st.just("look"), st.integers(0, 9)),
     st.tuples(st.just("del"), st.integers(0, 9)),
     st.tuples(st.just("fail"), st.integers(0, 9)),
     st.tuples(st.just("backward"), st.integers(0, 9)),
     st.tuples(st.just("thread"), st.integers(0, 9)),
+    st.tuples(st.just("keep all")),
 )  # fmt: skip
 
 
@@ -1067,6 +1120,8 @@ def run(lib, program):
                     thread = threading.Thread(target=lambda x: seen.append(x.tolist()), args=(pick(rest[0]),))
                     thread.start()
                     thread.join()
+                case "keep all" if lib is torch:
+                    torch.synchronize()
         except (RuntimeError, IndexError) as error:
             seen.append(type(error).__name__)
     return seen, [each.detach().tolist() for each in live], [each.tolist() for each in arrays]

@@ -34,6 +34,7 @@ from ..families.indexed import Gather
 from ..families.kernel_graph import KernelGraph
 from ..families.launches import OBJECT, OF_INPUT, OF_RESULT, Launches, address_of_faults
 from ..families.map import Map, scalar_arguments
+from ..families.map import launches_of as launches_of_map
 from ..families.product import Product
 from ..families.rearrange import Rearrange
 from ..families.reduce import Reduce
@@ -379,10 +380,10 @@ def _(op: Map, args: tuple, static: dict) -> Launches:
 @launches_of.register
 def _(op: CopyTo, args: tuple, static: dict) -> Launches:
     plan = plan_of_copy(args[0].spec, args[1])
-    if plan is None:
+    launches = None if plan is None else launches_of_map(plan, args[:1])
+    if launches is None:
         raise Refused
-    given = [_RESULT, _input(args[0]), *map(_object, (plan.meta, plan.count))]
-    return Launches([plan.allocate], [(plan.entry, given)], keepalive=plan)
+    return launches
 
 
 @launches_of.register

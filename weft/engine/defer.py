@@ -12,7 +12,6 @@ write to is never read late: an operation that reads it runs at once.
 from __future__ import annotations
 
 import collections
-import contextlib
 import ctypes
 import functools
 import itertools
@@ -366,19 +365,23 @@ class _Late(Exception):  # noqa: N818 (no error)
     """A signal handler or a finalizer has made or kept promises since the chain was collected."""
 
 
-def keep(promise: Promise, fuse: bool = True) -> None:
-    """Compute the bytes of a promise, and of all promises with a living storage that it waits for."""
+def keep(
+    promise: Promise, fuse: bool = True, chain_of: Callable[[Promise], list[_Work]] | None = None
+) -> None:
+    """Compute the bytes of a promise, and of all other promises with a living storage in its chain (`chain_of`)."""
     with _lock:
         storage = promise.storage()
         while storage is not None and promise.sources:
-            with contextlib.suppress(_Late):
-                _keep_once(promise, fuse)
+            try:
+                _keep_once(promise, fuse, chain_of or _chain)
+            except _Late:
+                continue
 
 
-def _keep_once(promise: Promise, fuse: bool) -> None:
+def _keep_once(promise: Promise, fuse: bool, chain_of: Callable[[Promise], list[_Work]]) -> None:
     """As `keep`. Raises: _Late if the promise has to be kept again."""
     turn = _turn
-    chain = _chain(promise)
+    chain = chain_of(promise)
     # A storage with memory has been computed, but an exception came before its promise was forgotten.
     alive: list[Storage | None]
     alive = [each if type(each) is Promised else None for work in chain for each in (work.promise.storage(),)]
@@ -388,8 +391,11 @@ def _keep_once(promise: Promise, fuse: bool) -> None:
         if alive[-1] is not None:
             _note_habits(chain)
             start = perf_counter()
-            fused = fuse and len(chain) > 1 and _run(chain, alive, turn)
-            kernels = 1 if fused else _run_by_plans(chain, alive, turn)
+            if len(chain) == 1:
+                kernels = _run_alone(chain, alive, turn)
+            else:
+                fused = fuse and _run(chain, alive, turn)
+                kernels = 1 if fused else _run_by_plans(chain, alive, turn)
             if observers:
                 stored = [each is not None for each in alive]
                 observers[-1].ran(chain, stored, None, kernels, perf_counter() - start)
@@ -418,6 +424,27 @@ def _visit(promise: Promise, seen: set[int], order: list[_Work]) -> None:
         if type(source) is Promise and id(source) not in seen:
             _visit(source, seen, order)
     order.append(_Work(promise, promise.plan, sources, promise.offsets, promise.numbers))
+
+
+def _chain_with_others(promise: Promise) -> list[_Work]:
+    """The chain of a promise, preceded by those of earlier promises that share steps with it, if one kernel can compute them all.
+
+    All of these promises are to be kept. In one kernel the steps that they share are computed once.
+    """
+    chain = _chain(promise)
+    shape = promise.plan.spec.shape
+    for other in _living() if len(_waiting) > len(chain) else ():
+        own = {id(each.promise) for each in chain}
+        if id(other) in own or other.storage() is None or other.plan.spec.shape != shape:
+            continue
+        found = _chain(other)
+        if own.isdisjoint(id(each.promise) for each in found):
+            continue
+        seen = {id(each.promise) for each in found}
+        both = found + [each for each in chain if id(each.promise) not in seen]
+        if len(both) <= MOST_STEPS and sum(each.plan.deferred.nodes for each in both) <= MOST_NODES:
+            chain = both
+    return chain
 
 
 class _Wired(NamedTuple):
@@ -462,6 +489,17 @@ def _run(chain: list[_Work], alive: list[Storage | None], turn: int) -> bool:
     written = [block.ptr for _, block in results]
     _launch(results, kernel.entry, (*written, *addresses, *numbers, kernel.meta, kernel.count), turn)
     return True
+
+
+def _run_alone(chain: list[_Work], alive: list[Storage | None], turn: int) -> int:
+    """Compute the result of a chain of one step. Returns 1, the number of kernels."""
+    (work,) = chain
+    plan = work.plan
+    block = _donor(chain, alive, plan.entry) or plan.allocate()
+    addresses = [source.ptr + offset for source, offset in zip(work.sources, work.offsets, strict=True)]
+    arguments = block.ptr, *addresses, *work.numbers, plan.meta, plan.count
+    _launch([(alive[0], block)], plan.entry, arguments, turn)
+    return 1
 
 
 def _run_by_plans(chain: list[_Work], alive: list[Storage | None], turn: int) -> int:
@@ -534,36 +572,32 @@ def _donor(chain: list[_Work], alive: list[Storage | None], entry: Callable) -> 
     """An operand that nobody but the chain holds, and whose memory the only result of the chain may take over."""
     if type(entry) is not BuiltinFunctionType or sum(each is not None for each in alive) != 1:
         return None
-    uses = _uses(chain)
+    read = [id(source) for each in chain for source in each.sources]
     for each in chain:
         for position in range(len(each.sources)):
-            found = uses.get(id(each.sources[position]))
             # The tuples of the chain hold the operand, and the call of `getrefcount`. A local variable would count in some versions
             # of Python: from 3.14 on, a call may borrow its reference.
-            if found is not None and getrefcount(each.sources[position]) == found + 1:
+            key = id(each.sources[position])
+            if getrefcount(each.sources[position]) == read.count(key) + 1 and _lies_as_result(chain, key):
                 return None if _is_read_again(chain) else each.sources[position]
     return None
 
 
-def _uses(chain: list[_Work]) -> dict[int, int]:
-    """How often the chain reads each operand whose elements lie in memory as those of its last result, by the id of the operand."""
+def _lies_as_result(chain: list[_Work], key: int) -> bool:
+    """Whether the operand with this id is memory of weft in which all elements lie as those of the last result of the chain."""
     spec = chain[-1].plan.spec
-    uses: dict[int, int] = {}
-    unfit: set[int] = set()
-    for each in chain:
-        for source, offset, own in zip(each.sources, each.offsets, each.plan.deferred.operands, strict=True):
-            uses[id(source)] = uses.get(id(source), 0) + 1
-            if (
-                type(source) is not Watched
-                or source.owner is not None
-                or source.nbytes_ != spec.nbytes
-                or offset
-                or own.stride != spec.stride
-                or own.shape != spec.shape
-                or own.nbytes != spec.nbytes
-            ):
-                unfit.add(id(source))
-    return {key: count for key, count in uses.items() if key not in unfit}
+    return all(
+        type(source) is Watched
+        and source.owner is None
+        and source.nbytes_ == spec.nbytes
+        and not offset
+        and own.stride == spec.stride
+        and own.shape == spec.shape
+        and own.nbytes == spec.nbytes
+        for each in chain
+        for source, offset, own in zip(each.sources, each.offsets, each.plan.deferred.operands, strict=True)
+        if id(source) == key
+    )
 
 
 def _is_read_again(chain: list[_Work]) -> bool:
@@ -697,7 +731,7 @@ def keep_all() -> None:
         for reference in reversed(tuple(_waiting.values())):
             promise = reference()
             if promise is not None and promise.storage() is not None:
-                keep(promise)
+                keep(promise, chain_of=_chain_with_others)
 
 
 keeper.keep, keeper.settle = keep, settle

@@ -379,20 +379,11 @@ class Map(Op):
         return result
 
     def launches(self, *operands: Any) -> Launches | None:
-        """What `run` launches with these operands; None if it launches nothing yet, or more than one kernel."""
+        """What `run` launches with these operands; None if it launches no kernel, or does so later."""
         if not self.is_kernel:
             return None
         values, key = keyed(self.name, operands)
-        plan = self.plans[key]
-        if plan.deferred is not None:
-            return None
-        tensors = [each for each in operands if isinstance(each, Tensor)]
-        numbers = kernel_arguments(values, plan)[len(tensors) :]
-        inputs = [(OF_INPUT, each, 0) for each in tensors]
-        constants = [(OBJECT, each, 0) for each in (*numbers, plan.meta, plan.count)]
-        return Launches(
-            [plan.allocate], [(plan.entry, [(OF_RESULT, 0, 0), *inputs, *constants])], keepalive=plan
-        )
+        return launches_of(self.plans[key], values)
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
         """Compute into `target`, whose shape must be that of the result."""
@@ -518,6 +509,27 @@ def kernel_arguments(operands: Sequence[Any], plan: Plan) -> list:
 def _promised(plan: Plan, operands: Sequence[Any]) -> Storage:
     """A storage for the result of a plan that is deferred."""
     return promised(plan, *_wanted(plan, operands))
+
+
+def storage_of(plan: Plan, tensor: Tensor) -> Storage:
+    """A new storage for the result of a plan with one operand. The result may be deferred."""
+    if plan.deferred is not None:
+        return promised(plan, (tensor,), ())
+    storage = plan.allocate()
+    plan.entry(storage.ptr, tensor._storage.ptr + tensor._byte_offset, plan.meta, plan.count)
+    return storage
+
+
+def launches_of(plan: Plan, operands: Sequence[Any]) -> Launches | None:
+    """What a call with this plan launches; None if its result is deferred."""
+    if plan.deferred is not None:
+        return None
+    tensors = [each for each in operands if isinstance(each, Tensor)]
+    numbers = kernel_arguments(operands, plan)[len(tensors) :]
+    inputs = [(OF_INPUT, each, 0) for each in tensors]
+    constants = [(OBJECT, each, 0) for each in (*numbers, plan.meta, plan.count)]
+    step = plan.entry, [(OF_RESULT, 0, 0), *inputs, *constants]
+    return Launches([plan.allocate], [step], keepalive=plan)
 
 
 def _wanted(plan: Plan, operands: Sequence[Any]) -> tuple[list[Tensor], list]:

@@ -31,7 +31,7 @@ from ...core.storage import Storage
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once
 from ...families.array_op import to_device
-from ...families.map import COPY, NUMBERS, Plan
+from ...families.map import COPY, NUMBERS, Plan, storage_of
 
 
 def copy_values(target: Tensor, source: Tensor) -> None:
@@ -106,9 +106,7 @@ class CopyTo(Op):
     def run(self, input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
         plan = _copy_plans[input.spec, wanted]
         if plan is not None:
-            storage = plan.allocate()
-            plan.entry(storage.ptr, input._storage.ptr + input._byte_offset, plan.meta, plan.count)
-            result = make(storage, 0, wanted)
+            result = make(storage_of(plan, input), 0, wanted)
         else:
             result = empty(wanted)
             copy_values(result, detach(input))

@@ -652,6 +652,20 @@ def test_memory_that_a_dead_intermediate_reads_again_is_not_taken_over():
         assert same_bytes(first, a.sigmoid() * b) and same_bytes(second, a.sigmoid() * c)
 
 
+@pytest.mark.parametrize("in_one_kernel", [True, False])
+def test_the_last_of_several_results_takes_over_memory(in_one_kernel, monkeypatch):
+    if not in_one_kernel:
+        monkeypatch.setattr(defer, "kernel_of", lambda key, build: None)
+    x = a.clone()
+    address = x._storage.ptr
+    product = x * b
+    result = product.exp() - x
+    del x
+    assert result.tolist() and result._storage.ptr == address != product._storage.ptr
+    with torch.eager():
+        assert same_bytes(product, a * b) and same_bytes(result, (a * b).exp() - a)
+
+
 def signal_after_kernels(monkeypatch, handler):
     """Let a signal arrive whenever a kernel of a promise ends."""
 
@@ -659,8 +673,32 @@ def signal_after_kernels(monkeypatch, handler):
         return zip(itertools.starmap(entry, arguments), map(_thread.interrupt_main, (signal.SIGUSR1,)))
 
     outer = signal.signal(signal.SIGUSR1, handler)
-    monkeypatch.setattr(defer, "itertools", SimpleNamespace(starmap=starmap, count=itertools.count))
+    monkeypatch.setattr(defer, "itertools", SimpleNamespace(**vars(itertools) | {"starmap": starmap}))
     return outer
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
+@pytest.mark.parametrize("in_one_kernel", [True, False])
+def test_an_exception_of_a_signal_handler_after_a_kernel_leaves_several_results(in_one_kernel, monkeypatch):
+    def handler(number, frame):
+        raise Interrupted
+
+    if not in_one_kernel:
+        monkeypatch.setattr(defer, "kernel_of", lambda key, build: None)
+    x = a.clone()
+    x._storage.ptr  # noqa: B018
+    product = x * b
+    result = product.exp() - x
+    del x
+    outer = signal_after_kernels(monkeypatch, handler)
+    try:
+        with pytest.raises(Interrupted):
+            result.tolist()
+    finally:
+        signal.signal(signal.SIGUSR1, outer)
+        monkeypatch.undo()
+    with torch.eager():
+        assert same_bytes(product, a * b) and same_bytes(result, (a * b).exp() - a)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
@@ -887,6 +925,35 @@ def test_a_chain_is_compiled_in_the_background_when_it_is_seen_again(monkeypatch
     assert chain() == wanted
 
 
+@pytest.mark.parametrize("end", [torch.clone, torch.sum])
+def test_a_chain_with_large_results_is_compiled_when_it_is_first_seen(monkeypatch, end):
+    def chain():
+        return end((a * 3.5 - b) * c).tolist()
+
+    with torch.eager():
+        wanted = chain()
+    monkeypatch.setattr(fusion, "in_background", True)
+    nbytes = a.nbytes * (4 if end is torch.clone else 3)
+    for least, is_compiled in ((nbytes, True), (nbytes + 1, False)):
+        monkeypatch.setattr(fusion, "MOST_UNFUSED", least)
+        fusion._kernels.clear()
+        assert chain() == wanted
+        assert (fusion._SEEN not in fusion._kernels.values()) is is_compiled
+
+
+def test_a_chain_with_large_results_runs_plan_by_plan_if_its_kernel_cannot_be_made(monkeypatch):
+    def fail(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(fusion, "in_background", True)
+    monkeypatch.setattr(fusion, "MOST_UNFUSED", 1)
+    monkeypatch.setattr(fusion, "fused", fail)
+    fusion._kernels.clear()
+    result = ((a * 4.5 - b) * c).tolist()
+    with torch.eager():
+        assert ((a * 4.5 - b) * c).tolist() == result
+
+
 def test_without_a_thread_that_compiles_a_chain_runs_plan_by_plan(monkeypatch):
     def fail(thread):
         raise RuntimeError("can't start new thread")
@@ -976,8 +1043,11 @@ def test_a_chain_at_exit_is_not_compiled_any_more(monkeypatch):
 
 
 # The modules of deferral, and the names by which other code would tell deferred results from others.
-_MODULES = {"weft.core.promised", "weft.engine.defer", "weft.engine.fusion", "weft.engine.explain"}
-_NAMES = {"Promised", "Watched", "deferred", "promise_of", "keeper"}
+_MODULES = {
+    f"weft.{name}"
+    for name in ("core.promised", "engine.defer", "engine.fusion", "engine.habits", "engine.explain")
+}
+_NAMES = {"Promised", "Watched", "deferred", "habit", "promise_of", "keeper"}
 
 
 def _knowledge_of_promises(source, package):

@@ -19,7 +19,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from sys import getrefcount
 from time import perf_counter
 from types import BuiltinFunctionType
@@ -480,12 +480,12 @@ def _run(chain: list[_Work], alive: list[Storage | None], turn: int) -> bool:
     kernel = kernel_of(steps, functools.partial(fusion.fused, steps))
     if kernel is None:
         return False
-    donor = _donor(chain, alive, kernel.entry)
-    results = [
-        (storage, donor or each.plan.allocate())
-        for each, storage in zip(chain, alive, strict=True)
+    results: list[tuple[Any, Any]] = [
+        (storage, each.plan.allocate())
+        for each, storage in zip(chain[:-1], alive, strict=False)
         if storage is not None
     ]
+    results.append((alive[-1], _donor(chain, kernel.entry) or chain[-1].plan.allocate()))
     written = [block.ptr for _, block in results]
     _launch(results, kernel.entry, (*written, *addresses, *numbers, kernel.meta, kernel.count), turn)
     return True
@@ -495,7 +495,7 @@ def _run_alone(chain: list[_Work], alive: list[Storage | None], turn: int) -> in
     """Compute the result of a chain of one step. Returns 1, the number of kernels."""
     (work,) = chain
     plan = work.plan
-    block = _donor(chain, alive, plan.entry) or plan.allocate()
+    block = _donor(chain, plan.entry) or plan.allocate()
     addresses = [source.ptr + offset for source, offset in zip(work.sources, work.offsets, strict=True)]
     arguments = block.ptr, *addresses, *work.numbers, plan.meta, plan.count
     _launch([(alive[0], block)], plan.entry, arguments, turn)
@@ -505,7 +505,7 @@ def _run_alone(chain: list[_Work], alive: list[Storage | None], turn: int) -> in
 def _run_by_plans(chain: list[_Work], alive: list[Storage | None], turn: int) -> int:
     """Compute the results by a kernel for each step. Returns how many there were."""
     last = {id(source): number for number, each in enumerate(chain) for source in each.sources}
-    donor = _donor(chain, alive, chain[-1].plan.entry)
+    donor = _donor(chain, chain[-1].plan.entry)
     made: dict[int, Storage] = {}
     for number, (each, storage) in enumerate(zip(chain, alive, strict=True)):
         plan = each.plan
@@ -538,39 +538,33 @@ def _spare(work: _Work, ending: list[Any], made: dict[int, Storage]) -> Storage 
 def _launch(results: Sequence[tuple[Any, Any]], entry: Callable, arguments: Sequence, turn: int) -> None:
     """Run a kernel, and give its results, which are pairs (storage, block), the memory of their blocks.
 
-    No signal handler and no finalizer runs after the last look at `_turn`, and none between the kernel and the memory of the first
-    result, because these lines call no function. This matters if the kernel overwrites an operand: it must not run again, and
-    nobody may compute other results from that operand.
+    No signal handler and no finalizer runs between the last look at `_turn` and the memory of the last result, because all of this is
+    one call of a C function. This matters if the kernel overwrites an operand: it must not run again, and nobody may compute
+    other results from that operand.
 
     Raises: _Late if others have made or kept promises since `turn`, so that the operands may have changed.
     """
-    work = itertools.starmap(entry, (arguments,))
-    storage: Any = None
-    block: Any = None
-    memory: Any = None
-    if results:
-        storage, block = results[0]
-        memory = block.ptr, block.bin
-    foreign, watched = FOREIGN, Watched
+    owners: list[Any] = []
+    values: list[Any] = []
+    for storage, block in results:
+        owners += storage, storage, storage, block
+        # Other promises may wait for the storage, so it is Watched.
+        values += Watched, block.ptr, block.bin, FOREIGN
+    launch: Iterator = itertools.starmap(entry, (arguments,))
+    changes = map(setattr, owners, itertools.cycle(("__class__", "ptr", "bin", "bin")), values)
+    if type(entry) is BuiltinFunctionType:
+        launch = itertools.chain(launch, changes)
     if _turn != turn:
         raise _Late
-    (_,) = work
+    _exhaust(launch)
     if _turn != turn:  # while Python code ran, which a kernel in several regions has
         raise _Late
-    if storage is None:
-        return
-    storage.__class__ = watched  # other promises may wait for it
-    (storage.ptr, storage.bin), block.bin = memory, foreign
-    for storage, block in results[1:]:
-        memory = block.ptr, block.bin
-        if _turn == turn:
-            storage.__class__ = watched
-            (storage.ptr, storage.bin), block.bin = memory, foreign
+    _exhaust(changes)
 
 
-def _donor(chain: list[_Work], alive: list[Storage | None], entry: Callable) -> Storage | None:
-    """An operand that nobody but the chain holds, and whose memory the only result of the chain may take over."""
-    if type(entry) is not BuiltinFunctionType or sum(each is not None for each in alive) != 1:
+def _donor(chain: list[_Work], entry: Callable) -> Storage | None:
+    """An operand that nobody but the chain holds, and whose memory the last result of the chain may take over."""
+    if type(entry) is not BuiltinFunctionType:
         return None
     read = [id(source) for each in chain for source in each.sources]
     for each in chain:

@@ -3,8 +3,9 @@
 The stored value of a result takes the place of the load in the expressions of its readers. The value is rounded to its dtype
 there, so it equals what the reader would have loaded from memory, and the bits do not change.
 
-A kernel takes milliseconds to compile. So a chain of plans that is seen for the first time runs plan by plan. When it is seen
-again, a thread compiles the kernel, while the program continues plan by plan until the kernel is ready.
+A kernel takes milliseconds to compile. So a chain of plans that is seen for the first time runs plan by plan, unless its results
+are so large that this takes longer than to compile. When the chain is seen again, a thread compiles the kernel, while the program
+continues plan by plan until the kernel is ready.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from .expr import Expr, const, load, param, postorder, substitute
 from .kernel import Launch
 from .loops import Result
 
+# Bytes of the results of all steps. The kernel of a longer chain is compiled when the chain is seen for the first time, because the
+# plans would take longer: 3 plans on 10^7 floats (114 MiB) take 19 ms, their kernel takes 19 to 25 ms to compile and 8 to run. For 9 plans
+# (343 MiB) it is 71, 36 and 10 ms (processor time, AMD Zen 4). Besides, the intermediate results need no memory.
+MOST_UNFUSED = 1 << 27
 # Chains with a kernel, or that were seen. A kernel and its key take about 10 KiB.
 MOST_KERNELS = 1024
 
@@ -145,7 +150,10 @@ in_background = os.environ.get("WEFT_FUSE") != "now"
 
 
 def kernel_of(key: tuple, build: Callable[[], Any]) -> Any:
-    """The kernel for a key, which `build` makes, or None if the chain must run plan by plan, because there is no kernel yet."""
+    """The kernel for a key, which `build` makes, or None if the chain must run plan by plan, because there is no kernel yet.
+
+    The key of a chain consists of its steps, those of a reduction that ends a chain after the plan of the reduction.
+    """
     found = _kernels.get(key)
     if type(found) is not str and found is not None:
         return found
@@ -155,11 +163,14 @@ def kernel_of(key: tuple, build: Callable[[], Any]) -> Any:
         if not in_background:
             _compile(key, build)
             return kernel_of(key, build)
+        if sum([each[0].spec.nbytes for each in key if type(each) is tuple]) >= MOST_UNFUSED:
+            _compile_safely(key, build)
+            return kernel_of(key, build)
         _kernels[key] = _SEEN
     elif found is _SEEN and _compiler.start():
         try:
             _kernels[key] = _COMPILING
-            _compiler.submit(functools.partial(_compile_soon, key, build))
+            _compiler.submit(functools.partial(_compile_safely, key, build))
         except BaseException:  # Ctrl-C: a kernel that nobody compiles would be waited for
             _kernels[key] = _SEEN
             raise
@@ -175,7 +186,7 @@ def is_refused(key: tuple) -> bool:
     return _kernels.get(key) is _REFUSED
 
 
-def _compile_soon(key: tuple, build: Callable[[], Any]) -> None:
+def _compile_safely(key: tuple, build: Callable[[], Any]) -> None:
     try:
         _compile(key, build)
     except Exception:  # of the system, for want of memory say; the chain continues to run plan by plan

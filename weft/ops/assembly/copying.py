@@ -94,7 +94,7 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     tensor([0., 0.])
     """
     spec = input.spec
-    return copy_to(input, formatted_spec(spec, memory_format, spec.dtype, spec.device), COPY)
+    return copy_to(input, _formats[spec, memory_format, spec.dtype, spec.device], COPY)
 
 
 TO_COPY = Op("to_copy", COPY.derivative)
@@ -105,11 +105,11 @@ class CopyTo(Op):
 
     def run(self, input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
         plan = _copy_plans[input.spec, wanted]
-        if plan is not None:
-            result = make(storage_of(plan, input), 0, wanted)
-        else:
+        if plan is None:
             result = empty(wanted)
             copy_values(result, detach(input))
+        else:
+            result = make(storage_of(plan, input), 0, wanted)
         return result if input._autograd is None or not mode.enabled else record(op, result, (input,))
 
 

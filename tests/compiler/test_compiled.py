@@ -14,7 +14,7 @@ import pytest
 import weft
 from weft import nn
 from weft.autograd.graph import Node
-from weft.compiler import _compiled
+from weft.compiler import _compiled, _record
 from weft.compiler._interpreter import IS_KNOWN
 from weft.engine.memory import FENCE
 
@@ -702,6 +702,21 @@ def test_threads_record_and_replay_at_the_same_time():
     for each in threads:
         each.join()
     assert not failures
+
+
+def test_what_other_threads_draw_during_a_recording_is_not_drawn_again(monkeypatch):
+    check, drawn = _record.Recorder.check_state, []
+
+    def interleaved(*args):
+        thread = threading.Thread(target=lambda: drawn.append(weft.rand(3)))
+        thread.start()
+        thread.join()
+        check(*args)
+
+    monkeypatch.setattr(_record.Recorder, "check_state", interleaved)
+    weft.manual_seed(5)
+    weft.compile(lambda x: x + 1)(randn(3))
+    assert len(drawn) == 1 and not same(weft.rand(3), drawn[0])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])

@@ -21,7 +21,6 @@ from ..autograd.saved import RELEASED
 from ..core import autocast
 from ..core.device import CPU
 from ..core.dispatch import watchers
-from ..core.generator import default_generator
 from ..core.grad_mode import detours, mode, open_inference
 from ..core.modes import watched_functions
 from ..core.storage import Storage
@@ -206,7 +205,7 @@ class Recorder:
         Raises: Unsupported.
         """
         outer = mode.enabled, mode.inference, mode.reverse
-        state, warned = default_generator.state_bytes(), issued.count
+        warned = issued.count
         try:
             with self.tape:
                 args = tuple([self.argument(each, f"args[{k}]") for k, each in enumerate(self.args)])
@@ -219,8 +218,6 @@ class Recorder:
                 return self.write(result)
         finally:
             mode.enabled, mode.inference, mode.reverse = outer
-            if bytes(default_generator.state_bytes()) != bytes(state):
-                default_generator.load_state_bytes(state)
 
     def check_state(self, outer: tuple, warned: int) -> None:
         """Raises: Unsupported if the run has changed what a record does not repeat."""

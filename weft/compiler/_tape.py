@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from ..autograd.replays import Refused, launches_of, launches_of_graph
 from ..core.device import CPU
 from ..core.dispatch import PLAIN, unwatch, watch
@@ -106,8 +108,11 @@ class Tape:
         # content follows from what Python saw, which the guards of the record cover.
         self.constants: dict[int, Storage] = {}
         self.written: set[int] = set()
-        self.state = _state()  # of the random numbers, after the last draw that the tape has seen
+        self.state = self._first_state = (
+            _state()
+        )  # of the random numbers, after the last draw that the tape has seen
         self.draws = False
+        self._others_draw = False  # whether another thread has drawn random numbers meanwhile
         self.follows_indices = False  # whether kernels count bad indices
         self.failure: Unsupported | None = None
         self.inside = False
@@ -124,6 +129,7 @@ class Tape:
         return self
 
     def __exit__(self, *args: Any) -> None:
+        self._give_back_draws()
         drawers.remove(self._drawer)
         unwatch(self._watcher)
         recording.tape = issued.refuse = None
@@ -241,6 +247,7 @@ class Tape:
         """Fill a tensor with random numbers; see `ops/creation/random_filling.py`."""
         backend, storage = target.spec.device.backend, target._storage
         if threading.get_ident() != self._thread or recording.tape is not self:
+            self._others_draw = self._others_draw or generator is default_generator
             backend.fill(distribution, generator, address(target), count, dtype, **parameters)
             return
         if generator is not default_generator or backend is not CPU.backend:
@@ -257,6 +264,15 @@ class Tape:
         entry(_ptr.__get__(storage) + target._byte_offset)
         self.steps.append(Step(entry, (place,), None))
         self.state, self.draws = _state(), True
+
+    def _give_back_draws(self) -> None:
+        """Rewind the random numbers, because the call that is recorded will draw them.
+
+        If another thread has drawn meanwhile, they stay: rewinding would give its numbers out twice.
+        """
+        with default_generator.lock:
+            if not self._others_draw and _state() != self._first_state:
+                default_generator.load_state_bytes(np.frombuffer(self._first_state, np.uint8))
 
     def check_draws(self) -> None:
         """Raises: Unsupported if random numbers were drawn that the tape has not seen."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 import struct
@@ -351,9 +352,12 @@ def _side_by_side(monoid: Monoid, length: int, strided: bool) -> str:
 
 
 class _Chunked:
-    """The entry of a reduction of one long run: its chunks are shared among the workers, then put together."""
+    """The entry of a reduction of one long run: its chunks are shared among the workers, then put together.
 
-    __slots__ = ("entry", "chunks", "outputs", "inputs", "words", "count", "nbytes")
+    Each call has an array of the words of the reduced dims, of the addresses of the inputs and of the states, and behind them the states.
+    """
+
+    __slots__ = ("entry", "chunks", "outputs", "inputs", "words", "array")
 
     def __init__(
         self,
@@ -366,18 +370,15 @@ class _Chunked:
         nbytes: int,
     ):
         self.entry, self.chunks, self.outputs, self.inputs = entry, chunks, outputs, inputs
-        self.words, self.count, self.nbytes = words, count, nbytes
+        self.words = [count, 0, *words[META_HEADER:].tolist()]
+        # An array of ctypes is made in 1 us, one of NumPy in 3 us (AMD Zen 4).
+        self.array = ctypes.c_int64 * (len(words) + inputs + 1 + (count * nbytes + 64) // 8)
 
     def __call__(self, *arguments):
-        """One array holds the words of the reduced dims, the addresses of the inputs and of the states, and behind them the states."""
         end, size = self.outputs + self.inputs, len(self.words)
-        given = size + self.inputs + 1
-        array = np.empty(given + (self.count * self.nbytes + 64) // 8, np.int64)
-        start = array.ctypes.data
-        states = start + 8 * given + 63 & ~63
-        array[:size] = self.words
-        array[:META_HEADER] = self.count, states
-        array[size:given] = *arguments[self.outputs : end], states
+        array = self.array(*self.words, *arguments[self.outputs : end])
+        start = ctypes.addressof(array)
+        array[1] = array[size + self.inputs] = start + 8 * (size + self.inputs + 1) + 63 & ~63
         meta = start + 8 * META_HEADER
-        workers.run(self.chunks, start + 8 * size, meta, self.count)
+        workers.run(self.chunks, start + 8 * size, meta, self.words[0])
         return self.entry(*arguments[:end], meta, *arguments[end + 1 :])

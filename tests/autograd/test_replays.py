@@ -66,6 +66,9 @@ CALLS = {
     "like": lambda m, v: (torch.zeros_like(m), torch.ones_like(m.t()), m.new_zeros(3), m.new_ones((2, 2))),
     "new": lambda m, v: (torch.zeros(3), torch.ones(2, 2), torch.zeros((2, 3), dtype=torch.int64), torch.ones([4])),
     "flipped": lambda m, v: (m.flip(0), torch.flip(m, (0, 1)), m.fliplr(), m.t().flipud(), m.roll(1, 0), m.roll((1, -2), (0, 1))),
+    "diagonals": lambda m, v: (torch.diag(v), v.diag(1), torch.diag_embed(m), torch.diag_embed(m.t(), -1, 0, 2), v.diagflat(-2), m.diag()),
+    "triangle": lambda m, v: (m.tril(), m.triu(1), m.t().tril(), torch.triu(m, -1), m[:, 1:].tril(-9), m[None].triu(9)),
+    "to": lambda m, v: (m.to(torch.float64), m.t().double(), v.long(), m.float(), m.to("cpu"), v.to(m), m.to(torch.int8, copy=True)),
     "ranges": lambda m, v: (torch.arange(5), torch.arange(1, 9, 3), torch.arange(0.0, 1.0, 0.25), torch.arange(3, dtype=m.dtype)),
     "spaces": lambda m, v: (torch.linspace(0, 1, 5), torch.linspace(-0.0, 1.5, steps=1), torch.logspace(0, 2, 3)),
     "full": lambda m, v: (torch.full((2, 2), 0.5), torch.full((2,), 7), torch.full([2], True), torch.full_like(m, 3)),
@@ -499,19 +502,23 @@ w = torch.rand(4, 4, requires_grad=True)
 n = w * 1.0
 p = torch.nn.Parameter(torch.rand(4))
 i, big, number = torch.tensor([0, 1]), 10**17 + 3, torch.tensor(3.0)
+half, cpu = 0.5, torch.device("cpu")
 def calls():
     m[1]; m[-1]; m[1:3]; m[:, 1]; m[1, 2]; m[None]; m[..., 0]; w[1]; w[1:, 0]; m[i]; m[1][2]; m.t(); w.t(); m.view(2, 8)
     m.detach(); m.contiguous(); m.sum(); w.sum(0); w.sum(dim=1); m @ m; w @ m; m @ w; m @ v; F.linear(m, w, p); F.softmax(w, -1)
     torch.cat([m, w]); m.clone(); w.clone(); number.item(); float(number); bool(number); m.size(0); m.is_contiguous()
     F.mse_loss(w, m); F.relu(w); m.reshape(16); m.t().reshape(16)
     m[i]; w[i]; m.max(1); m.chunk(2); m.unbind(); torch.zeros(3); torch.empty(2, 2); torch.zeros_like(m); v.tolist(); m[0].tolist()
+    torch.arange(5); torch.full((3,), half); torch.eye(3); torch.zeros(2, device=cpu); torch.full_like(m, 2); torch.rand(5); torch.randn(20)
+    torch.randint(9, (3,)); torch.randperm(7); torch.rand_like(m); torch.bernoulli(m, half); torch.diag(v); torch.diag_embed(m); m.tril()
+    w.triu(); m.flip(0); w.flip(0); m.roll(1, 0); m.to(torch.float64); m.to(cpu); w.double(); torch.where(m > half, m, half)
     n.grad_fn; n[1:]; n.__dict__["_views"].clear()
     for wrong in (lambda: m[9], lambda: m[big], lambda: m[::0], lambda: m @ p[:3], lambda: m["a"], lambda: m.view(3)):
         try:
             wrong()
         except (TypeError, RuntimeError, IndexError, ValueError):
             pass
-held = [m, v, w, n, p, i, number, m.spec, w.spec, m._storage, w._storage, w._autograd, n._autograd, m._storage.bin, big, None, 0, True,
+held = [m, v, w, n, p, i, number, m.spec, w.spec, m._storage, w._storage, w._autograd, n._autograd, m._storage.bin, big, half, cpu, None, 0, True,
         torch.Tensor, type(m._storage), *[each.learn for each in replays._tables], *[each.python for each in replays._tables]]
 def state():
     for _ in range(6):  # each collection ceases to track tuples of what the one before has ceased to track

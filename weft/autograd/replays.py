@@ -30,6 +30,7 @@ from ..core.tensor import Tensor, address, make
 from ..core.warn import issued
 from ..engine import host, objects
 from ..families import native_calls
+from ..families.custom_vjp import CustomVjp
 from ..families.indexed import Gather
 from ..families.kernel_graph import KernelGraph
 from ..families.launches import OBJECT, OF_INPUT, OF_RESULT, Launches, address_of_faults
@@ -50,6 +51,7 @@ NAMES = """
     t transpose swapaxes swapdims permute movedim view reshape flatten unsqueeze squeeze expand expand_as view_as select narrow
     contiguous detach clone sum mean max amax min amin prod argmax argmin any all logsumexp mm bmm matmul softmax log_softmax relu
     cat stack where pow chunk split unbind index_select gather flip fliplr flipud roll
+    diag diagflat diag_embed tril triu to float double half bfloat16 int long short byte char
     nn.functional.linear nn.functional.softmax nn.functional.log_softmax nn.functional.relu nn.functional.mse_loss
     nn.functional.cross_entropy
 """.split()
@@ -372,6 +374,14 @@ def _(op: Product, args: tuple, static: dict) -> Launches:
 @launches_of.register
 def _(op: Map, args: tuple, static: dict) -> Launches:
     launches = op.launches(*args)
+    if launches is None:
+        raise Refused
+    return launches
+
+
+@launches_of.register
+def _(op: CustomVjp, args: tuple, static: dict) -> Launches:
+    launches = None if op.launches is None or static else op.launches(*args)
     if launches is None:
         raise Refused
     return launches

@@ -12,6 +12,7 @@ from ..core.op import Op
 from ..core.out_of_memory import from_memory_error
 from ..core.recording import needs_recording, record
 from ..core.tensor import Tensor, end_view
+from .launches import Launches
 
 
 class CustomVjp(Op):
@@ -19,7 +20,8 @@ class CustomVjp(Op):
 
     All arguments are positional. The first `inputs` of them are the inputs of the step (None: all of them, tensors or
     not), the others are static. The function itself is not recorded. Results that only the rules need are further results
-    of the step. Without a name the op is called as the function is.
+    of the step. Without a name the op is called as the function is. `launches(*args)` says what a call launches, None if that is not known;
+    without it no call is replayed.
     """
 
     def __init__(
@@ -31,12 +33,14 @@ class CustomVjp(Op):
         inputs: int | None = None,
         name: str = "",
         node_name: str | Callable | None = None,
+        launches: Callable[..., Launches | None] | None = None,
     ):
         derivative = Derivative(*rules, joint=joint, results=results)
         super().__init__(name or function.__name__.strip("_"), derivative, node_name)
         functools.update_wrapper(self, function)
         self.function = function
         self.inputs = inputs
+        self.launches = launches
 
     def run(self, *args: Any) -> Any:
         inputs = args[: self.inputs]

@@ -11,9 +11,10 @@ from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, tape
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, empty, make
+from ..core.tensor import Tensor, as_new, empty, make
 from .custom_vjp import CustomVjp
-from .map import COPY, FILL
+from .launches import OBJECT, OF_INPUT, OF_RESULT, Launches
+from .map import COPY, FILL, scalar_arguments
 
 
 class Plan:
@@ -52,6 +53,7 @@ class View(Op):
             lambda ct, out, part, whole, *static: self(ct, *static),
             inputs=1,
             name=f"{self.name}_backward",
+            launches=self._launches_of_embed,
         )
         if self.derivative is None:
             self.derivative = Derivative(
@@ -85,6 +87,25 @@ class View(Op):
     def _embed(self, part: Tensor, whole: Spec, *static) -> Tensor:
         return embedded(part, *self.adjoint_plans[(whole, *static)])
 
+    def _launches_of_embed(self, part: Tensor, whole: Spec, *static) -> Launches | None:
+        result, place, start = self.adjoint_plans[(whole, *static)]
+        backend = result.device.backend
+        if not backend.has_memory or not place.numel or part.spec.device is not result.device:
+            return None
+        zeros, copy = FILL.write_plans[result, int], COPY.write_plans[place, part.spec]
+        zero = scalar_arguments(0, result.dtype)
+        steps = [
+            (
+                zeros.entry,
+                [(OF_RESULT, 0, 0), *((OBJECT, each, 0) for each in (*zero, zeros.meta, zeros.count))],
+            ),
+            (
+                copy.entry,
+                [(OF_RESULT, 0, start), (OF_INPUT, part, 0), (OBJECT, copy.meta, 0), (OBJECT, copy.count, 0)],
+            ),
+        ]
+        return Launches([backend.allocator(result.nbytes)], steps, keepalive=(zeros, copy))
+
 
 def embedded(part: Tensor, whole: Spec, place: Spec, start: int) -> Tensor:
     """Zeros of the spec `whole`, with `part` in the place of the view that has the spec `place` and starts at byte `start`."""
@@ -93,4 +114,4 @@ def embedded(part: Tensor, whole: Spec, place: Spec, start: int) -> Tensor:
         FILL.write(result, 0)
         if place.numel:
             COPY.write(make(result._storage, start, place), part.detach())
-    return result
+    return as_new(result)

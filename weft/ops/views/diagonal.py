@@ -12,10 +12,11 @@ from ...core.device import CPU
 from ...core.device import device as Device  # noqa: N812 (the public argument has this name)
 from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
 from ...core.public import public
-from ...core.spec import contiguous_spec
-from ...core.tensor import Tensor, empty, wrap_dim
+from ...core.spec import Spec, contiguous_spec
+from ...core.tensor import Tensor, address, empty, wrap_dim
 from ...families.array_op import array, on_device, to_device
 from ...families.custom_vjp import custom_vjp
+from ...families.launches import OBJECT, Launches
 from ..assembly.filling import fill_
 from ..creation.creation import as_device, check_dtype, check_layout, check_storage_size
 from ..indexing.masking import MASKED_FILL, counting
@@ -27,7 +28,7 @@ def _lower(ct, out, a, diagonal):
     return _tril(ct, diagonal)
 
 
-@custom_vjp(_lower)
+@custom_vjp(_lower, launches=lambda input, diagonal: _launches(input, diagonal, True))
 def _tril(input: Tensor, diagonal: int) -> Tensor:
     return _zeroed(input, diagonal, True, "tril")
 
@@ -36,7 +37,7 @@ def _upper(ct, out, a, diagonal):
     return _triu(ct, diagonal)
 
 
-@custom_vjp(_upper)
+@custom_vjp(_upper, launches=lambda input, diagonal: _launches(input, diagonal, False))
 def _triu(input: Tensor, diagonal: int) -> Tensor:
     return _zeroed(input, diagonal, False, "triu")
 
@@ -45,10 +46,32 @@ def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
     """A contiguous copy with zeros above `diagonal`, or below it."""
     if input.dim() < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    return MASKED_FILL(
+        input.contiguous(), _mask_of(input.spec, integer(diagonal, name, "diagonal"), above), 0
+    )
+
+
+def _launches(input: Tensor, diagonal: int, above: bool) -> Launches | None:
+    """What `_zeroed` launches, where it makes neither a copy nor a mask."""
     rows, columns = input.spec.shape[-2:]
-    diagonal = min(max(integer(diagonal, name, "diagonal"), -rows - 1), columns + 1)
+    if not input.spec.is_contiguous or rows * columns > SMALL_MASK:
+        return None
+    mask = _mask_of(input.spec, diagonal, above)
+    launches = MASKED_FILL.launches(input, mask, 0)
+    if launches is None:
+        return None
+    steps = [
+        (entry, [(OBJECT, address(mask), 0) if each[1] is mask else each for each in given])
+        for entry, given in launches.steps
+    ]
+    return launches._replace(steps=steps, keepalive=(launches.keepalive, mask))
+
+
+def _mask_of(spec: Spec, diagonal: int, above: bool) -> Tensor:
+    rows, columns = spec.shape[-2:]
+    diagonal = min(max(diagonal, -rows - 1), columns + 1)
     find = _small_mask if rows * columns <= SMALL_MASK else _mask
-    return MASKED_FILL(input.contiguous(), find(rows, columns, diagonal, above, input.spec.device), 0)
+    return find(rows, columns, diagonal, above, spec.device)
 
 
 def _mask(rows: int, columns: int, diagonal: int, above: bool, where: Device) -> Tensor:

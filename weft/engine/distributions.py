@@ -445,14 +445,17 @@ def multinomial(
     with np.errstate(all="ignore"):
         scores = p / waits
     if count == 1:
-        return np.argmax(scores, axis=1, keepdims=True)
-    return np.array([_first_of(row, count) for row in -scores], np.int64).reshape(-1, count)
+        return scores.argmax(axis=1, keepdims=True)
+    found = np.empty((len(p), count), np.int64)
+    for k, row in enumerate(-scores):
+        found[k] = _first_of(row, count)
+    return found
 
 
 def _first_of(row: np.ndarray, count: int) -> np.ndarray:
     """Where the `count` least lie, in order; of equals, the first come first."""
     if count > len(row) // 8 or row.itemsize < 4:  # NumPy has no selection for the narrow floats
-        return np.argsort(row, kind="stable")[:count]
+        return row.argsort(kind="stable")[:count]
     candidates = np.flatnonzero(row <= np.partition(row, count - 1)[count - 1])
     return candidates[np.argsort(row[candidates], kind="stable")[:count]]
 

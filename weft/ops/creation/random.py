@@ -391,20 +391,29 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if input.size(-1) > 2**24:
         raise RuntimeError("number of categories cannot exceed 2^24")
-    result = _target((*input.shape[:-1], num_samples), "multinomial", out, None, None, input.device, int64)
+    sizes = (*input.shape[:-1], num_samples)
+    if out is not None:
+        out = _target(sizes, "multinomial", out, None, None, input.device, int64)
     if input.size(-1) == 0:
         raise RuntimeError("multinomial: there are no categories to sample from")
     if input.is_meta or input.numel() == 0:
-        return result
+        return new(sizes, int64, input.device) if out is None else out
     with inside("multinomial", (input,)):
-        rows = np.atleast_2d(array(input))
+        rows = array(input)
+        rows = rows if rows.ndim == 2 else rows[None]
         _check_weights(rows, replacement and num_samples > 1)
         indices = distributions.multinomial(generator, rows, num_samples, replacement, input.dtype)
-        copy_values(result, tensor_of(indices.reshape(result.shape)))
-    return _first_version(result, out)
+        found = tensor_of(indices.reshape(sizes))
+        if out is None:
+            return found
+        copy_values(out, found)
+    return out
 
 
 def _check_weights(rows: np.ndarray, replacement: bool) -> None:
+    tops = rows.max(axis=1)
+    if rows.min() >= 0 and tops.min() > 0 and tops.max() < np.inf:  # false for NaN
+        return
     finite, positive = bool(np.all(np.isfinite(rows))), bool(np.all(rows >= 0))
     if replacement and np.any(rows < 0):
         raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")

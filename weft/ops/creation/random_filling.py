@@ -351,7 +351,7 @@ def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tenso
 def _compare_with_uniform(self: Tensor, p: Tensor, generator: Generator) -> Tensor:
     dtype = float64 if p.dtype is float64 else float32
     probabilities = array(p).astype(dtype.numpy, copy=False)
-    if not np.all((probabilities >= 0) & (probabilities <= 1)):
+    if not (probabilities.min() >= 0 and probabilities.max() <= 1):  # NaN is neither
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
             "If so, please report an enhancement request to PyTorch.)"

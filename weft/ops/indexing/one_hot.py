@@ -8,7 +8,12 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ..assembly.filling import fill_
 from ..creation.creation import new
+from .masking import counting
 from .scatter import scatter_
+
+# Elements of the result. Up to here comparing each of them takes less time than filling and scattering: 320 elements take 2.9 us
+# instead of 10.2, 10^4 in rows of 100 4.9 instead of 10.9, and 10^4 in rows of 10 12 in both ways (AMD Zen 4).
+SMALL = 10**4
 
 
 @public("function", name="nn.functional.one_hot")
@@ -35,5 +40,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = int(input.max()) + 1
     elif num_classes < 1 or int(beneath(input).max()) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
+    if input.spec.numel * num_classes <= SMALL:
+        return (input.unsqueeze(-1) == counting(num_classes, input.spec.device)).to(int64)
     result = fill_(new((*input.spec.shape, num_classes), int64, input.spec.device), 0)
     return scatter_(result, -1, input.unsqueeze(-1), 1)

@@ -14,6 +14,7 @@ from ...core.derivative import differentiate
 from ...core.device import as_device
 from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
 from ...core.layout import preserve_format
+from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, wrap_dim
@@ -33,9 +34,14 @@ PARALLEL_NUMEL = 1 << 16
 
 def _result_spec(spec: Spec, dims: Sequence[int], sizes: Sequence[int], dtype: DType) -> Spec:
     """The dims that are not transformed lie outside, in memory order; the transformed ones, as listed, inside."""
+    return _result_specs[spec, tuple(dims), tuple(sizes), dtype]
+
+
+@PlanCache
+def _result_specs(spec: Spec, dims: tuple[int, ...], sizes: tuple[int, ...], dtype: DType) -> Spec:
     other_dims = [dim for dim in range(len(spec.shape)) if dim not in dims]
     other_dims.sort(key=lambda dim: -spec.stride[dim])
-    return make_spec(tuple(sizes), strides_in_order(sizes, (*other_dims, *dims)), dtype, spec.device)
+    return make_spec(sizes, strides_in_order(sizes, (*other_dims, *dims)), dtype, spec.device)
 
 
 def _as_read(spec: Spec) -> Spec:

@@ -677,12 +677,24 @@ def signal_after_kernels(monkeypatch, handler):
     return outer
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
-@pytest.mark.parametrize("in_one_kernel", [True, False])
-def test_an_exception_of_a_signal_handler_after_a_kernel_leaves_several_results(in_one_kernel, monkeypatch):
+def look_interrupted(monkeypatch, result):
+    """Ask for the values of a result, while a signal handler raises an exception after each kernel."""
+
     def handler(number, frame):
         raise Interrupted
 
+    outer = signal_after_kernels(monkeypatch, handler)
+    try:
+        with pytest.raises(Interrupted):
+            result.tolist()
+    finally:
+        signal.signal(signal.SIGUSR1, outer)
+        monkeypatch.undo()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
+@pytest.mark.parametrize("in_one_kernel", [True, False])
+def test_an_exception_of_a_signal_handler_after_a_kernel_leaves_several_results(in_one_kernel, monkeypatch):
     if not in_one_kernel:
         monkeypatch.setattr(defer, "kernel_of", lambda key, build: None)
     x = a.clone()
@@ -690,13 +702,7 @@ def test_an_exception_of_a_signal_handler_after_a_kernel_leaves_several_results(
     product = x * b
     result = product.exp() - x
     del x
-    outer = signal_after_kernels(monkeypatch, handler)
-    try:
-        with pytest.raises(Interrupted):
-            result.tolist()
-    finally:
-        signal.signal(signal.SIGUSR1, outer)
-        monkeypatch.undo()
+    look_interrupted(monkeypatch, result)
     with torch.eager():
         assert same_bytes(product, a * b) and same_bytes(result, (a * b).exp() - a)
 
@@ -704,22 +710,13 @@ def test_an_exception_of_a_signal_handler_after_a_kernel_leaves_several_results(
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this system has no such signal")
 @pytest.mark.parametrize("in_one_kernel", [True, False])
 def test_an_exception_of_a_signal_handler_after_the_kernel_leaves_the_result(in_one_kernel, monkeypatch):
-    def handler(number, frame):
-        raise Interrupted
-
     if not in_one_kernel:
         monkeypatch.setattr(defer, "kernel_of", lambda key, build: None)
     x = a.clone()
     address = x._storage.ptr
     result = (x * b).exp()
     del x
-    outer = signal_after_kernels(monkeypatch, handler)
-    try:
-        with pytest.raises(Interrupted):
-            result.tolist()
-    finally:
-        signal.signal(signal.SIGUSR1, outer)
-        monkeypatch.undo()
+    look_interrupted(monkeypatch, result)
     with torch.eager():
         assert not in_one_kernel or result._storage.ptr == address
         assert same_bytes(result, (a * b).exp())

@@ -57,6 +57,13 @@ def test_transposed_convolutions_agree(layer):
     check(f"{F}conv_transpose{n}d", *tensors, **options)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_transposed_convolutions_of_stride_2_and_lines_around_a_vector(dtype):
+    for width in (1, 7, 8, 9, 15, 16, 17, 33):
+        x, weight = torch.randn(2, 3, 3, width, dtype=dtype), torch.randn(3, 4, 4, 4, dtype=dtype)
+        check(f"{F}conv_transpose2d", x, weight, torch.randn(4, dtype=dtype), stride=2, padding=1)
+
+
 @pytest.mark.parametrize("batch", [0, 2])
 @pytest.mark.parametrize("sizes", [(2,), (2, 3), (3, 2), (2, 2, 3)])
 def test_transposed_convolutions_without_elements(batch, sizes):

@@ -41,7 +41,6 @@ def test_constants_of_the_published_algorithm():
 
 @pytest.mark.parametrize("size", [6000, 6001, 6002])
 def test_threads_read_a_file_to_its_end(monkeypatch, tmp_path, size):
-    monkeypatch.setattr(checksum, "SHARED", 1000)
     monkeypatch.setattr(checksum, "READ_SHARED", 1000)
     monkeypatch.setattr(checksum, "get_num_threads", lambda: 3)
     content = os.urandom(size)

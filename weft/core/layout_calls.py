@@ -65,6 +65,10 @@ class Rules:
     def __reduce__(self) -> tuple:
         return _rules_called, (self.name,)
 
+    def names_of(self, spec: LayoutSpec) -> tuple[str | None, ...] | None:
+        """The names of the dims of a tensor with this spec."""
+        return None
+
     def rule(self, *names: str) -> Callable[[Callable], Callable]:
         """Decorator: the function computes the public functions of these names."""
 
@@ -79,14 +83,13 @@ class Rules:
 
     def answer(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result of a call of the public function `name`; PLAIN if it runs as it is."""
+        name, args = self.forward(name, args)
         rule = self.functions.get(name)
         if rule is not None:
             if self.assign is None or (out := kwargs.pop("out", None)) is None:
                 return rule(*args, **kwargs)
             self.assign(rule(*args, **kwargs), out)
             return out
-        if name in _reflected and len(args) == 2:
-            return self.answer(_reflected[name], function, (args[1], args[0]), kwargs)
         if self.assign is not None:
             if name.endswith("_") and (rule := self.functions.get(name[:-1])) is not None:
                 self.assign(rule(*args, **kwargs), args[0])
@@ -94,6 +97,11 @@ class Rules:
         if self.composed:
             return PLAIN
         raise self.missing(name)
+
+    @staticmethod
+    def forward(name: str, args: tuple) -> tuple[str, tuple]:
+        """The function and its operands for an operator with swapped operands, `__rsub__`; all others as they are."""
+        return (_reflected[name], args[::-1]) if name in _reflected and len(args) == 2 else (name, args)
 
     def missing(self, name: str) -> NotImplementedError:
         return NotImplementedError(

@@ -35,6 +35,11 @@ class LayoutSpec(Spec):
     rules: Any = None  # `core/layout_calls.Rules`
     detail: tuple = ()  # what the layout says beyond that; hashable
 
+    @property
+    def names(self) -> tuple[str | None, ...] | None:
+        """The names of the dims; None if the layout has none."""
+        return self.rules.names_of(self)
+
     def __reduce__(self):
         parts = self.shape, self.stride, self.dtype, self.device, self.layout, self.rules, self.detail
         return layout_spec, parts

@@ -61,6 +61,8 @@ class Tensor:
         sizes = self.spec.shape
         if type(dim) is int and -len(sizes) <= dim < len(sizes):
             return tuple_item(sizes, dim)
+        if type(dim) is str and dim in self.names:
+            return sizes[self.names.index(dim)]
         return sizes[own_dim(dim, len(sizes), "size")]
 
     def stride(self, dim: int | None = None) -> Any:

@@ -443,9 +443,13 @@ def publish(
     return function
 
 
+elementwise_names: set[str] = set()  # the public names of elementwise functions
+
+
 def add_forms(
     name: str, forms: Sequence[str], function: Callable, method: Callable, function_inplace: bool
 ) -> None:
+    elementwise_names.add(name)
     if "." in name:
         add_function(name, function)
         return

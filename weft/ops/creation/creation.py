@@ -99,6 +99,24 @@ def check_dtype(dtype: Any, name: str = "") -> DType | None:
     )
 
 
+# Layout -> the function (sizes, layout, dtype, device) that makes a tensor of it without elements. `weft/layouts` fills it.
+other_layouts: dict[Layout | None, Callable] = {}
+
+
+class _Naming:
+    """The function that gives names to the dims of a new tensor, (tensor, names) -> tensor. `weft/layouts` sets it."""
+
+    function: Callable[[Tensor, Any], Tensor]
+
+
+naming = _Naming()
+
+
+def with_names(result: Tensor, names: Any) -> Tensor:
+    """A new tensor with names of its dims."""
+    return naming.function(result, names)
+
+
 def check_layout(layout: Layout | None) -> None:
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"layout {layout!r} is not available in this version of weft")
@@ -242,6 +260,7 @@ def _sized_in_full(
     **others: Any,
 ) -> Tensor:
     memory_format = others.pop("memory_format", None) if name == "empty" else None
+    names = others.pop("names", None)
     if others:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(others))}'")
     sizes = size_arguments(positional if size is None else (size,), name)
@@ -249,11 +268,14 @@ def _sized_in_full(
     if out is not None:
         target = resized_out(out, sizes, name, dtype, layout, device)
         return with_grad(target if value is None else fill_(target, value), requires_grad)
+    if layout in other_layouts and not value:
+        return with_grad(other_layouts[layout](sizes, layout, dtype, device), requires_grad)
     if memory_format is None or memory_format is contiguous_format:
         result = new(sizes, dtype, device, False, layout)
     else:
         result = _formatted(sizes, memory_format, dtype, device)
-    return with_grad(result if value is None else as_new(fill_(result, value)), requires_grad)
+    result = result if value is None else as_new(fill_(result, value))
+    return with_grad(result if names is None else with_names(result, names), requires_grad)
 
 
 def _formatted(sizes, memory_format: MemoryFormat, dtype: DType | None, where: Any) -> Tensor:
@@ -281,8 +303,9 @@ def full(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
-    """A tensor of the given size filled with a number; dtype: that of the number unless given.
+    """A tensor of the given size filled with a number; dtype: that of the number unless given. names: of the dims.
 
     Raises: RuntimeError if the dtype cannot hold the number.
 
@@ -295,8 +318,10 @@ def full(
     dtype = check_dtype(dtype, "full")
     if out is not None:
         return fill_(resized_out(out, sizes, "full", dtype, layout, device), fill_value)
-    result = new(sizes, dtype or dtype_of_number(fill_value), device, False, layout)
-    return with_grad(as_new(fill_(result, fill_value)), requires_grad)
+    result = as_new(
+        fill_(new(sizes, dtype or dtype_of_number(fill_value), device, False, layout), fill_value)
+    )
+    return with_grad(result if names is None else with_names(result, names), requires_grad)
 
 
 def number_argument(value: Any, name: str, argument: str, position: int) -> Any:
@@ -339,6 +364,9 @@ def _like(name: str, value: Any) -> Callable:
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
         check_tensor(input, name)
+        if layout in other_layouts and not value:
+            made = other_layouts[layout](input.shape, layout, dtype or input.dtype, device or input.device)
+            return with_grad(made, requires_grad)
         return with_grad(
             filled(_spec_like(input, dtype, layout, device, memory_format), value), requires_grad
         )

@@ -41,7 +41,7 @@ from ...families.array_op import tensor_of
 from ...interop.dlpack import from_dlpack
 from ...interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from ..assembly.filling import fill_
-from .creation import check_dtype, dtype_of_number, number_argument, with_grad
+from .creation import check_dtype, dtype_of_number, number_argument, with_grad, with_names
 
 SHORT = 64  # elements: ctypes writes lists up to here, 64 floats in 3.7 us instead of NumPy's 13.9 (AMD EPYC)
 MAX_NESTING = 128  # of sequences within sequences; PyTorch's own limit
@@ -55,10 +55,11 @@ def tensor(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """A new tensor that copies `data`: a number, nested sequences of numbers, an array or a tensor.
 
-    dtype: by the values (float: the default float, int: int64) unless given.
+    dtype: by the values (float: the default float, int: int64) unless given. names: of the dims.
 
     Raises: ValueError for ragged sequences, TypeError for elements that are not numbers.
 
@@ -67,6 +68,9 @@ def tensor(
     tensor([[1, 2],
             [3, 4]])
     """
+    if names is not None:
+        result = tensor(data, dtype=dtype, device=device, pin_memory=pin_memory)
+        return with_grad(with_names(result, names), requires_grad)
     if device is None and (dtype is None or type(dtype) is DType):
         result = _short(data, dtype)
         if result is not None:

@@ -24,7 +24,7 @@ from ...families.array_op import array, host_array, inside, on_device, runs_insi
 from ...families.custom_vjp import custom_vjp
 from ..assembly.copying import copy_values
 from ..tensor.rules import zero_grad
-from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
+from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad, with_names
 from .random_filling import (
     FLOATS,
     INTEGERS,
@@ -125,13 +125,15 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         pin_memory: bool = False,
         **size_by_name: Any,
     ) -> Tensor:
+        names = size_by_name.pop("names", None)
         if "size" in size_by_name and not size:
             size = (size_by_name.pop("size"),)
         if not size or size_by_name:
             raise TypeError(f"{name}() received an invalid combination of arguments: {size} {size_by_name}")
         result = _target(size_arguments(size, name), name, out, dtype, layout, device)
         fill(result, generator_or_default(generator, name))
-        return with_grad(_first_version(result, out), requires_grad)
+        result = _first_version(result, out)
+        return with_grad(result if names is None else with_names(result, names), requires_grad)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"""A tensor of the given size filled with {what}.

@@ -81,10 +81,10 @@ def printoptions(**kwargs) -> Iterator[None]:
         set_printoptions(**before)
 
 
-def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None) -> str:
+def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None, names: Sequence = ()) -> str:
     """The text of `repr` and `str`: the values, or `tensor_contents` in their place, then the other properties.
 
-    `tangent` is the one of `tensor` in forward-mode differentiation: a higher layer knows it.
+    `tangent` is the one of `tensor` in forward-mode differentiation, and `names` are those of its dims: higher layers know them.
     """
     prefix, suffixes = _prefix(tensor), _suffixes(tensor)
     contents = _contents(tensor, len(prefix)) if tensor_contents is None else tensor_contents
@@ -92,8 +92,8 @@ def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None) -> 
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    if any(names := getattr(tensor, "names", ())):
-        suffixes.append(f"names={names}")
+    if any(names):
+        suffixes.append(f"names={tuple(names)}")
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
     break_first = _layout(tensor) == "sparse_coo"

@@ -1,0 +1,1 @@
+"""Named tensors: strided tensors whose dims have names."""

@@ -1,0 +1,264 @@
+"""The functions that make, change and use names."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.tensor import Tensor
+from ...ops.tensor.printing import tensor_repr
+from . import calls  # noqa: F401 (gives the rules their default)
+from .rules import NAMED
+from .tensors import Names, checked_names, dim_of, named, names_of, plain, shown, take
+
+rule = NAMED.rule
+
+
+def _expanded(given: Sequence[Any], own: Names, function: str) -> Sequence[Any]:
+    """Names with those of the tensor in the place of `...`.
+
+    Raises: RuntimeError for more than one of them.
+    """
+    places = [place for place, each in enumerate(given) if each is ... or each == "..."]
+    if not places:
+        return given
+    if len(places) > 1:
+        raise RuntimeError(
+            f"{function}: More than one Ellipsis ('...') found in names {given}. Write it once."
+        )
+    place = places[0]
+    after = len(given) - place - 1
+    return (*given[:place], *own[place : len(own) - after], *given[place + 1 :])
+
+
+def _single(names: tuple) -> tuple:
+    """The names of `f(*names)` and of `f(names)`."""
+    return tuple(names[0]) if len(names) == 1 and isinstance(names[0], (tuple, list)) else names
+
+
+# ---- Renaming ------------------------------------------------------------------------------------------------------------
+
+
+def _renamed(self: Tensor, names: tuple, renames: dict[str, Any], function: str) -> Names:
+    own = names_of(self)
+    if names and renames:
+        raise RuntimeError(
+            f"{function}: takes names (*names) or new names for old ones (**rename_map), but not both"
+        )
+    if names == (None,):
+        return (None,) * len(own)
+    if not names and not renames and own:
+        return own
+    if renames:
+        for old in renames:
+            dim_of(old, own, function)
+        return checked_names((renames.get(name, name) if name else name for name in own), len(own), function)
+    return checked_names(_expanded(_single(names), own, function), len(own), function)
+
+
+def rename(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
+    """A view with other names: all of them (`...` stands for those that stay), or new ones for old ones. `rename(None)` drops them.
+
+    >>> import weft as torch
+    >>> x = torch.zeros(2, 3, names=("N", "C"))
+    >>> x.rename(C="channels").names, x.rename(None).names, x.rename("A", ...).names
+    (('N', 'channels'), (None, None), ('A', 'C'))
+    """
+    return named(plain(self), _renamed(self, names, rename_map, "rename"))
+
+
+def rename_(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
+    """`rename` in place."""
+    return take(self, plain(self), _renamed(self, names, rename_map, "rename_"))
+
+
+def refine_names(self: Tensor, *names: Any) -> Tensor:
+    """A view that gives names to dims without one. Dims that have names keep them.
+
+    Raises: RuntimeError for another name of a dim that has one.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3, 5).refine_names("N", ..., "W").names
+    ('N', None, 'W')
+    """
+    own = names_of(self)
+    given = checked_names(_expanded(_single(names), own, "refine_names"), len(own), "refine_names")
+    for old, new in zip(own, given, strict=True):
+        if old is not None and old != new:
+            raise RuntimeError(
+                f"refine_names: cannot coerce Tensor{shown(own)} to Tensor{shown(given)} because '{old}' is different from '{new}': "
+                f"write rename({old}='{new}')"
+            )
+    return named(plain(self), given)
+
+
+def set_names(self: Tensor, names: Any) -> None:
+    take(
+        self,
+        plain(self),
+        (None,) * self.dim() if names is None else checked_names(names, self.dim(), "names"),
+    )
+
+
+def with_names(tensor: Tensor, names: Any) -> Tensor:
+    """A new tensor with names."""
+    return named(tensor, checked_names(names, tensor.dim(), "names"))
+
+
+# ---- Alignment -----------------------------------------------------------------------------------------------------------
+
+
+def align_to(self: Tensor, *names: Any) -> Tensor:
+    """A view whose dims stand in the order of these names; names that the tensor lacks become dims of size 1.
+
+    `...` stands for all dims that are not mentioned, in their order.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3, 5, names=("N", "C", "W")).align_to("W", ..., "H").names
+    ('W', 'N', 'C', 'H')
+    """
+    own = names_of(self)
+    _require_names(own, "align_to")
+    given = _single(names)
+    if any(each is ... or each == "..." for each in given):
+        place = next(place for place, each in enumerate(given) if each is ... or each == "...")
+        rest = tuple(name for name in own if name not in given)
+        given = (*given[:place], *rest, *given[place + 1 :])
+    wanted = checked_names(given, len(given), "align_to")
+    missing = [name for name in own if name not in wanted]
+    if missing:
+        raise RuntimeError(
+            f"align_to: Cannot align Tensor{shown(own)} to {shown(wanted)}: the dims {shown(missing)} are not among these names. "
+            "Write '...' where they belong."
+        )
+    source = plain(self).permute(*[own.index(name) for name in wanted if name in own])
+    for place, name in enumerate(wanted):
+        if name not in own:
+            source = source.unsqueeze(place)
+    return named(source, wanted)
+
+
+def align_as(self: Tensor, other: Tensor) -> Tensor:
+    """`align_to(*other.names)`.
+
+    >>> import weft as torch
+    >>> weights = torch.tensor([0.2126, 0.7152, 0.0722], names=["channels"])
+    >>> image = torch.zeros(3, 5, 5, names=("channels", "rows", "columns"))
+    >>> weights.align_as(image).shape
+    torch.Size([3, 1, 1])
+    """
+    return align_to(self, *names_of(other))
+
+
+def align_tensors(*tensors: Any) -> list[Tensor]:
+    """All tensors, aligned to the names of the one with most dims."""
+    given = _single(tensors)
+    longest = max(given, key=lambda each: each.dim())
+    return [align_as(each, longest) for each in given]
+
+
+def _require_names(names: Names, function: str) -> None:
+    if None in names:
+        raise RuntimeError(
+            f"{function}: All input dims must be named. Found unnamed dim in Tensor{shown(names)}"
+        )
+
+
+# ---- Merging and splitting dims --------------------------------------------------------------------------------------------
+
+
+@rule("flatten")
+def flatten(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """flatten(dims, out_dim), flatten(start, end, out_dim) by names, or flatten(start_dim, end_dim)."""
+    own = names_of(input)
+    if "dims" in kwargs or args and isinstance(args[0], (tuple, list)):
+        dims = kwargs["dims"] if "dims" in kwargs else args[0]
+        out_dim = kwargs["out_dim"] if "out_dim" in kwargs else args[-1]
+        places = [dim_of(name, own, "flatten") for name in dims]
+        if not places:
+            raise RuntimeError("flatten(tensor, dims, out_dim): dims cannot be empty")
+        if places != list(range(places[0], places[0] + len(places))):
+            raise RuntimeError(
+                f"flatten(tensor, dims, out_dim): dims {list(dims)} must be consecutive in Tensor{shown(own)}"
+            )
+        start, end = places[0], places[-1]
+    else:
+        given = dict(zip(("start_dim", "end_dim", "out_dim"), args, strict=False)) | kwargs
+        start, end = [
+            dim_of(each, own, "flatten") if isinstance(each, str) else each % max(len(own), 1)
+            for each in (given.get("start_dim", 0), given.get("end_dim", -1))
+        ]
+        out_dim = given.get("out_dim")
+    result = plain(input).flatten(start, end)
+    return named(result, checked_names((*own[:start], out_dim, *own[end + 1 :]), result.dim(), "flatten"))
+
+
+@rule("unflatten")
+def unflatten(
+    input: Tensor, dim: Any, sizes: Any = None, names: Any = None, *, namedshape: Any = None
+) -> Tensor:
+    """unflatten(dim, ((name, size), ...)), or unflatten(dim, sizes), whose new dims have no names."""
+    own = names_of(input)
+    place = dim_of(dim, own, "unflatten") if isinstance(dim, str) else dim % len(own)
+    pairs = namedshape if namedshape is not None else sizes
+    if names is None and pairs and isinstance(next(iter(pairs)), (tuple, list)):
+        pairs = list(pairs.items() if isinstance(pairs, dict) else pairs)
+        names, sizes = [name for name, _ in pairs], [size for _, size in pairs]
+    result = plain(input).unflatten(place, tuple(sizes))
+    between = tuple(names) if names is not None else (None,) * len(sizes)
+    return named(
+        result, checked_names((*own[:place], *between, *own[place + 1 :]), result.dim(), "unflatten")
+    )
+
+
+# ---- What tells of a tensor -------------------------------------------------------------------------------------------------
+
+
+def has_names(self: Tensor) -> bool:
+    """Whether a dim has a name."""
+    return any(names_of(self))
+
+
+@rule("__reduce_ex__")
+def _reduce(self: Tensor, protocol: Any) -> tuple:
+    return named, (plain(self), names_of(self))
+
+
+@rule("__deepcopy__")
+def _deepcopy(self: Tensor, memo: dict) -> Tensor:
+    return named(copy.deepcopy(plain(self), memo), names_of(self))
+
+
+@rule("__iter__")
+def _iter(self: Tensor) -> Any:
+    return iter(self.unbind(0))
+
+
+@rule("__repr__")
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return tensor_repr(plain(self), tensor_contents=tensor_contents, names=names_of(self))
+
+
+def _asking(name: str) -> Callable:
+    function = vars(Tensor)[name]
+
+    def asked(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return function(plain(self), *args, **kwargs)
+
+    return asked
+
+
+for _name in (
+    "tolist item numpy __array__ is_contiguous storage untyped_storage _typed_storage data_ptr const_data_ptr storage_offset "
+    "__float__ __int__ __bool__ __index__ __complex__ __contains__ __dlpack__ __dlpack_device__ __buffer__ is_pinned is_shared dim_order "
+    "__format__ nbytes is_set_to"
+).split():
+    if _name in vars(Tensor) and not isinstance(vars(Tensor)[_name], property):
+        rule(_name)(_asking(_name))
+
+
+# Names themselves, which the default would drop.
+for _function in (rename, rename_, refine_names, align_to, align_as, align_tensors, has_names):
+    rule(_function.__name__)(_function)
+rule("names")(names_of)

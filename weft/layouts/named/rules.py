@@ -1,0 +1,25 @@
+"""The rules of named tensors: a call runs on the plain tensors, and a rule says which names its results have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.layout_calls import Rules
+
+
+class NamedRules(Rules):
+    """Rules whose default is to run the function on plain tensors (`calls.py`)."""
+
+    def names_of(self, spec: Any) -> tuple[str | None, ...]:
+        return spec.detail
+
+    run: Callable[[str, Callable, tuple, dict[str, Any]], Any]
+
+    def answer(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        name, _ = self.forward(name, args)
+        rule = self.functions.get(name)
+        return rule(*args, **kwargs) if rule is not None else self.run(name, function, args, kwargs)
+
+
+NAMED = NamedRules("named", "write x.rename(None) to compute with the tensor without names")

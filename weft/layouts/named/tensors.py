@@ -1,0 +1,101 @@
+"""A named tensor: strided memory, and a name or None for each dim.
+
+A named tensor and its plain tensor share the memory and the place in the graph of autograd. So derivatives know nothing of names:
+a call runs on the plain tensors, and only its results get names again.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...core.layout import strided
+from ...core.layout_spec import layout_spec
+from ...core.spec import Spec, make_spec
+from ...core.tensor import Tensor, make
+from .rules import NAMED
+
+Names = tuple[str | None, ...]
+
+
+def names_of(tensor: Tensor) -> Names:
+    """The names of all dims; None for dims without a name."""
+    spec: Any = tensor.spec
+    return (None,) * len(spec.shape) if type(spec) is Spec or spec.rules is not NAMED else spec.detail
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """The same tensor without names."""
+    spec: Any = tensor.spec
+    if type(spec) is Spec or spec.rules is not NAMED:
+        return tensor
+    result = make(
+        tensor._storage, tensor._byte_offset, make_spec(spec.shape, spec.stride, spec.dtype, spec.device)
+    )
+    result._autograd, result._base = tensor._autograd, tensor._base
+    return result
+
+
+def named(tensor: Tensor, names: Sequence[str | None]) -> Tensor:
+    """The same plain tensor with names, which are valid. Without any name it is the plain tensor itself."""
+    if not any(names):
+        return tensor
+    if tensor.spec.conj or tensor.spec.neg:
+        tensor = tensor.resolve_conj().resolve_neg()
+    spec = tensor.spec
+    wanted = layout_spec(spec.shape, spec.stride, spec.dtype, spec.device, strided, NAMED, tuple(names))
+    result = make(tensor._storage, tensor._byte_offset, wanted)
+    result._autograd, result._base = tensor._autograd, tensor._base
+    return result
+
+
+def take(target: Tensor, written: Tensor, names: Names) -> Tensor:
+    """`target` after a write into `written`, its plain tensor: with the metadata and the history of that, and these names."""
+    found = named(written, names)
+    target.spec, target._byte_offset = found.spec, found._byte_offset
+    target._autograd, target._base = written._autograd, written._base
+    return target
+
+
+def checked_names(names: Iterable[Any], ndim: int, function: str) -> Names:
+    """Names that a user gave for `ndim` dims.
+
+    Raises: RuntimeError for a name that is no identifier, is given twice, or has no dim; TypeError for other objects.
+    """
+    result = tuple(names)
+    for name in result:
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{function}: a name is a str or None, not {type(name).__name__}")
+        if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+            raise RuntimeError(
+                f"Invalid name: a valid identifier contains only digits, alphabetical characters, and/or underscore and starts "
+                f"with a non-digit. got: '{name}'."
+            )
+    if len(result) != ndim:
+        raise RuntimeError(
+            f"{function}: Number of names ({len(result)}) and number of dimensions in tensor ({ndim}) do not match: "
+            f"names {shown(result)}"
+        )
+    for name in result:
+        if name is not None and result.count(name) > 1:
+            raise RuntimeError(
+                f"Cannot construct a tensor with duplicate names. Got names: {shown(result)}: '{name}' stands there "
+                f"{result.count(name)} times."
+            )
+    return result
+
+
+def shown(names: Iterable[str | None]) -> str:
+    """Names as messages write them: ['N', None]."""
+    return f"[{', '.join('None' if name is None else repr(name) for name in names)}]"
+
+
+def dim_of(name: str, names: Names, function: str) -> int:
+    """The position of a name.
+
+    Raises: RuntimeError if no dim has it.
+    """
+    if name not in names:
+        raise RuntimeError(f"{function}: Name '{name}' not found in Tensor{shown(names)}.")
+    return names.index(name)

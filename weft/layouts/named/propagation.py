@@ -241,11 +241,8 @@ def product_names(left: Names, right: Names, function: str) -> Names:
 
 
 def _multiplying(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    other = (
-        args[1]
-        if len(args) > 1
-        else kwargs.get("other", kwargs.get("mat2", kwargs.get("vec", kwargs.get("tensor"))))
-    )
+    second = (kwargs[each] for each in ("other", "mat2", "vec", "tensor") if each in kwargs)
+    other = args[1] if len(args) > 1 else next(second)
     return each_named(result, product_names(names_of(_input(args, kwargs)), names_of(other), name))
 
 

@@ -1,7 +1,5 @@
 """Floats to integers and back: PyTorch's bits, for every storage dtype, special values and values halfway between two integers."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 import weft
 from weft.layouts.quantized import numbers
 
-warnings.filterwarnings("ignore", "torch.quantize_per_tensor", UserWarning)
+pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 
 DTYPES = {weft.uint8: torch.quint8, weft.int8: torch.qint8, weft.int32: torch.qint32}
 EXTREMES = [

@@ -238,38 +238,3 @@ def floating(
     """`sum * multiplier + addend`, rounded once to float32, and 0 in place of negative results with `relu`."""
     low = 0.0 if relu else -math.inf
     return _product(a, zero_point, packed, _floating, float32, (multipliers, addends), (low,))
-
-
-# ---- Linear layers ---------------------------------------------------------------------------------------------------
-
-
-class Quantizer(NamedTuple):
-    """How integers stand for numbers: `(integer - zero_point) * scale`."""
-
-    scale: float
-    zero_point: int
-
-
-def linear(
-    a: Tensor,
-    by: Quantizer,
-    packed: Packed,
-    weight_scales: Tensor,
-    bias: Tensor | None,
-    result: Quantizer,
-    relu: bool = False,
-) -> Tensor:
-    """The linear layer of integers, as integers of the same dtype. weight_scales: float32 [columns] or [1]; bias: float32 [columns]."""
-    scales = weight_scales * by.scale
-    multipliers = (scales / result.scale).expand(len(packed.sums))
-    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias / scales
-    return requantized(a, by.zero_point, packed, multipliers, addends, (a.dtype, result.zero_point), relu)
-
-
-def linear_to_float(
-    a: Tensor, by: Quantizer, packed: Packed, weight_scales: Tensor, bias: Tensor | None, relu: bool = False
-) -> Tensor:
-    """The linear layer of integers, as float32."""
-    multipliers = (weight_scales * by.scale).expand(len(packed.sums))
-    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias
-    return floating(a, by.zero_point, packed, multipliers, addends, relu)

@@ -10,6 +10,7 @@ from ...families.custom_vjp import custom_vjp
 from ..indexing.masking import where
 from .comparison import clamp
 from .pointwise import round
+from .qparams import choose_qparams
 
 
 def _steps(input: Tensor, scale: Any, zero_point: Any) -> Tensor:
@@ -136,19 +137,10 @@ def _choose(
     quant_max: int,
     symmetric: bool,
 ) -> None:
-    """The scale and the zero point for a range, which is widened to hold 0."""
-    low, high = low.clamp(max=0).double(), high.clamp(min=0).double()
-    both = (low < 0) & (high > 0)  # else 0 is an end of the range, and the range stays as it is
-    if symmetric:
-        most = (quant_max - quant_min) // 2
-        bound = (low / -(most + 1)).abs().maximum((high / most).abs())
-        low, high = where(both, bound * -(most + 1), low), where(both, bound * most, high)
-    width = (high - low) / (quant_max - quant_min)
-    width = where((width == 0) | (1.0 / width).isinf(), 0.1, width).float()
-    points = (quant_min - round(low / width.double())).clamp(quant_min, quant_max)
-    if symmetric:
-        points = where(both, (quant_min + quant_max + 1) // 2, points)
-    for kept, found in ((scale, width), (zero_point, points)):
-        if kept.shape != found.shape:
-            kept.resize_(found.shape)
-        kept.copy_(found)
+    """The scale and the zero point for each range."""
+    ends = zip(low.flatten().tolist(), high.flatten().tolist(), strict=True)
+    found = [choose_qparams(*each, quant_min, quant_max, symmetric) for each in ends]
+    for kept, values in zip((scale, zero_point), zip(*found)):
+        if kept.shape != low.shape:
+            kept.resize_(low.shape)
+        kept.copy_(kept.new_tensor(values).view(low.shape))

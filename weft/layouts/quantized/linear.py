@@ -1,0 +1,52 @@
+"""Linear layers of quantized tensors, as functions of their integers.
+
+PyTorch computes the scales of the results in float32, in this order, and so do these functions.
+
+Shapes: a [..., groups * terms] -> [..., groups * columns]; weight_scales [groups * columns] or [1], bias [groups * columns], both float32.
+"""
+
+from __future__ import annotations
+
+from ...core.dtype import uint8
+from ...core.tensor import Tensor
+from ...ops.elementwise.qparams import QParams
+from .products import Packed, floating, requantized
+from .ranges import quantize_dynamic
+
+
+def linear(
+    a: Tensor,
+    by: QParams,
+    packed: Packed,
+    weight_scales: Tensor,
+    bias: Tensor | None,
+    result: QParams,
+    relu: bool = False,
+) -> Tensor:
+    """The layer of integers, as integers of the same dtype."""
+    scales = weight_scales * by.scale
+    multipliers = (scales / result.scale).expand(len(packed.sums))
+    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias / scales
+    return requantized(a, by.zero_point, packed, multipliers, addends, (a.dtype, result.zero_point), relu)
+
+
+def linear_to_float(
+    a: Tensor, by: QParams, packed: Packed, weight_scales: Tensor, bias: Tensor | None, relu: bool = False
+) -> Tensor:
+    """The layer of integers, as float32."""
+    multipliers = (weight_scales * by.scale).expand(len(packed.sums))
+    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias
+    return floating(a, by.zero_point, packed, multipliers, addends, relu)
+
+
+def linear_dynamic(
+    input: Tensor,
+    packed: Packed,
+    weight_scales: Tensor,
+    bias: Tensor | None,
+    reduce_range: bool = False,
+    relu: bool = False,
+) -> Tensor:
+    """The layer of float32 numbers, which are quantized with the scale and the zero point that suit them."""
+    integers, by = quantize_dynamic(input, uint8, reduce_range)
+    return linear_to_float(integers, by, packed, weight_scales, bias, relu)

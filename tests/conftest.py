@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # training of examples/train_digits.py then takes PyTorch 103 s instead of 28 s (AMD Zen 4, load 6). weft does not read this variable.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# The processes that tests start find compiled bytecode. Without it `import weft` takes 0.9 s instead of 0.2 (AMD Zen 4).
+# The processes that tests start find compiled bytecode. Without it `import weft` takes 0.9 s instead of 0.3 (AMD Zen 4).
 # tests/mutants.py changes a file twice within a second, which Python does not notice, so it must not have bytecode.
 if os.environ.get("HYPOTHESIS_PROFILE") != "unshrunk":
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -29,6 +29,7 @@ from ..core.device import CPU
 from ..core.locks import new_lock
 from ..core.promised import Promised, Watched, keeper, new_promised, promise_of
 from ..core.restoring import Restoring
+from ..core.settings import refuse_setting
 from ..core.spec import Spec
 from ..core.storage import FOREIGN, Storage
 from . import fusion, habits
@@ -42,9 +43,7 @@ from .memory import CACHE_LIMIT
 LEAST_ELEMENTS = 1 << 17
 if chosen := os.environ.get("WEFT_DEFER"):
     if not chosen.isdecimal():
-        raise ValueError(
-            f"WEFT_DEFER must be the least number of elements of deferred results, not {chosen!r}"
-        )
+        refuse_setting(f"WEFT_DEFER must be the least number of elements of deferred results, not {chosen!r}")
     LEAST_ELEMENTS = max(1, int(chosen))
 if os.environ.get("WEFT_EAGER") == "1":
     LEAST_ELEMENTS = sys.maxsize

@@ -12,6 +12,7 @@ import os
 
 from ..core.locks import new_lock
 from ..core.out_of_memory import out_of_memory
+from ..core.settings import refuse_setting
 
 ALIGNMENT = 64
 SLAB = 1 << 20
@@ -23,7 +24,7 @@ PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP
 # For tests: "after" or "before" has each block end, or begin, at a page that cannot be read. See fence.py.
 FENCE = os.environ.get("WEFT_FENCE", "")
 if FENCE not in ("", "after", "before"):
-    raise ValueError(f"WEFT_FENCE must be 'after' or 'before', not {FENCE!r}")
+    refuse_setting(f"WEFT_FENCE must be 'after' or 'before', not {FENCE!r}")
 
 _lock = new_lock()
 

@@ -28,6 +28,7 @@ from ..core.dispatch import fast_path_switches, watchers
 from ..core.dtype import DType, compute_type, float32, float64, when_default_changes
 from ..core.locks import new_lock
 from ..core.registry import FUNCTIONS
+from ..core.settings import refuse_setting
 from ..core.spec import Spec
 from ..core.subclasses import plain_class_hooks
 from ..core.tensor import Tensor, plain_type_hooks, plain_types
@@ -525,7 +526,7 @@ def arrange() -> None:
     """Install the machine code when the time has come, see the top of this file."""
     chosen = os.environ.get("WEFT_CALLS", "")
     if chosen not in ("", "python", "native"):
-        raise ValueError(f"WEFT_CALLS must be 'python' or 'native', not {chosen!r}")
+        refuse_setting(f"WEFT_CALLS must be 'python' or 'native', not {chosen!r}")
     if FENCE or chosen == "python" or not layout_is_known():
         return
     if chosen == "native":

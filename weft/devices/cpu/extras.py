@@ -29,6 +29,7 @@ from ...engine.selection import least_code
 from ...engine.steps import as_one
 from ...engine.storages import allocator
 from .sliding import sliding_products, sliding_sums
+from .sparse import sparse_columns, sparse_rows, sparse_sampled
 
 
 def resample(
@@ -229,4 +230,7 @@ EXTRAS: dict[str, Callable] = {
     "sliding_products": sliding_products,
     "packed_products": packed_products,
     "steps_as_one": as_one,
+    "sparse_rows": sparse_rows,
+    "sparse_columns": sparse_columns,
+    "sparse_sampled": sparse_sampled,
 }

@@ -1,0 +1,162 @@
+"""Products of compressed sparse matrices. All functions take and return contiguous strided tensors, and record nothing for autograd.
+
+A matrix is given by its parts, compressed along its rows. What holds for rows and columns of CSR holds for columns and rows of CSC, so
+that the product of a CSC matrix is `transposed_matmul`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtype import bfloat16, complex64, complex128, float16, float32, float64, int64
+from ...core.tensor import Tensor, address
+from ...engine.sparse_products import SparseMatrix
+from ...families.array_op import array, inside
+from ...ops.creation.creation import empty, zeros
+from ...ops.creation.ranges import arange
+from .compression import Compressed, check_inner, check_pointers, majors_of, pointers
+from .coordinates import runs, stable_order, sums_of_runs
+
+# Dtypes that the kernels of a device multiply.
+_FAST = (float32, float64, complex64, complex128)
+# Dtypes whose products are added up as float32 and rounded once.
+NARROW = (float16, bfloat16)
+
+
+def matmul(parts: Compressed, minors: int, dense: Tensor) -> Tensor:
+    """The product [majors, ...] of a matrix [majors, minors] and a dense matrix or vector [minors, ...] of the same dtype.
+
+    Raises: RuntimeError if an index is out of range.
+    """
+    if parts.values.dtype in NARROW:
+        return matmul(_wide(parts), minors, dense.to(float32)).to(parts.values.dtype)
+    outer, inner, values = parts
+    majors, width = outer.shape[0] - 1, dense.shape[1:].numel()
+    result = empty((majors, *dense.shape[1:]), dtype=values.dtype, device=values.device)
+    if not result.numel():
+        return result
+    if not inner.numel():
+        check_pointers(outer, 0)
+        return result.zero_()
+    if (run := _kernel("sparse_rows", values)) is not None:
+        dense = dense.contiguous()
+        with inside("matmul", [values, dense]):
+            run(address(result), _matrix(parts, minors), address(dense), width, values.dtype)
+        return result
+    check_inner(inner, minors)
+    rows = majors_of(outer, len(inner)).to(int64)
+    return result.zero_().index_add_(0, rows, _terms(values, dense.index_select(0, inner)))
+
+
+def transposed_matmul(parts: Compressed, minors: int, dense: Tensor) -> Tensor:
+    """The product [minors, ...] of the transpose of a matrix [majors, minors] and a dense matrix or vector [majors, ...].
+
+    Raises: RuntimeError if an index is out of range.
+    """
+    if parts.values.dtype in NARROW:
+        return transposed_matmul(_wide(parts), minors, dense.to(float32)).to(parts.values.dtype)
+    outer, inner, values = parts
+    result = zeros((minors, *dense.shape[1:]), dtype=values.dtype, device=values.device)
+    if not result.numel() or not inner.numel():
+        check_pointers(outer, inner.shape[0])
+        return result
+    if (run := _kernel("sparse_columns", values)) is not None:
+        width, dense = dense.shape[1:].numel(), dense.contiguous()
+        with inside("matmul", [values, dense]):
+            run(address(result), _matrix(parts, minors), address(dense), width, values.dtype)
+        return result
+    check_inner(inner, minors)
+    rows = majors_of(outer, len(inner))
+    return result.index_add_(0, inner.to(int64), _terms(values, dense.index_select(0, rows)))
+
+
+def sampled_matmul(parts: Compressed, left: Tensor, right: Tensor) -> Tensor:
+    """The elements [nnz] of left @ right.T where a matrix has entries; its values are not read. left [majors, n], right [minors, n].
+
+    Raises: RuntimeError if an index is out of range.
+    """
+    if left.dtype in NARROW:
+        return sampled_matmul(parts, left.to(float32), right.to(float32)).to(left.dtype)
+    outer, inner, _ = parts
+    (minors, width), dtype = right.shape, left.dtype
+    result = empty(len(inner), dtype=dtype, device=left.device)
+    if not width or not len(inner):
+        check_pointers(outer, len(inner))
+        return result.zero_()
+    if not dtype.is_complex and (run := _kernel("sparse_sampled", left)) is not None:
+        left, right = left.contiguous(), right.contiguous()
+        with inside("sampled_addmm", [left, right]):
+            run(address(result), _matrix(parts, minors), address(left), address(right), width, dtype)
+        return result
+    check_inner(inner, minors)
+    rows = majors_of(outer, len(inner))
+    return (left.index_select(0, rows) * right.index_select(0, inner)).sum(1, dtype=dtype)
+
+
+def block_matmul(parts: Compressed, minors: int, dense: Tensor) -> Tensor:
+    """The product [majors * height, n] of a BSR matrix, whose blocks are [height, width], and a dense matrix [minors * width, n].
+
+    Raises: RuntimeError if an index is out of range.
+    """
+    outer, inner, values = parts
+    check_inner(inner, minors)
+    (nnz, height, width), n = values.shape, dense.shape[1]
+    majors = outer.shape[0] - 1
+    rows = majors_of(outer, nnz).to(int64)
+    result = zeros((majors, height, n), dtype=values.dtype, device=values.device)
+    if nnz:
+        blocks = dense.contiguous().view(minors, width, n).index_select(0, inner)
+        result.index_add_(0, rows, values.bmm(blocks))
+    return result.view(majors * height, n)
+
+
+def matmul_sparse(left: Compressed, right: Compressed, minors: int) -> Compressed:
+    """The product of two matrices, [majors, k] and [k, minors], both compressed along their rows. dtype: of both values.
+
+    Each product of an entry of `left` and an entry of `right` is made, and those of the same element are added in order.
+    Raises: RuntimeError if an index is out of range.
+    """
+    middle, majors = len(right.outer) - 1, len(left.outer) - 1
+    check_inner(left.inner, middle)
+    check_inner(right.inner, minors)
+    check_pointers(right.outer, len(right.inner))
+    rows, counts = majors_of(left.outer, len(left.inner)).to(int64), right.outer.diff()
+    chosen = counts.index_select(0, left.inner).to(int64)
+    entry = arange(len(left.inner), device=rows.device).repeat_interleave(chosen)
+    first = right.outer[:-1].index_select(0, left.inner).to(int64) - (chosen.cumsum(0) - chosen)
+    other = first.index_select(0, entry) + arange(len(entry), device=rows.device)
+    keys = rows.index_select(0, entry) * minors + right.inner.index_select(0, other)
+    terms = left.values.index_select(0, entry) * right.values.index_select(0, other)
+    index = left.inner.dtype
+    if not len(keys):
+        return Compressed(zeros(majors + 1, dtype=index), keys.to(index), terms)
+    order = stable_order(keys)
+    if order is not None:
+        keys, terms = keys.index_select(0, order), terms.index_select(0, order)
+    begins = runs(keys)
+    keys = keys.index_select(0, begins.first)
+    found = keys // minors
+    return Compressed(
+        pointers(found, majors).to(index), (keys - found * minors).to(index), sums_of_runs(terms, begins)
+    )
+
+
+def _wide(parts: Compressed) -> Compressed:
+    return parts._replace(values=parts.values.to(float32))
+
+
+def _terms(values: Tensor, rows: Tensor) -> Tensor:
+    return rows * values.view(-1, *[1] * (rows.dim() - 1))
+
+
+def _kernel(name: str, values: Tensor) -> Any:
+    """The device's kernel of this name, if it multiplies numbers of the dtype of the values."""
+    return values.device.backend.extras.get(name) if values.dtype in _FAST else None
+
+
+def _matrix(parts: Compressed, minors: int) -> SparseMatrix:
+    if not minors:
+        check_inner(parts.inner, minors)
+    outer, inner, values = parts
+    sizes = len(outer) - 1, minors, len(inner)
+    return SparseMatrix(*sizes, inner.dtype, array(outer), address(inner), address(values))

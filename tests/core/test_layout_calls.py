@@ -180,3 +180,14 @@ def test_a_write_counts_for_autograd():
     before = x._version
     x.mul_(2)
     assert x._version == before + 1
+
+
+@pytest.mark.parametrize("make", [sparse, lambda: weft.ones(2, 3, names=("N", "C"))])
+def test_what_watches_or_transforms_plain_tensors_leaves_others_alone(make):
+    x = make()
+    compiled = weft.compile(lambda x: x * 2)
+    for _ in range(3):
+        assert compiled(x).layout is x.layout and compiled(x).names == x.names
+    with pytest.raises(NotImplementedError, match="vmap.*tensors: write"):
+        weft.vmap(lambda x: x * 2)(x)
+    assert (weft.nn.Parameter(x) * 2).layout is x.layout

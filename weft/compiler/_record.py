@@ -23,6 +23,7 @@ from ..core.device import CPU
 from ..core.dispatch import watchers
 from ..core.grad_mode import detours, mode, open_inference
 from ..core.modes import watched_functions
+from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make, new_hooks, of_class, plain_types
 from ..core.warn import issued
@@ -106,6 +107,8 @@ class Recorder:
             raise Unsupported("a tensor that the function has made is read from outside")
         if type(tensor) not in plain_types:
             raise Unsupported(f"a tensor of class {type(tensor).__name__} is used")
+        if type(spec) is not Spec:
+            raise Unsupported("a tensor is sparse, quantized, nested or named")
         if spec.device is not CPU:
             raise Unsupported("a tensor is not on the CPU")
         if any(

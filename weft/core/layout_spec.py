@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from .device import device as Device  # a field of Spec is called `device`
 from .dtype import DType
 from .layout import Layout
+from .locks import new_lock
 from .size import Size
 from .spec import Spec
 
@@ -59,8 +60,8 @@ def layout_spec(
     detail: tuple = (),
 ) -> LayoutSpec:
     """The interned LayoutSpec with these parts."""
-    while first_layout_hooks:
-        first_layout_hooks.pop()()
+    if first_layout_hooks:
+        _run_hooks()
     sizes = shape if type(shape) is Size else Size(shape)
     key = (sizes, stride, dtype, device, layout, rules, detail)
     found = _interned.get(key)
@@ -69,6 +70,16 @@ def layout_spec(
             key, LayoutSpec(sizes, stride, dtype, device, layout=layout, rules=rules, detail=detail)
         )
     return found
+
+
+_lock = new_lock()
+
+
+def _run_hooks() -> None:
+    with _lock:  # another thread that makes its first LayoutSpec meanwhile waits for the guards
+        while first_layout_hooks:
+            first_layout_hooks[-1]()
+            first_layout_hooks.pop()
 
 
 class NotStrided(NotImplementedError):

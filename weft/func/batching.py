@@ -13,6 +13,7 @@ from typing import Any
 from ..batching import families  # noqa: F401 (the rules)
 from ..batching.opening import opened
 from ..core.batched import Level, as_batch, batched_at, physical, wrap
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..ops.assembly.joining import cat
 from ..utils._pytree import tree_flatten, tree_unflatten
@@ -185,6 +186,10 @@ def _wrapped(call: str, leaves: Sequence[Any], dims: Sequence[Any]) -> list:
             raise ValueError(
                 f"{call}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "
                 "arguments, please use None as the respective in_dim"
+            )
+        if d is not None and type(x.spec) is not Spec:
+            raise NotImplementedError(
+                f"{call}: samples of {x.spec.rules.name} tensors: {x.spec.rules.instead}"
             )
         if d is not None and not -x.dim() <= d < x.dim():
             raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.overrides import public_function
 from ...core.tensor import Tensor
-from .propagation import check_operands, propagated, takes_dims
+from .propagation import check_operands, kind_of, propagated, takes_dims
 from .rules import NAMED
 from .tensors import Names, dim_of, names_of, plain, take
 
@@ -33,6 +33,8 @@ def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> A
         found = propagated(name, args, kwargs, result)
         return take(out, result, names_of(found))
     if _writes(name, args, result, plain_args):
+        if kind_of(name) is None and result.shape == args[0].shape:
+            return take(args[0], plain_args[0], names_of(args[0]))
         found = propagated(name, args, kwargs, result)
         return take(args[0], plain_args[0], names_of(found))
     return propagated(name, args, kwargs, result)

@@ -220,6 +220,11 @@ def has_names(self: Tensor) -> bool:
     return any(names_of(self))
 
 
+@rule("__format__")
+def _format(self: Tensor, spec: str) -> str:
+    return format(plain(self), spec) if spec or not self.dim() else repr(self)
+
+
 @rule("__reduce_ex__")
 def _reduce(self: Tensor, protocol: Any) -> tuple:
     return named, (plain(self), names_of(self))
@@ -252,7 +257,7 @@ def _asking(name: str) -> Callable:
 for _name in (
     "tolist item numpy __array__ is_contiguous storage untyped_storage _typed_storage data_ptr const_data_ptr storage_offset "
     "__float__ __int__ __bool__ __index__ __complex__ __contains__ __dlpack__ __dlpack_device__ __buffer__ is_pinned is_shared dim_order "
-    "__format__ nbytes is_set_to"
+    "nbytes is_set_to"
 ).split():
     if _name in vars(Tensor) and not isinstance(vars(Tensor)[_name], property):
         rule(_name)(_asking(_name))

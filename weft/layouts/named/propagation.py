@@ -28,17 +28,18 @@ Rule = Callable[[str, tuple, dict[str, Any], Any], Any]
 
 def propagated(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
     """The result of a public function with the names that it has; dims among the arguments are numbers."""
-    rule = _rule_of(name)
+    rule = kind_of(name)
     return result if rule is None else rule(name.removesuffix("_"), args, kwargs, result)
 
 
 def check_operands(name: str, args: tuple, kwargs: dict[str, Any]) -> None:
     """Raises: RuntimeError if the names of the operands of an elementwise function do not fit, before their sizes are compared."""
-    if _rule_of(name) is _unifying:
+    if kind_of(name) is _unifying:
         _unifying(name, args, kwargs, None)
 
 
-def _rule_of(name: str) -> Rule | None:
+def kind_of(name: str) -> Rule | None:
+    """The rule of a function; None if its results have no names."""
     rule = _rules.get(name) or _rules.get(name.removesuffix("_"))
     if rule is None and (name in elementwise_names or name.removesuffix("_") in elementwise_names):
         return _unifying
@@ -292,7 +293,7 @@ def _stacking(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> An
 
 _KINDS: dict[Rule, str] = {
     _unifying: "where addcmul addcdiv masked_fill lerp clamp isclose ldexp nn.functional.prelu",
-    _keeping: """clone contiguous to detach data float double half bfloat16 int long short char byte bool cfloat cdouble chalf cpu cuda
+    _keeping: """as_tensor asarray tensor clone contiguous to detach data float double half bfloat16 int long short char byte bool cfloat cdouble chalf cpu cuda
         type requires_grad_ resolve_conj resolve_neg softmax log_softmax cumsum cumprod cummax cummin logcumsumexp sort argsort
         dropout alpha_dropout feature_dropout flip roll tril triu index_select index_fill index_copy index_add fill  fill_ zero_ zeros_like
         ones_like empty_like full_like rand_like randn_like randint_like bernoulli bernoulli_ normal_ uniform_ exponential_ copy_

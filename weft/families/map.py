@@ -400,8 +400,8 @@ class Map(Op):
         if plan.deferred is not None and rewritten(plan, target, *_wanted(plan, operands)):
             return target
         storage = target._storage
-        arguments = kernel_arguments(operands, plan)
         storage.version += 1  # first, because it may raise
+        arguments = kernel_arguments(operands, plan)
         plan.entry(storage.ptr + target._byte_offset, *arguments, plan.meta, plan.count)
         return target
 

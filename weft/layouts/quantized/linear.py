@@ -2,12 +2,12 @@
 
 PyTorch computes the scales of the results in float32, in this order, and so do these functions.
 
-Shapes: a [..., groups * terms] -> [..., groups * columns]; weight_scales [groups * columns] or [1], bias [groups * columns], both float32.
+Shapes: a [..., groups * terms], or its sums [..., groups * columns] (see `products.py`) -> [..., groups * columns]; weight_scales [groups * columns] or [1], bias [groups * columns], both float32.
 """
 
 from __future__ import annotations
 
-from ...core.dtype import uint8
+from ...core.dtype import DType, uint8
 from ...core.tensor import Tensor
 from ...ops.elementwise.qparams import QParams
 from .products import Packed, floating, requantized
@@ -22,12 +22,13 @@ def linear(
     bias: Tensor | None,
     result: QParams,
     relu: bool = False,
+    dtype: DType = uint8,
 ) -> Tensor:
-    """The layer of integers, as integers of the same dtype."""
+    """The layer of integers, as integers of `dtype`."""
     scales = weight_scales * by.scale
     multipliers = (scales / result.scale).expand(len(packed.sums))
     addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias / scales
-    return requantized(a, by.zero_point, packed, multipliers, addends, (a.dtype, result.zero_point), relu)
+    return requantized(a, by.zero_point, packed, multipliers, addends, (dtype, result.zero_point), relu)
 
 
 def linear_to_float(

@@ -154,7 +154,12 @@ def _product(
     vectors: Sequence[Tensor] = (),
     numbers: tuple[float, ...] = (),
 ) -> Tensor:
-    """What `finish` makes of each sum of products of differences. a: uint8 or int8 [..., groups * terms], with one zero point."""
+    """What `finish` makes of each sum of products of differences.
+
+    a: uint8 or int8 [..., groups * terms], with one zero point; or the sums themselves, int32 [..., groups * columns].
+    """
+    if a.dtype is int32:
+        return _step(_formula(finish, result, False))(a, packed.sums, *vectors, 0, *numbers)
     (terms, columns), groups = packed.sizes, packed.groups
     *batch, across = a.shape
     if across != groups * terms:

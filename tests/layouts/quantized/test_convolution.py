@@ -1,0 +1,147 @@
+"""Convolutions of quantized tensors: PyTorch's integers in all dims, with groups, strides, gaps and padding."""
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+from weft.layouts.quantized import convolution
+from weft.layouts.quantized.convolution import Window, convolved, pack_kernel
+from weft.layouts.quantized.linear import linear
+from weft.layouts.quantized.products import sums
+from weft.ops.elementwise.qparams import QParams
+
+pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+
+# images, channels, sizes, made channels, window
+CASES = [
+    (2, 3, (9,), 5, Window((3,), (1,), (1,), (1,))),
+    (2, 4, (9,), 6, Window((2,), (2,), (0,), (3,), 2)),
+    (2, 3, (9, 8), 5, Window((3, 3), (1, 1), (1, 1), (1, 1))),
+    (1, 4, (9, 8), 4, Window((1, 1), (1, 1), (0, 0), (1, 1))),
+    (3, 4, (9, 8), 8, Window((1, 1), (2, 2), (0, 0), (1, 1), 4)),
+    (2, 6, (11, 10), 6, Window((3, 2), (2, 1), (2, 0), (1, 2), 2)),
+    (2, 6, (7, 7), 12, Window((3, 3), (1, 1), (1, 1), (1, 1), 6)),
+    (2, 2, (5, 6, 7), 3, Window((2, 3, 3), (1, 2, 1), (1, 1, 0), (1, 1, 2))),
+    (1, 4, (5, 5, 5), 4, Window((3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 2)),
+]
+
+
+def layer(random, count):
+    scales = random.uniform(1e-3, 1e-1, count)
+    bias = (random.standard_normal(count) * 3).astype(np.float32)
+    return scales, random.integers(-3, 4, count), bias
+
+
+def both(images, sizes, random):
+    integers = random.integers(0, 256, (images, *sizes)).astype(np.uint8)
+    return weft.from_numpy(integers), torch._make_per_tensor_quantized_tensor(
+        torch.from_numpy(integers), 0.03, 77
+    )
+
+
+def run(name, input, weight, scales, points, bias, window, result, relu, *output_padding):
+    if len(scales) == 1:
+        made = torch._make_per_tensor_quantized_tensor(torch.from_numpy(weight), scales.item(), points.item())
+    else:
+        given = map(torch.from_numpy, (weight, scales, points))
+        made = torch._make_per_channel_quantized_tensor(*given, 0)
+    spread = (window.stride, window.padding, *output_padding, window.dilation)
+    prepack = getattr(torch.ops.quantized, f"{name}_prepack")
+    packed = prepack(made, torch.from_numpy(bias), *map(list, spread), window.groups)
+    return getattr(torch.ops.quantized, name + ("_relu" if relu else ""))(input, packed, *result)
+
+
+@pytest.fixture(autouse=True)
+def fbgemm():
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = "fbgemm"
+    yield
+    torch.backends.quantized.engine = before
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_like_pytorch(case, relu, monkeypatch):
+    images, channels, sizes, made, window = case
+    random = np.random.default_rng(0)
+    own, other = both(images, (channels, *sizes), random)
+    weight = random.integers(-128, 128, (made, channels // window.groups, *window.kernel)).astype(np.int8)
+    scales, points, bias = layer(random, made)
+    result = QParams(float(0.03 * scales.max() * weight[0].size * 40), 20)
+    name = f"conv{len(sizes)}d"
+    wanted = run(name, other, weight, scales, points, bias, window, result, relu)
+    packed = pack_kernel(weft.from_numpy(weight), weft.from_numpy(points), window.groups)
+    more = weft.from_numpy(scales.astype(np.float32)), weft.from_numpy(bias), result, relu
+    for nbytes, few in ((convolution.PATCH_BYTES, 0), (1, 0), (1, convolution.FEW_COLUMNS)):
+        monkeypatch.setattr(convolution, "PATCH_BYTES", nbytes)
+        monkeypatch.setattr(convolution, "FEW_COLUMNS", few)
+        for given in (own, own.movedim(1, -1).contiguous().movedim(-1, 1)):
+            found = convolved(
+                given, 77, window, packed, lambda rows: linear(rows, QParams(0.03, 77), packed, *more)
+            )
+            assert found.stride() == wanted.stride()
+            np.testing.assert_array_equal(found.numpy(), wanted.int_repr().numpy())
+
+
+@pytest.mark.parametrize(
+    ("channels", "sizes", "made", "window", "output_padding"),
+    [
+        (4, (5,), 3, Window((3,), (2,), (1,), (1,)), (1,)),
+        (4, (5, 6), 3, Window((3, 3), (1, 1), (0, 0), (1, 1)), (0, 0)),
+        (4, (5, 6), 3, Window((3, 2), (2, 3), (1, 0), (1, 2)), (1, 0)),
+        (4, (5, 6), 2, Window((1, 2), (2, 1), (2, 1), (1, 1)), (0, 0)),
+        (4, (3, 4, 5), 2, Window((2, 3, 3), (2, 1, 2), (0, 1, 1), (1, 1, 1)), (0, 0, 1)),
+    ],
+    ids=str,
+)
+def test_transposed(channels, sizes, made, window, output_padding):
+    random = np.random.default_rng(0)
+    own, other = both(2, (channels, *sizes), random)
+    weight = random.integers(-128, 128, (channels, made, *window.kernel)).astype(np.int8)
+    scales, points, bias = layer(random, made)
+    scales, points = scales[:1], points[:1]  # PyTorch takes one
+    result = QParams(float(0.03 * scales.max() * weight[:, 0].size * 40), 20)
+    wanted = run(
+        f"conv_transpose{len(sizes)}d",
+        other,
+        weight,
+        scales,
+        points,
+        bias,
+        window,
+        result,
+        False,
+        output_padding,
+    )
+    points = weft.from_numpy(points).expand(made)
+    packed = pack_kernel(convolution.transposed_kernel(weft.from_numpy(weight), 1), points)
+    more = weft.from_numpy(scales.astype(np.float32)), weft.from_numpy(bias), result
+    moved, ordinary = convolution.spread(own, 77, window, output_padding)
+    found = convolved(
+        moved, 77, ordinary, packed, lambda rows: linear(rows, QParams(0.03, 77), packed, *more)
+    )
+    np.testing.assert_array_equal(found.numpy(), wanted.int_repr().numpy())
+
+
+def test_transposed_in_groups():
+    random = np.random.default_rng(0)
+    integers, weight = random.integers(0, 9, (2, 4, 5, 6)), random.integers(-9, 9, (4, 3, 3, 2))
+    wanted = torch.conv_transpose2d(
+        torch.from_numpy(integers).double(), torch.from_numpy(weight).double(), None, 2, 1, 1, 2
+    )
+    window = Window((3, 2), (2, 2), (1, 1), (1, 1), 2)
+    moved, ordinary = convolution.spread(weft.from_numpy(integers.astype(np.uint8)), 0, window, (1, 1))
+    kernel = convolution.transposed_kernel(weft.from_numpy(weight.astype(np.int8)), 2)
+    packed = pack_kernel(kernel, None, 2)
+    found = convolved(moved, 0, ordinary, packed, lambda rows: sums(rows, 0, packed))
+    np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+def test_nothing_to_do_and_kernels_that_do_not_fit():
+    packed = pack_kernel(weft.ones(5, 3, 2, 2, dtype=weft.int8))
+    window = Window((2, 2), (1, 1), (0, 0), (1, 1))
+    call = lambda input: convolved(input, 0, window, packed, lambda rows: sums(rows, 0, packed))  # noqa: E731
+    assert call(weft.zeros(0, 3, 4, 4, dtype=weft.uint8)).shape == (0, 5, 3, 3)
+    with pytest.raises(RuntimeError, match="does not fit"):
+        call(weft.zeros(1, 3, 4, 1, dtype=weft.uint8))

@@ -1,1 +1,6 @@
-"""Sparse tensors: coordinates (COO), and the compressed layouts CSR, CSC, BSR and BSC."""
+"""Sparse tensors: coordinates (COO), and the compressed layouts CSR, CSC, BSR and BSC.
+
+All files with rules are imported here, so that whichever function makes the first sparse tensor finds the rules complete.
+"""
+
+from . import access, arithmetic, conversion, creation  # noqa: F401

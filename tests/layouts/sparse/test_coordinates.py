@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 import torch
-from oracle import TOLERANCE, name_of, to_torch, to_weft
+from oracle import to_torch, to_weft
+from sparse_entries import entries, same
 
 import weft
 from weft.layouts.sparse import coordinates
@@ -15,24 +16,6 @@ CASES = (
     ((4, 5), (), 12), ((4, 5), (2, 3), 12), ((3, 2, 4), (), 40), ((7,), (2,), 5), ((5, 5), (), 0), ((5, 5), (), 1),
     ((), (2,), 3), ((4, 5), (0,), 6), ((0, 5), (), 0), ((1000, 70000, 200), (), 50), ((2**40, 2**22), (), 50),
 )  # fmt: skip
-
-
-def entries(sizes, dense, nnz, dtype, seed=0):
-    """Indices that occur several times, and values."""
-    generator = torch.Generator().manual_seed(seed)
-    columns = [torch.randint(min(size, 6) or 1, (nnz,), generator=generator) for size in sizes]
-    spread = [column * (size // 6) if size > 6 else column for column, size in zip(columns, sizes)]
-    indices = torch.stack(spread) if sizes else torch.zeros(0, nnz, dtype=torch.int64)
-    values = (torch.randn(nnz, *dense, generator=generator) * 4).to(getattr(torch, dtype))
-    return indices, values
-
-
-def same(got, expected):
-    """Equal dtypes, shapes and values, except that sums may differ in the last bit, because PyTorch sorts few keys in no stable order."""
-    got = to_torch(got)
-    assert got.dtype == expected.dtype and got.shape == expected.shape
-    tolerance = TOLERANCE[name_of(got.dtype)][0] if got.is_floating_point() or got.is_complex() else 0
-    torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -128,3 +111,36 @@ def test_merge_without_a_kernel():
         quick = coordinates.merged(*map(weft.from_numpy, pair))
         assert slow[0] == quick.size
         assert [part.tolist() for part in slow[1:]] == [quick.left.tolist(), quick.right.tolist()]
+
+
+@pytest.mark.parametrize("coalesced", list(itertools.product((False, True), repeat=2)))
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex64"])
+@pytest.mark.parametrize(("sizes", "dense", "nnz"), CASES[:5])
+def test_product(sizes, dense, nnz, dtype, coalesced):
+    for other in (nnz + 3, max(nnz - 3, 0)):
+        tensors = [
+            torch.sparse_coo_tensor(*entries(sizes, dense, count, dtype, seed), (*sizes, *dense))
+            for seed, count in ((1, nnz), (2, other))
+        ]
+        x, y = (tensor.coalesce() if sort else tensor for tensor, sort in zip(tensors, coalesced))
+        expected = x * y
+        parts = [
+            (to_weft(tensor._indices()), to_weft(tensor._values()), tensor.is_coalesced())
+            for tensor in (x, y)
+        ]
+        indices, values, is_coalesced = coordinates.product(*parts, sizes)
+        assert is_coalesced == expected.is_coalesced()
+        same(indices, expected._indices())
+        torch.testing.assert_close(to_torch(values), expected._values(), rtol=1e-5, atol=1e-5)
+
+
+def test_product_of_infinities():
+    sides = (
+        ([[0, 1, 1], [0, 1, 1]], [float("inf"), float("nan"), 1.0]),
+        ([[0, 0, 1, 1], [1, 1, 1, 0]], [1.0, 2.0, 3.0, 2.0]),
+    )
+    x, y = (torch.sparse_coo_tensor(*side, (2, 2)) for side in sides)
+    parts = [(to_weft(tensor._indices()), to_weft(tensor._values()), False) for tensor in (x, y)]
+    indices, values, _ = coordinates.product(*parts, (2, 2))
+    same(indices, (x * y)._indices())
+    torch.testing.assert_close(to_torch(values), (x * y)._values(), equal_nan=True)

@@ -146,3 +146,11 @@ def test_large_products_are_those_of_one_thread():
             )
         weft.set_num_threads(threads)
         assert all(weft.equal(one, other) for one, other in zip(*results))
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean", "amax", "amin"])
+def test_reduced(kind):
+    for rows, columns, share in SIZES[:4]:
+        matrix, dense = sparse(rows, columns, share, "float32"), random((columns, 5), "float32")
+        expected = torch.sparse.mm(matrix.to_sparse_csr(), dense, kind)
+        close(products.reduced_matmul(parts_of(matrix), columns, to_weft(dense), kind), expected)

@@ -195,6 +195,35 @@ def lookup(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     return places, keys.index_select(0, places) == wanted
 
 
+def product(
+    left: tuple[Tensor, Tensor, bool], right: tuple[Tensor, Tensor, bool], sizes: Sequence[int]
+) -> tuple[Tensor, Tensor, bool]:
+    """Indices and values of the product of two tensors, and whether they are coalesced; each is given by the same three things.
+
+    The product of two coalesced tensors has the entries that both have. Otherwise, as in PyTorch, it has the entries of the one that is
+    not coalesced (of the one with fewer entries, if neither is), with zeros where the other tensor has none.
+    """
+    if not (left[0].shape[1] and right[0].shape[1]):
+        return left[0][:, :0].clone(), left[1][:0] * right[1][:0], True
+    keys = [keys_of(indices, sizes) for indices, _, _ in (left, right)]
+    if left[2] and right[2]:
+        own, other = intersection(*keys)
+        return (
+            left[0].index_select(1, own),
+            left[1].index_select(0, own) * right[1].index_select(0, other),
+            True,
+        )
+    smaller = left[0].shape[1] < right[0].shape[1]
+    sourced = left if (right[2] or (smaller and not left[2])) else right
+    looked_up = right if sourced is left else left
+    indices, values = looked_up[:2] if looked_up[2] else coalesced(*looked_up[:2], sizes)
+    places, found = lookup(keys_of(indices, sizes), keys[0] if sourced is left else keys[1])
+    factors = values.index_select(0, places)
+    result = sourced[1] * factors
+    missing = (~found).view(-1, *[1] * (result.dim() - 1))
+    return sourced[0].clone(), result.masked_fill_(missing, 0), False
+
+
 # ---- To and from dense ---------------------------------------------------------------------------------------------
 
 

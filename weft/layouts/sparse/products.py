@@ -141,6 +141,20 @@ def matmul_sparse(left: Compressed, right: Compressed, minors: int) -> Compresse
     )
 
 
+def reduced_matmul(parts: Compressed, minors: int, dense: Tensor, kind: str) -> Tensor:
+    """Like `matmul` with a matrix, but the "sum", "mean", "amax" or "amin" of the terms of the entries of a row; 0 without entries."""
+    outer, inner, values = parts
+    if kind in ("sum", "mean"):
+        result = matmul(parts, minors, dense)
+        return result if kind == "sum" else result / outer.diff().clamp(min=1).view(-1, 1)
+    check_inner(inner, minors)
+    rows = majors_of(outer, len(inner)).to(int64)
+    result = zeros((outer.shape[0] - 1, dense.shape[1]), dtype=values.dtype, device=values.device)
+    return result.index_reduce_(
+        0, rows, _terms(values, dense.index_select(0, inner)), kind, include_self=False
+    )
+
+
 def _wide(parts: Compressed) -> Compressed:
     return parts._replace(values=parts.values.to(float32))
 

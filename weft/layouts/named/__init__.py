@@ -1,1 +1,3 @@
 """Named tensors: strided tensors whose dims have names."""
+
+from . import methods  # noqa: F401 (fills the rules)

@@ -3,4 +3,4 @@
 All files with rules are imported here, so that whichever function makes the first sparse tensor finds the rules complete.
 """
 
-from . import access, arithmetic, conversion, creation  # noqa: F401
+from . import access, arithmetic, conversion, creation, multiplication  # noqa: F401

@@ -1,0 +1,107 @@
+"""Matrix products of sparse tensors and their gradients, against PyTorch."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+
+LAYOUTS = {"coo": None, "csr": None, "csc": None, "bsr": (2, 2), "bsc": (2, 2)}
+DENSE = [[0.0, 2, 0, 0], [0, 0, -3, 4], [0, 0, 0, 0], [5, 0, 0, 6]]
+
+PRODUCTS = {
+    "mm": lambda t, x, m: x @ m,
+    "mv": lambda t, x, m: x @ m[:, 0],
+    "vm": lambda t, x, m: m[:, 0] @ x,
+    "dense first": lambda t, x, m: m.t() @ x,
+    "linear": lambda t, x, m: t.nn.functional.linear(m.t(), x),
+    "addmm": lambda t, x, m: t.addmm(m, x, m, alpha=2, beta=3),
+    "addmv": lambda t, x, m: t.addmv(m[:, 1], x, m[:, 0]),
+    "batch": lambda t, x, m: t.bmm(t.stack([m.t() @ m] * 2).detach().to_sparse(), t.stack([m.t(), m.t()])),
+}
+
+
+def result_and_gradients(t, layout, complex_, product):
+    dtype = t.complex128 if complex_ else t.float64
+    matrix = t.tensor(DENSE, dtype=dtype) * (1 + 0.5j if complex_ else 1)
+    x = matrix.to_sparse(layout=getattr(t, f"sparse_{layout}"), blocksize=LAYOUTS[layout]).requires_grad_()
+    m = (t.arange(12, dtype=t.float64).reshape(4, 3) - 5).to(dtype) * (1 - 2j if complex_ else 1)
+    m.requires_grad_()
+    result = PRODUCTS[product](t, x, m)
+    (result * result.conj()).sum().abs().backward()
+    found = [result, x.grad, m.grad]
+    return [None if each is None else np.array(each.detach().to_dense().tolist()) for each in found]
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("complex_", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products(layout, complex_, product):
+    found = result_and_gradients(weft, layout, complex_, product)
+    # PyTorch does not have all of these products for blocks; the gradient of all layouts is that of CSR.
+    expected = result_and_gradients(torch, "csr", complex_, product)
+    for got, want in zip(found, expected, strict=True):
+        assert (got is None) == (want is None)
+        if want is not None:
+            np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(LAYOUTS, LAYOUTS)))
+def test_sparse_with_sparse(left, right):
+    d = weft.tensor(DENSE, dtype=weft.float64)
+    e = (d * 2 + d.t()).detach()
+    a, b = (
+        each.to_sparse(layout=getattr(weft, f"sparse_{name}"), blocksize=LAYOUTS[name])
+        for each, name in ((d, left), (e, right))
+    )
+    result = a @ b
+    assert weft.equal(result.to_dense(), d @ e)
+    if left == right and left != "bsc" and left != "bsr":
+        theirs = torch.tensor(DENSE, dtype=torch.float64).to_sparse(layout=getattr(torch, f"sparse_{left}"))
+        assert str(result.layout) == str((theirs @ theirs).layout)
+
+
+def test_second_derivatives_of_a_product():
+    x = weft.tensor(DENSE, dtype=weft.float64).to_sparse_csr()
+    values = x.values().clone().requires_grad_()
+    m = (weft.arange(12.0, dtype=weft.float64).reshape(4, 3) / 7).requires_grad_()
+
+    def product(values, m):
+        sparse = weft.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, (4, 4))
+        return weft.nn.functional.linear(m.t(), sparse)
+
+    assert weft.autograd.gradcheck(product, (values, m))
+    assert weft.autograd.gradgradcheck(product, (values, m))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, x: x @ t.ones(3, 3),
+        lambda t, x: t.ones(3, 3) @ x,
+        lambda t, x: x @ t.ones(3),
+        lambda t, x: x @ t.ones(4, 2, dtype=t.float64),
+        lambda t, x: t.mv(x, t.ones(4, 1)),
+    ],
+)
+def test_operands_that_do_not_fit(call):
+    def error(t):
+        with pytest.raises((RuntimeError, ValueError)) as caught:
+            call(t, t.tensor(DENSE).to_sparse_csr())
+        return caught.type
+
+    assert error(weft) is error(torch)
+
+
+def test_indices_out_of_range_raise():
+    x = weft.sparse_csr_tensor([0, 1, 2], [0, 9], [1.0, 2.0], (2, 2))
+    for call in (
+        lambda: x @ weft.ones(2, 2),
+        lambda: weft.ones(2, 2) @ x,
+        lambda: x @ x,
+        lambda: x @ weft.ones(2),
+    ):
+        with pytest.raises(RuntimeError, match="range"):
+            call()

@@ -520,7 +520,7 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
         return _learn_draws(table, key, args, kwargs)
     before, warned, start = _versions(args, kwargs), issued.count, time.perf_counter()
     result = table.python(*args, **kwargs)
-    if time.perf_counter() - start > MOST_SECONDS or issued.count != warned:
+    if time.perf_counter() - start > MOST_SECONDS or issued.count != warned or rules_of((result,)):
         return result
     if _versions(args, kwargs) != before:  # the function writes into an argument, so it must not run again
         return result

@@ -28,6 +28,7 @@ from ...engine.resample import resample_code
 from ...engine.selection import least_code
 from ...engine.steps import as_one
 from ...engine.storages import allocator
+from ...engine.weight_gemm import times_bytes, times_nibbles
 from .sliding import sliding_products, sliding_sums
 from .sparse import sparse_columns, sparse_rows, sparse_sampled
 
@@ -173,6 +174,21 @@ def _byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int,
     return launch_products(epilogue, sizes, groups * sizes[1], groups * sizes[2], groups)
 
 
+def _cached(make: Callable[..., Launch]) -> Callable:
+    """A function of sizes and addresses that launches what `make` makes of the sizes."""
+
+    @functools.lru_cache(maxsize=1024)
+    def launch(sizes: tuple[int, ...], threads: int) -> Launch:
+        return make(*sizes)
+
+    def run(sizes: tuple[int, ...], *addresses: int) -> None:
+        found = launch(sizes, workers.get_num_threads())
+        assert found.entry is not None
+        found.entry(*addresses, found.meta, found.count)
+
+    return run
+
+
 # Values: the least number that a thread searches for.
 _SEARCHED_TOGETHER = 1024
 
@@ -228,6 +244,8 @@ EXTRAS: dict[str, Callable] = {
     "stable_order": stable_order,
     "sliding_sums": sliding_sums,
     "sliding_products": sliding_products,
+    "times_bytes": _cached(times_bytes),
+    "times_nibbles": _cached(times_nibbles),
     "packed_products": packed_products,
     "steps_as_one": as_one,
     "sparse_rows": sparse_rows,

@@ -11,11 +11,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from ..core.dtype import DType
 from .kernel import Code, compile_loop
-from .llvm import suffix, value_type
+from .llvm import value_type
 from .structured import Body, function
 from .vectors import broadcast, lanes_below, masked_load, masked_store
 
@@ -24,11 +22,6 @@ ABREAST = 4
 # Entries: how far ahead of its use a row of the dense matrix is asked for. Such rows lie anywhere in memory, so that the processor
 # does not foresee them.
 AHEAD = 12
-# Entries: in rows with as many, loading the elements of the vector one by one is faster than gathering them; in shorter ones a second
-# loop costs more than that. Measured on AMD Zen 4: 10^6 entries in rows of 100 take 0.49 ms of one thread (0.66 if gathered), in rows of
-# 10 they take 1.1 ms gathered (1.8).
-LONG_ROW = 32
-LANES = 8  # terms of a row that are added up side by side in its product with a vector
 
 _PARAMETERS = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 
@@ -40,12 +33,12 @@ class SparseMatrix(NamedTuple):
     minors: int
     entries: int
     index_dtype: DType  # of the pointers and of the minors
-    pointers: np.ndarray
+    pointers: int
     minor_indices: int
     values: int
 
 
-class _Matrix:
+class Matrix:
     """The operands that all kernels share: faults, pointers, minors, values. meta begins with: majors, minors, entries."""
 
     def __init__(self, b: Body, dtype: DType, index: DType, first: int):
@@ -70,17 +63,22 @@ class _Matrix:
 
     def minor(self, entry: str) -> str:
         """The minor of an entry, which exists: the last one if it is out of range."""
-        b = self.b
-        found = self._index(self.minors, entry)
-        for name, value in (("umax", b.get(self.greatest, "i64")), ("umin", self.last_minor)):
-            b.declarations.add(f"declare i64 @llvm.{name}.i64(i64, i64)")
-            inside = b.let(f"call i64 @llvm.{name}.i64(i64 {found}, i64 {value})")
-            if name == "umax":
-                b.set(self.greatest, "i64", inside)
-        return inside
+        found = self.raw_minor(entry)
+        self.note(found)
+        self.b.declarations.add("declare i64 @llvm.umin.i64(i64, i64)")
+        return self.b.let(f"call i64 @llvm.umin.i64(i64 {found}, i64 {self.last_minor})")
+
+    def raw_minor(self, entry: str) -> str:
+        return self._index(self.minors, entry)
+
+    def note(self, minor: str) -> None:
+        """Let `check` see a minor."""
+        self.b.declarations.add("declare i64 @llvm.umax.i64(i64, i64)")
+        greatest = self.b.get(self.greatest, "i64")
+        self.b.set(self.greatest, "i64", self.b.let(f"call i64 @llvm.umax.i64(i64 {minor}, i64 {greatest})"))
 
     def check(self) -> None:
-        """Note a fault if a minor that was read is out of range."""
+        """Set `faults` if a minor that was noted is out of range."""
         self._unless(self.b.let(f"icmp ult i64 {self.b.get(self.greatest, 'i64')}, {self.minor_count}"))
 
     def ask(self, entry: str, rows: str, row_bytes: str, offset: str) -> None:
@@ -183,7 +181,7 @@ class _Columns:
             write(first, [lanes_below(b, self.lanes, b.integer("sub", width, first))])
 
 
-def _code(count: int, write: Callable[[Body], None]) -> Code:
+def code(count: int, write: Callable[[Body], None]) -> Code:
     declarations: set[str] = set()
     text = function("loop", _PARAMETERS, declarations, write)
     return compile_loop("\n".join([*sorted(declarations), text]), count, "", vectorize=False)
@@ -199,12 +197,12 @@ def rows_code(dtype: DType, index: DType) -> Code:
     """
 
     def write(b: Body) -> None:
-        matrix, columns = _Matrix(b, dtype, index, 1), _Columns(b, dtype)
+        matrix, columns = Matrix(b, dtype, index, 1), _Columns(b, dtype)
         (result,), (dense, bounds) = operands(b, 0, 1), operands(b, 5, 7)
         (width,) = words(b, 3, 4)
         size = columns.real.itemsize
         row_bytes = b.integer("mul", width, size)
-        begin, end = _part(b, bounds)
+        begin, end = part_of(b, bounds)
         with b.loop(begin, end) as major:
             first, stop = matrix.bounds(major)
             target = b.at(result, b.integer("mul", major, row_bytes))
@@ -228,127 +226,10 @@ def rows_code(dtype: DType, index: DType) -> Code:
             columns.blocks(width, block)
         matrix.check()
 
-    return _code(7, write)
+    return code(7, write)
 
 
-@functools.cache
-def vector_code(dtype: DType, index: DType) -> Code:
-    """result [majors] = matrix @ vector [minors]: operands and meta of `rows_code`, whose width is not read.
-
-    Each of eight lanes adds up every eighth term of a row, fused with its product; then the lanes are added in pairs. A vector holds
-    eight numbers of any dtype, so that the order of the sum does not depend on it.
-    """
-
-    def write(b: Body) -> None:
-        matrix, real = _Matrix(b, dtype, index, 1), dtype.part or dtype
-        kind, vector_kind = value_type(real), value_type(real, LANES)
-        (result,), (vector, bounds) = operands(b, 0, 1), operands(b, 5, 7)
-        begin, end = _part(b, bounds)
-        parts = 2 if dtype.is_complex else 1
-        greatest = b.variable(f"<{LANES} x i64>", "zeroinitializer")
-        last = broadcast(b, "i64", LANES, matrix.last_minor)
-        with b.loop(begin, end) as major:
-            first, stop = matrix.bounds(major)
-            sums = [b.variable(vector_kind, "zeroinitializer") for _ in range(parts)]
-            count = b.integer("sub", stop, first)
-            unmasked = b.let(f"select i1 {b.let(f'icmp sge i64 {count}, {LONG_ROW}')}, i64 {count}, i64 0")
-            whole = b.integer("add", first, b.integer("and", unmasked, -LANES))
-
-            def add(entry: str, mask: str) -> None:
-                places = _clamped(b, matrix, entry, mask, last, greatest)
-                x = [_gathered(b, dtype, vector, places, part, mask) for part in range(parts)]
-                y = _entries(b, dtype, matrix.values, entry, b.integer("sub", stop, entry), mask)
-                _add_products(b, real, sums, x, y)
-
-            with b.loop(first, whole, LANES) as entry:
-                add(entry, "")
-            with b.loop(whole, stop, LANES) as entry:
-                add(entry, lanes_below(b, LANES, b.integer("sub", stop, entry)))
-            place = b.at(result, b.integer("mul", major, dtype.itemsize))
-            for part, total in enumerate(sums):
-                summed = _sum_of_lanes(b, real, LANES, b.get(total, vector_kind))
-                b.do(f"store {kind} {summed}, ptr {b.at(place, part * real.itemsize)}")
-        b.declarations.add(f"declare i64 @llvm.vector.reduce.umax.v{LANES}i64(<{LANES} x i64>)")
-        most = b.let(
-            f"call i64 @llvm.vector.reduce.umax.v{LANES}i64(<{LANES} x i64> {b.get(greatest, f'<{LANES} x i64>')})"
-        )
-        b.set(matrix.greatest, "i64", most)
-        matrix.check()
-
-    return _code(7, write)
-
-
-def _clamped(b: Body, matrix: _Matrix, entry: str, mask: str, last: str, greatest: str) -> str:
-    """The minors of the entries in the lanes of the mask, the last one in place of those out of range. `greatest`: see `_Matrix`."""
-    kind = f"<{LANES} x i64>"
-    address = b.at(matrix.minors, b.integer("mul", entry, matrix.index.itemsize))
-    minors = _loaded(b, matrix.index, LANES, address, mask)
-    if matrix.index.itemsize == 4:
-        minors = b.let(f"zext <{LANES} x i32> {minors} to {kind}")
-    for name in ("umax", "umin"):
-        b.declarations.add(f"declare {kind} @llvm.{name}.v{LANES}i64({kind}, {kind})")
-    b.set(
-        greatest,
-        kind,
-        b.let(f"call {kind} @llvm.umax.v{LANES}i64({kind} {minors}, {kind} {b.get(greatest, kind)})"),
-    )
-    return b.let(f"call {kind} @llvm.umin.v{LANES}i64({kind} {minors}, {kind} {last})")
-
-
-def _gathered(b: Body, dtype: DType, vector: str, places: str, part: int, mask: str) -> str:
-    """The parts of the numbers at some places of a vector: the real parts, or the imaginary ones."""
-    real = dtype.part or dtype
-    kind, base = value_type(real, LANES), b.at(vector, part * real.itemsize)
-    if dtype.is_complex:
-        places = b.let(f"shl <{LANES} x i64> {places}, splat (i64 1)")
-    if not mask:
-        scalar, found = value_type(real), "poison"
-        for lane in range(LANES):
-            at = b.let(f"extractelement <{LANES} x i64> {places}, i64 {lane}")
-            x = b.let(f"load {scalar}, ptr {b.let(f'getelementptr {scalar}, ptr {base}, i64 {at}')}")
-            found = b.let(f"insertelement {kind} {found}, {scalar} {x}, i64 {lane}")
-        return found
-    addresses = b.let(f"getelementptr {value_type(real)}, ptr {base}, <{LANES} x i64> {places}")
-    name = f"@llvm.masked.gather.{suffix(real, LANES)}.v{LANES}p0"
-    b.declarations.add(f"declare {kind} {name}(<{LANES} x ptr>, i32, <{LANES} x i1>, {kind})")
-    return b.let(
-        f"call {kind} {name}(<{LANES} x ptr> {addresses}, i32 {real.itemsize}, <{LANES} x i1> {mask}, {kind} zeroinitializer)"
-    )
-
-
-def _entries(b: Body, dtype: DType, values: str, entry: str, count: str, mask: str) -> list[str]:
-    """The values of at most eight neighbouring entries: the real parts, and the imaginary ones if they are complex."""
-    address = b.at(values, b.integer("mul", entry, dtype.itemsize))
-    if not dtype.is_complex:
-        return [_loaded(b, dtype, LANES, address, mask)]
-    assert dtype.part is not None
-    kind = value_type(dtype.part, 2 * LANES)
-    wide = lanes_below(b, 2 * LANES, b.integer("mul", count, 2)) if mask else ""
-    pairs = _loaded(b, dtype.part, 2 * LANES, address, wide)
-    orders = [", ".join(f"i32 {2 * k + part}" for k in range(LANES)) for part in range(2)]
-    return [
-        b.let(f"shufflevector {kind} {pairs}, {kind} poison, <{LANES} x i32> <{order}>") for order in orders
-    ]
-
-
-def _loaded(b: Body, dtype: DType, lanes: int, address: str, mask: str) -> str:
-    if mask:
-        return masked_load(b, dtype, lanes, address, mask)
-    return b.let(f"load {value_type(dtype, lanes)}, ptr {address}, align {dtype.itemsize}")
-
-
-def _add_products(b: Body, real: DType, sums: Sequence[str], x: Sequence[str], y: Sequence[str]) -> None:
-    """Add the products of x and y to the variables `sums`; each of the three has one part, or two for complex numbers."""
-    kind = value_type(real, LANES)
-    terms = [[(x[0], y[0])]]
-    if len(sums) == 2:
-        terms = [[(x[0], y[0]), (b.let(f"fneg {kind} {x[1]}"), y[1])], [(x[0], y[1]), (x[1], y[0])]]
-    for total, products in zip(sums, terms, strict=True):
-        for left, right in products:
-            b.set(total, kind, b.intrinsic("fma", real, LANES, left, right, b.get(total, kind)))
-
-
-def _sum_of_lanes(b: Body, real: DType, lanes: int, vector: str) -> str:
+def sum_of_lanes(b: Body, real: DType, lanes: int, vector: str) -> str:
     """The sum of the lanes: the upper half is added to the lower one until one is left."""
     scalar = value_type(real)
     while lanes > 1:
@@ -361,7 +242,7 @@ def _sum_of_lanes(b: Body, real: DType, lanes: int, vector: str) -> str:
     return b.let(f"extractelement <1 x {scalar}> {vector}, i64 0")
 
 
-def _part(b: Body, bounds: str) -> list[str]:
+def part_of(b: Body, bounds: str) -> list[str]:
     """The majors of the parts that this call is for: the first one, and the one behind the last."""
     return [
         b.let(f"load i64, ptr {b.let(f'getelementptr i64, ptr {bounds}, i64 {at}')}")
@@ -378,7 +259,7 @@ def columns_code(dtype: DType, index: DType) -> Code:
     """
 
     def write(b: Body) -> None:
-        matrix, columns = _Matrix(b, dtype, index, 1), _Columns(b, dtype)
+        matrix, columns = Matrix(b, dtype, index, 1), _Columns(b, dtype)
         (result,), (dense,) = operands(b, 0, 1), operands(b, 5, 6)
         (majors,), (width, group) = words(b, 0, 1), words(b, 3, 5)
         size = columns.real.itemsize
@@ -409,7 +290,7 @@ def columns_code(dtype: DType, index: DType) -> Code:
                 columns.blocks(own, block)
         matrix.check()
 
-    return _code(6, write)
+    return code(6, write)
 
 
 @functools.cache
@@ -422,12 +303,12 @@ def sampled_code(dtype: DType, index: DType) -> Code:
 
     def write(b: Body) -> None:
         columns = _Columns(b, dtype)
-        matrix = _Matrix(b, dtype, index, 1)
+        matrix = Matrix(b, dtype, index, 1)
         (result,), (left, right, bounds) = operands(b, 0, 1), operands(b, 4, 7)
         (width,) = words(b, 3, 4)
         size, kind = dtype.itemsize, value_type(dtype)
         row_bytes = b.integer("mul", width, size)
-        begin, end = _part(b, bounds)
+        begin, end = part_of(b, bounds)
         with b.loop(begin, end) as major:
             first, stop = matrix.bounds(major)
             row = b.at(left, b.integer("mul", major, row_bytes))
@@ -449,10 +330,10 @@ def sampled_code(dtype: DType, index: DType) -> Code:
                         )
 
                 columns.blocks(width, block)
-                summed = _sum_of_lanes(b, dtype, columns.lanes, b.get(total, columns.kind))
+                summed = sum_of_lanes(b, dtype, columns.lanes, b.get(total, columns.kind))
                 b.do(
                     f"store {kind} {summed}, ptr {b.let(f'getelementptr {kind}, ptr {result}, i64 {entry}')}"
                 )
         matrix.check()
 
-    return _code(7, write)
+    return code(7, write)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+from array import array
+
 import numpy as np
 
 from ...core.dtype import DType
-from ...engine.kernel import sharing
-from ...engine.sparse_products import SparseMatrix, columns_code, rows_code, sampled_code, vector_code
-
-# Parts that the majors are cut into, with about equally many entries each. Threads take neighbouring parts.
-_PARTS = 64
+from ...engine import workers
+from ...engine.kernel import SHARED_BYTES, Code, sharing
+from ...engine.sparse_dots import vector_code
+from ...engine.sparse_products import SparseMatrix, columns_code, rows_code, sampled_code
 
 
 def sparse_rows(result: int, matrix: SparseMatrix, dense: int, width: int, dtype: DType) -> None:
@@ -20,7 +22,7 @@ def sparse_rows(result: int, matrix: SparseMatrix, dense: int, width: int, dtype
     reals = width * (2 if dtype.is_complex else 1)
     code = (vector_code if width == 1 else rows_code)(dtype, matrix.index_dtype)
     work = matrix.entries * (width + 1) * dtype.itemsize + matrix.majors * width * dtype.itemsize
-    _run(code, matrix, (result,), (matrix.values, dense), reals, work)
+    _run(code, matrix, result, (matrix.values, dense), reals, work)
 
 
 def sparse_columns(result: int, matrix: SparseMatrix, dense: int, width: int, dtype: DType) -> None:
@@ -29,13 +31,13 @@ def sparse_columns(result: int, matrix: SparseMatrix, dense: int, width: int, dt
     Raises: RuntimeError if an index is out of range.
     """
     reals, group = width * (2 if dtype.is_complex else 1), 64 // (dtype.part or dtype).itemsize
-    faults = np.zeros(1, np.int64)
-    meta = np.array([matrix.majors, matrix.minors, matrix.entries, reals, group], np.int64)
-    work = matrix.entries * width * dtype.itemsize
-    addresses = faults.ctypes.data, matrix.pointers.ctypes.data, matrix.minor_indices, matrix.values, dense
-    entry = sharing(columns_code(dtype, matrix.index_dtype), work if reals > group else 0)
-    entry(result, *addresses, meta.ctypes.data, -(-reals // group))
-    _check(faults)
+    groups = -(-reals // group)
+    work = matrix.entries * width * dtype.itemsize if groups > 1 else 0
+    words = array("q", (0, *matrix[:3], reals, group))
+    place = words.buffer_info()[0]
+    entry = sharing(columns_code(dtype, matrix.index_dtype), work)
+    entry(result, place, *matrix[4:], dense, place + 8, groups)
+    _check(words)
 
 
 def sparse_sampled(
@@ -46,29 +48,39 @@ def sparse_sampled(
     Raises: RuntimeError if an index is out of range.
     """
     work = matrix.entries * width * dtype.itemsize
-    _run(sampled_code(dtype, matrix.index_dtype), matrix, (result,), (left, right), width, work)
+    _run(sampled_code(dtype, matrix.index_dtype), matrix, result, (left, right), width, work)
 
 
-def _run(code, matrix: SparseMatrix, results, inputs, reals: int, work: float) -> None:
-    faults = np.zeros(1, np.int64)
-    meta = np.array([matrix.majors, matrix.minors, matrix.entries, reals], np.int64)
-    bounds = _bounds(matrix)
-    addresses = (
-        *results, faults.ctypes.data, matrix.pointers.ctypes.data, matrix.minor_indices, *inputs, bounds.ctypes.data
-    )  # fmt: skip
-    sharing(code, work)(*addresses, meta.ctypes.data, len(bounds) - 1)
-    _check(faults)
+def _run(
+    code: Code, matrix: SparseMatrix, result: int, inputs: tuple[int, int], reals: int, work: int
+) -> None:
+    """Run a kernel whose parts are ranges of majors."""
+    bounds = _bounds(matrix, workers.get_num_threads()) if work >= SHARED_BYTES else (0, matrix.majors)
+    words = array("q", (0, *matrix[:3], reals, *bounds))
+    place = words.buffer_info()[0]
+    entry = sharing(code, work)
+    entry(result, place, *matrix[4:6], *inputs, place + 8 * 5, place + 8, len(bounds) - 1)
+    _check(words)
 
 
-def _bounds(matrix: SparseMatrix) -> np.ndarray:
-    """The first major of each part, and behind them the number of majors. They rise, whatever the pointers are."""
-    parts = min(_PARTS, matrix.majors)
-    wanted = (np.arange(parts + 1) * matrix.entries // parts).astype(matrix.pointers.dtype)
-    places = np.searchsorted(matrix.pointers, wanted)
-    places[0], places[-1] = 0, matrix.majors
-    return np.minimum(np.maximum.accumulate(places), matrix.majors).astype(np.int64)
+def _bounds(matrix: SparseMatrix, parts: int) -> list[int]:
+    """The first major of each part, and behind them the number of majors: the parts have about equally many entries.
+
+    The bounds rise, whatever the pointers are.
+    """
+    pointers = _pointers(matrix)
+    parts = min(parts, matrix.majors)
+    wanted = (np.arange(1, parts) * matrix.entries // parts).astype(pointers.dtype)
+    inner = np.maximum.accumulate(np.searchsorted(pointers[:-1], wanted))
+    return [0, *inner.tolist(), matrix.majors]
 
 
-def _check(faults: np.ndarray) -> None:
-    if faults[0]:
+def _pointers(matrix: SparseMatrix) -> np.ndarray:
+    kind = ctypes.c_int32 if matrix.index_dtype.itemsize == 4 else ctypes.c_int64
+    return np.ctypeslib.as_array((kind * (matrix.majors + 1)).from_address(matrix.pointers))
+
+
+def _check(words: array) -> None:
+    """The first of the words counts faults."""
+    if words[0]:
         raise RuntimeError("the indices of a sparse matrix are out of range")

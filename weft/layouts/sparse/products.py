@@ -11,7 +11,7 @@ from typing import Any
 from ...core.dtype import bfloat16, complex64, complex128, float16, float32, float64, int64
 from ...core.tensor import Tensor, address
 from ...engine.sparse_products import SparseMatrix
-from ...families.array_op import array, inside
+from ...families.array_op import inside
 from ...ops.creation.creation import empty, zeros
 from ...ops.creation.ranges import arange
 from .compression import Compressed, check_inner, check_pointers, majors_of, pointers
@@ -173,4 +173,4 @@ def _matrix(parts: Compressed, minors: int) -> SparseMatrix:
         check_inner(parts.inner, minors)
     outer, inner, values = parts
     sizes = len(outer) - 1, minors, len(inner)
-    return SparseMatrix(*sizes, inner.dtype, array(outer), address(inner), address(values))
+    return SparseMatrix(*sizes, inner.dtype, address(outer), address(inner), address(values))

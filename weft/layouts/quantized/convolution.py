@@ -67,8 +67,7 @@ def convolved(
     input: Tensor, zero_point: int, window: Window, packed: Packed, layer: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """What a linear layer makes of the patches, a few images at a time, or of its sums: [N, M, *positions]."""
-    terms, columns = packed.sizes
-    if window.groups > 1 and columns < FEW_COLUMNS and terms <= EXACT_TERMS:
+    if window.groups > 1 and packed.columns < FEW_COLUMNS and packed.terms <= EXACT_TERMS:
         return layer(_float_sums(input, zero_point, window, packed)).contiguous().movedim(-1, 1)
     channels = input.shape[1]
     each = channels * math.prod(window.kernel) * math.prod(_positions(input.shape[2:], window))

@@ -34,13 +34,10 @@ class Packed(NamedTuple):
     integers: Tensor  # int8 [groups * columns, terms]
     sums: Tensor  # int32 [groups * columns], of the integers without their zero points
     zero_points: Tensor | None  # int32 [groups * columns]; None if all are 0
-    groups: int
     lines: Tensor | None  # the integers as the kernel reads them; None if the device has no kernel
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Terms and columns of a group."""
-        return self.integers.shape[1], len(self.integers) // self.groups
+    groups: int
+    terms: int
+    columns: int  # of a group
 
 
 def pack(integers: Tensor, zero_points: Tensor | None = None, groups: int = 1) -> Packed:
@@ -51,8 +48,9 @@ def pack(integers: Tensor, zero_points: Tensor | None = None, groups: int = 1) -
         zero_points = zero_points.to(int32) if zero_points.any() else None
     if zero_points is not None:
         sums = sums - zero_points * integers.shape[1]
-    has_kernel = "byte_products" in integers.device.backend.extras
-    return Packed(integers, sums, zero_points, groups, _in_lines(integers, groups) if has_kernel else None)
+    lines = _in_lines(integers, groups) if "byte_products" in integers.device.backend.extras else None
+    columns, terms = integers.shape
+    return Packed(integers, sums, zero_points, lines, groups, terms, columns // groups)
 
 
 def _in_lines(integers: Tensor, groups: int) -> Tensor:
@@ -160,7 +158,7 @@ def _product(
     """
     if a.dtype is int32:
         return _step(_formula(finish, result, False))(a, packed.sums, *vectors, 0, *numbers)
-    (terms, columns), groups = packed.sizes, packed.groups
+    groups, terms, columns = packed.groups, packed.terms, packed.columns
     *batch, across = a.shape
     if across != groups * terms:
         raise RuntimeError(
@@ -183,13 +181,15 @@ def _product(
 
 def _readable(tensor: Tensor) -> Tensor:
     """The tensor as kernels read it: elements in order, without a pending negation."""
+    if tensor.spec.is_contiguous and not tensor.spec.neg:
+        return tensor
     return tensor.contiguous().resolve_neg()
 
 
 def _by_kernel(
     formula: Formula, a: Tensor, zero_point: int, packed: Packed, lines: Tensor, of_columns, of_rows, numbers
 ) -> Tensor:
-    (terms, columns), (rows, groups, _) = packed.sizes, a.shape
+    (rows, groups, terms), columns = a.shape, packed.columns
     signed = a.dtype is int8
     if signed:  # the kernel reads a + 128
         zero_point, of_rows = zero_point + 128, [each + 128 * terms for each in of_rows]
@@ -205,7 +205,7 @@ def _by_kernel(
 def _by_steps(
     formula: Formula, a: Tensor, zero_point: int, packed: Packed, of_columns, of_rows, numbers
 ) -> Tensor:
-    (terms, columns), (rows, groups, _) = packed.sizes, a.shape
+    (rows, groups, terms), columns = a.shape, packed.columns
     weight = packed.integers.reshape(groups, columns, terms)
     sums = a.transpose(0, 1).to(int32) @ weight.mT.to(int32)
     vectors = [each.reshape(groups, 1, columns) for each in of_columns]

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
+from ...engine.expr import to_float32
 
-# The least scale that is chosen: a smaller one would lose the integers' precision in PyTorch's kernels.
-_LEAST_SCALE = np.float32(6.1e-5)
+# The least scale that is chosen, because a smaller one would lose the precision of integers in PyTorch's kernels.
+_LEAST_SCALE = to_float32(6.1e-5)
+# Scales up to this one have no reciprocal in float32.
+_NO_RECIPROCAL = 2.0**-128
 
 
 class QParams(NamedTuple):
@@ -34,45 +36,37 @@ def choose_qparams(
         raise RuntimeError(
             f"In ChooseQuantizationParams, min should be less than or equal to max, but they are {least} and {most}"
         )
-    with np.errstate(all="ignore"):
-        return _chosen(np.float32(least), np.float32(most), low, high, symmetric, reduce_range)
-
-
-def _chosen(
-    least: np.float32, most: np.float32, low: int, high: int, symmetric: bool, reduce_range: bool
-) -> QParams:
     if reduce_range:
         low, high = int(low / 2), int(high / 2)
     centred = symmetric and least < 0 < most
     if centred:
         half = (high - low) // 2
-        step = max(float(abs(least / np.float32(half + 1))), float(abs(most / np.float32(half))))
-        least, most = np.float32(step * -(half + 1)), np.float32(step * half)
-    least, most = min(least, np.float32(0)), max(most, np.float32(0))
-    scale = (float(most) - float(least)) / (high - low)
-    if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
-        scale = 0.1
+        step = max(to_float32(-least / (half + 1)), to_float32(most / half))
+        least, most = to_float32(step * -(half + 1)), to_float32(step * half)
+    least, most = min(least, 0.0), max(most, 0.0)
+    scale = (most - least) / (high - low)
     if scale < _LEAST_SCALE:
-        least, most = _widened(least, most, np.float32(scale), high - low)
-        scale = float(_LEAST_SCALE)
+        if to_float32(scale) <= _NO_RECIPROCAL:
+            scale = 0.1
+        else:
+            least, most = _widened(least, most, to_float32(scale), high - low)
+            scale = _LEAST_SCALE
     if centred:
         return QParams(scale, _nearest((low + high) / 2, low, high))
-    from_least, from_most = float(least) / scale, float(most) / scale
+    from_least, from_most = least / scale, most / scale
     # The end with the smaller error decides.
     near_least = abs(low) - abs(from_least) < abs(high) - abs(from_most)
     return QParams(scale, _nearest(low - from_least if near_least else high - from_most, low, high))
 
 
-def _widened(
-    least: np.float32, most: np.float32, scale: np.float32, steps: int
-) -> tuple[np.float32, np.float32]:
+def _widened(least: float, most: float, scale: float, steps: int) -> tuple[float, float]:
     """The range for `_LEAST_SCALE` in place of `scale`."""
     if least == 0:
-        return least, _LEAST_SCALE * np.float32(steps)
+        return least, to_float32(_LEAST_SCALE * steps)
     if most == 0:
-        return -_LEAST_SCALE * np.float32(steps), most
-    factor = _LEAST_SCALE / scale
-    return least * factor, most * factor
+        return -to_float32(_LEAST_SCALE * steps), most
+    factor = to_float32(_LEAST_SCALE / scale)
+    return to_float32(least * factor), to_float32(most * factor)
 
 
 def _nearest(value: float, low: int, high: int) -> int:

@@ -3,4 +3,13 @@
 All files with rules are imported here, so that whichever function makes the first sparse tensor finds the rules complete.
 """
 
-from . import access, arithmetic, conversion, creation, multiplication  # noqa: F401
+from . import (  # noqa: F401
+    access,
+    arithmetic,
+    conversion,
+    creation,
+    joining,
+    multiplication,
+    selecting,
+    shape,
+)

@@ -126,6 +126,17 @@ def test_nothing_and_odd_strides():
         weft.testing.assert_close(found, (a @ b.float().t()) * scales)
 
 
+def test_backward_raises_as_in_pytorch():
+    for lib in (torch, weft):
+        a = lib.zeros(3, 64, requires_grad=True)
+        given = lib.zeros(16, 64, dtype=lib.int8), lib.ones(16)
+        packed = lib.zeros(16, 32, dtype=lib.uint8), 32, lib.zeros(2, 16, 2)
+        for result in (lib._weight_int8pack_mm(a, *given), lib._weight_int4pack_mm_for_cpu(a, *packed)):
+            assert result.requires_grad
+            with pytest.raises((RuntimeError, NotImplementedError), match="pack_mm"):
+                result.sum().backward()
+
+
 def test_errors():
     a, b, scales = weft.zeros(3, 64), weft.zeros(16, 64, dtype=weft.int8), weft.ones(16)
     packed, both = weft.zeros(16, 32, dtype=weft.uint8), weft.zeros(2, 16, 2)

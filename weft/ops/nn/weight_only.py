@@ -9,6 +9,7 @@ The integers are converted in the registers (`engine/weight_gemm.py`), and on de
 from __future__ import annotations
 
 from ...core.dtype import DType, bfloat16, float16, float32, int8, int32, uint8
+from ...core.op import Op
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine.weight_gemm import BLOCK
@@ -17,6 +18,9 @@ from ..creation.creation import zeros
 from ..linalg.matmul import matmul
 
 GROUPS = (32, 64, 128, 256)
+
+# The steps that autograd records. They have no derivative, as in PyTorch, so that backward raises an error.
+_INT8_STEP, _INT4_STEP = Op("_weight_int8pack_mm"), Op("_weight_int4pack_mm_for_cpu")
 
 
 def _check(holds: bool, message: str) -> None:
@@ -72,7 +76,7 @@ def _weight_int8pack_mm(input: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
         )
     else:
         found = matmul(rows, mat2.to(float32).t()) * single
-    return found.to(input.dtype)
+    return _INT8_STEP.recorded(found.to(input.dtype), (input, scales))
 
 
 # ---- Nibbles ---------------------------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def _weight_int4pack_mm_for_cpu(
         parts.append(_by_kernel("times_nibbles", made, values, mat2, both[:, :whole], sums, sizes=sizes))
     if whole < columns:
         parts.append(matmul(values, _floats(mat2, whole, qGroupSize, both)))
-    return cat(parts, 1).to(self.dtype)
+    return _INT4_STEP.recorded(cat(parts, 1).to(self.dtype), (self, qScaleAndZeros))
 
 
 def _floats(packed: Tensor, start: int, group: int, both: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from . import (  # noqa: F401
     creation,
     joining,
     multiplication,
+    reductions,
     selecting,
     shape,
 )

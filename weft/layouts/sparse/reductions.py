@@ -1,0 +1,124 @@
+"""Sums over dims of sparse tensors, and softmax along one of them, where elements that are not stored count as -inf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtype import LEGACY_NAMES, DType, bool_, int64
+from ...core.layout import Layout, sparse_coo
+from ...core.tensor import Tensor, wrap_dim
+from ...families.custom_vjp import custom_vjp
+from ..parts import values_of, with_values
+from . import segments
+from .compressed import blocksize_of
+from .conversion import as_compressed, as_coo, coalesce
+from .coo import coo, indices_of, sparse_dim_of
+from .rules import SPARSE
+
+rule = SPARSE.rule
+
+# ---- Sums ----------------------------------------------------------------------------------------------------------
+
+
+@rule("sum")
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+        dtype = int64
+    if dim is None:
+        return _whole_sum(input, dtype)
+    if input.layout is sparse_coo:
+        return _summed(input, dim, keepdim, dtype)
+    result = _summed(as_coo(input), dim, True, dtype)
+    result = result if result.layout is sparse_coo else result.to_sparse()
+    if keepdim:
+        return as_compressed(coalesce(result), input.layout, _kept_blocksize(input, result))
+    return _summed(as_coo(input), dim, False, dtype)
+
+
+def _kept_blocksize(input: Tensor, result: Tensor) -> tuple[int, int] | None:
+    """The blocksize of the input, 1 along dims of which only one row or column is left."""
+    blocksize = blocksize_of(input)
+    if blocksize is None:
+        return None
+    rows, columns = (
+        1 if size == 1 else block for size, block in zip(result.shape[-2:], blocksize, strict=True)
+    )
+    return rows, columns
+
+
+@rule("sparse.sum")
+def sparse_sum(input: Tensor, dim: Any = None, dtype: DType | None = None) -> Tensor:
+    if dim is None:
+        return _whole_sum(input, dtype)
+    return _summed(as_coo(input), dim, False, dtype)
+
+
+def _whole_sum(input: Tensor, dtype: DType | None) -> Tensor:
+    """The sum of all values. An element of a bool tensor counts once, however many entries it has."""
+    if input.layout is sparse_coo and input.dtype is bool_:
+        input = coalesce(input)
+    return values_of(input).sum(dtype=dtype)
+
+
+def _summed(input: Tensor, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
+    """The sum over some dims of a COO tensor: dense if all sparse dims are among them, else coalesced unless `keepdim`."""
+    sparse_dim, ndim = sparse_dim_of(input), input.dim()
+    dims = [wrap_dim(d, ndim) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    for d in dims:
+        if dims.count(d) > 1:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    values = values_of(input)
+    if dtype is not None:
+        values = values.to(dtype)
+    if dense := [d - sparse_dim + 1 for d in dims if d >= sparse_dim]:
+        values = values.sum(dense, keepdim)
+    kept = [d for d in range(sparse_dim) if d not in dims]
+    shape = [1 if d in dims else size for d, size in enumerate(input.shape) if keepdim or d not in dims]
+    if not kept:
+        return values.sum(0).reshape(shape)
+    indices, values = segments.summed(indices_of(input), values, input.shape[:sparse_dim], dims)
+    if not keepdim:
+        return coo(indices, values, tuple(shape), True)
+    whole = indices.new_zeros((sparse_dim, indices.shape[1]))
+    whole[kept] = indices
+    return coo(whole, values, tuple(shape), indices.shape[1] < 2)
+
+
+# ---- Softmax -------------------------------------------------------------------------------------------------------
+
+
+@custom_vjp(
+    lambda ct, out, values, indices, sizes, dim, is_log: segments.softmax_backward(
+        ct, out, indices, sizes, dim, is_log
+    ),
+    inputs=1,
+)
+def _softmax(values: Tensor, indices: Tensor, sizes: tuple[int, ...], dim: int, is_log: bool) -> Tensor:
+    return segments.softmax(indices, values, sizes, dim, is_log)
+
+
+def _along(input: Tensor, dim: int, dtype: DType | None, is_log: bool) -> Tensor:
+    layout: Layout = input.layout
+    if layout is not sparse_coo:
+        result = _along(coalesce(as_coo(input)), dim, dtype, is_log)
+        return as_compressed(result, layout, blocksize_of(input))
+    dim = wrap_dim(dim, input.dim())
+    input = coalesce(input)
+    values = values_of(input)
+    if dtype is not None:
+        values = values.to(dtype)
+    if not values.is_floating_point():
+        name = "log_softmax" if is_log else "softmax"
+        raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[values.dtype]}'")
+    sizes = tuple(input.shape[: sparse_dim_of(input)])
+    return with_values(input, _softmax(values, indices_of(input), sizes, dim, is_log))
+
+
+@rule("sparse.softmax", "softmax")
+def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    return _along(input, dim, dtype, False)
+
+
+@rule("sparse.log_softmax", "log_softmax")
+def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    return _along(input, dim, dtype, True)

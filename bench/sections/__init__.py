@@ -14,6 +14,7 @@ from bench.sections import (
     recorded,
     reductions,
     rows,
+    sparse,
     training,
 )
 
@@ -27,6 +28,7 @@ SECTIONS: tuple[Section, ...] = (
     reductions.SECTION,
     linalg.SECTION,
     *products.SECTIONS,
+    sparse.SECTION,
     convolution.SECTION,
     training.SECTION,
     files.SECTION,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.dtype import float16, float32, int32
 from ..core.grad_mode import no_grad
+from ..core.layout_spec import is_strided
 from ..core.tensor import Tensor
 from ..ops.creation.creation import full
 
@@ -116,9 +117,10 @@ class GradScaler:
                     continue
                 if param.grad.dtype is float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                own["overflow"] |= not param.grad.isfinite().all().item()
+                numbers = param.grad if is_strided(param.grad.spec) else param.grad._values()
+                own["overflow"] |= not numbers.isfinite().all().item()
                 own["gradients"] += 1
-                param.grad.mul_(inverse)
+                numbers.mul_(inverse)
         own["stage"] = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

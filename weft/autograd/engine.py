@@ -16,7 +16,7 @@ from ..core.dispatch import watchers
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
-from ..core.layout_spec import NotStrided
+from ..core.layout_spec import NotStrided, is_strided
 from ..core.locks import new_lock
 from ..core.modes import DisableTorchFunction
 from ..core.overrides import override_types
@@ -60,6 +60,11 @@ def _run(now: _Pass, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
     running.now = now
     try:
         return now.run(roots)
+    except NotStrided as error:
+        raise NotImplementedError(
+            f"an operation of this graph has no derivative for {error.spec.rules.name} gradients: make them dense before they reach it, "  # type: ignore[attr-defined]
+            "with sparse=False in embedding and sparse_grad=False in gather, or with x.to_dense()"
+        ) from error
     finally:
         mode.enabled, mode.inference, mode.reverse, running.now = outer
 
@@ -321,16 +326,16 @@ class _Pass:
             if (carrier := carrier_of(before, b)) is not None:
                 return carrier.add(before, b)
         if self.create_graph:
-            return a + b
+            return _added(a, b)
         if type(a) is _Sum:
             if type(b) is Tensor:
                 try:
                     self._add_into(a.tensor, b)
-                    return a
                 except NotStrided:
-                    pass
+                    a.tensor = _added_in_place(a.tensor, b)
+                return a
             a = a.tensor  # a sample of `vmap` may not fit into a sum of constants
-        return _Sum(a + b)
+        return _Sum(_added(a, b))
 
     _add_into = staticmethod(inplace_of(ADD))  # `add_`, without its argument alpha
 
@@ -381,12 +386,12 @@ class _Pass:
             elif before is None:
                 tensor._grad = ct if self.create_graph else own(ct, tensor.spec, lone)
             elif self.create_graph:
-                tensor._grad = before + ct  # type: ignore[attr-defined]
+                tensor._grad = _added(before, ct)  # type: ignore[attr-defined]
             else:
                 try:
                     self._add_into(before, ct)
-                except NotStrided:  # one of them is sparse
-                    tensor._grad = before + ct  # type: ignore[attr-defined]
+                except NotStrided:
+                    tensor._grad = _added_in_place(before, ct)  # type: ignore[attr-defined]
         if leaf.after:
             for hook in list(leaf.after.values()):
                 hook(tensor)
@@ -483,16 +488,34 @@ def _fits(given: Spec, wanted: Spec) -> bool:
     return given.shape == wanted.shape and given.dtype is wanted.dtype and given.device is wanted.device
 
 
+def _added(a: Any, b: Any) -> Any:
+    """The sum of two cotangents. As in PyTorch, a sparse one is the second operand; of two sparse ones the older is."""
+    return a + b if is_strided(a.spec) else b + a
+
+
+def _added_in_place(a: Any, b: Any) -> Any:
+    """The sum of two cotangents, at least one of which is not strided, in the memory of `a` unless only that is sparse."""
+    return b + a if is_strided(b.spec) and not is_strided(a.spec) else a.add_(b)
+
+
 def own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
     """The gradient in memory that no other tensor uses, with the strides of the leaf if the leaf is dense."""
     spec = ct.spec
     if lone and (spec.stride == wanted.stride if wanted.is_dense else spec.is_contiguous):
-        return ct
+        return ct if type(spec) is Spec or _holds_alone(ct) else ct.clone()
     if spec.is_contiguous and spec.stride == wanted.stride and not spec.conj and not spec.neg:
         return ct.clone()  # a third of the time of the general case
-    if wanted.is_dense and not wanted.conj and not wanted.neg:
+    if wanted.is_dense and not wanted.conj and not wanted.neg and is_strided(spec):
         return empty_strided(wanted.shape, wanted.stride, dtype=spec.dtype, device=spec.device).copy_(ct)
     return ct.clone(memory_format=contiguous_format)
+
+
+def _holds_alone(ct: Any) -> bool:
+    """Whether the parts of a tensor that is not strided are contiguous, and no other tensor uses their memory."""
+    return is_strided(ct.spec) or all(
+        part.spec.is_contiguous and getrefcount(part._storage) == 2 and not part._storage.exposed
+        for part in ct._storage.parts
+    )
 
 
 # ---- Hooks ----------------------------------------------------------------------------------------------------------
@@ -541,7 +564,7 @@ def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
                 if (carrier := carrier_of(before, cts[index])) is not None:
                     kept = carrier.keep(cts[index]) if before is None else carrier.add(before, cts[index])
                 else:
-                    kept = cts[index].clone() if before is None else before + cts[index]
+                    kept = cts[index].clone() if before is None else _added(before, cts[index])
                 tensor._grad = kept  # type: ignore[attr-defined]
     return cts[0] if single else tuple(cts)
 

@@ -170,11 +170,17 @@ def _fits() -> Text:
     return f
 
 
+def _is_spec(f: Text, tensor: str) -> str:
+    """Whether the elements of a tensor are in strided memory."""
+    return f.same(f.type_of(f.load(tensor, TENSOR["spec"])), name("spec_type"))
+
+
 def _finish() -> Text:
     """Add the gradient of a leaf, whose last cotangent this is, to its tensor: 1, 0 if `_Pass._finish` must do so, -1 after an error."""
     f = Text("finish_leaf", "ptr %leaf, ptr %ct, i1 %lone", "i32")
     for each in ("hooks", "after", "of_node"):
         f.require(f.same(f.load("%leaf", _LEAF[each]), name("none")), "no")
+    f.require(_is_spec(f, "%ct"), "no")  # a sparse gradient
     tensor = f.call("PyObject_CallNoArgs", f.load("%leaf", _LEAF["tensor"]))  # a weak reference
     f.require(f.differ(tensor, "null"), "failed")
     f.require(f.is_plain(tensor), "other")  # None, too
@@ -192,6 +198,14 @@ def _finish() -> Text:
     f.require(f.differ(before, "null"), "unlock")
     f.branch(f.same(before, name("none")), "first", "add")
     f.label("add")
+    f.branch(_is_spec(f, before), "add_dense", "add_other")
+    f.label("add_other")
+    f.decref(before)
+    unlocked_again = f.call("PyObject_CallNoArgs", name("release"))
+    f.require(f.differ(unlocked_again, "null"), "drop")
+    f.decref(unlocked_again)
+    f.go("other")
+    f.label("add_dense")
     operands = f.room(3)
     for k, each in enumerate((name("add"), before, "%ct")):
         f.store(operands, 8 * k, each)

@@ -12,6 +12,7 @@ from ..core.batched import open_levels
 from ..core.checking import checked
 from ..core.dtype import FLOAT, DType
 from ..core.grad_mode import mode
+from ..core.layout_spec import is_strided
 from ..core.native_property import native_property
 from ..core.public import public
 from ..core.tensor import Tensor
@@ -124,6 +125,11 @@ def _set_grad(self: Tensor, value: Any) -> None:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(value.spec.shape)}' to a tensor of size '{list(spec.shape)}'. "
             "Please ensure that the gradient and the tensor are the same size"
+        )
+    if is_strided(value.spec) and not is_strided(spec):
+        raise RuntimeError(
+            f"attempting to assign a gradient to a tensor that has data of a different type: the tensor is {self.layout}, the "
+            "gradient is dense"
         )
     self._grad = value  # type: ignore[attr-defined]
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from .device import device as Device  # a field of Spec is called `device`
 from .dtype import DType
-from .layout import Layout
+from .layout import Layout, strided
 from .locks import new_lock
 from .size import Size
 from .spec import Spec
@@ -82,10 +82,16 @@ def _run_hooks() -> None:
             first_layout_hooks.pop()
 
 
+def is_strided(spec: Spec) -> bool:
+    """Whether the elements of a tensor with this spec are in strided memory."""
+    return type(spec) is Spec or spec.layout is strided  # type: ignore[attr-defined]
+
+
 class NotStrided(NotImplementedError):
     """An operation that works on strided memory was asked to plan for, or to read, a tensor that has none."""
 
     def __init__(self, spec: LayoutSpec):
+        self.spec = spec
         super().__init__(f"this operation is not implemented for {spec.rules.name} tensors")
 
 

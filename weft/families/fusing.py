@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.derivative import loaded, mentioned
 from ..core.dtype import compute_type, float32, float64
+from ..core.layout_spec import NotStrided
 from ..core.plans import PlanCache
 from ..core.promotion import common_dtype
 from ..core.spec import Spec, contiguous_spec
@@ -89,7 +90,10 @@ class FusedRule:
             else:
                 return operands, None
             operands.append(value)
-        return operands, self.kernel.plans[tuple(key)]
+        try:
+            return operands, self.kernel.plans[tuple(key)]
+        except NotStrided:  # of a sparse cotangent
+            return operands, None
 
 
 class _Kernel(Map):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
+from ..layouts.parts import with_values
 from ..ops.creation.creation import full_like
 from .arithmetic import addcdiv, addcmul, directed, sqrt
 from .elementwise import Elementwise, count
@@ -74,6 +75,22 @@ class Adagrad(Elementwise):
         """Move the state to memory that other processes share."""
         for state in self.state.values():
             state["sum"].share_memory_()
+
+    def _step_sparse(self, param, grad, group):
+        """Update the elements that the gradient names."""
+        if group["fused"]:
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        state = self.state[param]
+        if not state:
+            self._start(state, param, group)
+        _, (_, step_size, eps) = self._next(group, state, param)
+        grad = (-grad if group["maximize"] else grad).coalesce()
+        values, total = grad._values(), state["sum"]
+        total.add_(with_values(grad, values * values))
+        roots = total.sparse_mask(grad)._values().sqrt_().add_(eps)
+        param.add_(with_values(grad, values / roots), alpha=step_size)
 
     def _slots(self, group):
         return ("sum",)

@@ -86,6 +86,9 @@ class Adam(Elementwise):
         super().__init__(params, defaults)
         check_fused(defaults)
 
+    def _step_sparse(self, param, grad, group):
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
+
     def _slots(self, group):
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
 

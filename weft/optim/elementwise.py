@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.grad_mode import enable_grad
+from ..core.layout_spec import is_strided
 from ..core.recording import unrecorded
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
@@ -58,6 +59,9 @@ class Elementwise(Optimizer):
         for param in group["params"]:
             grad = param.grad
             if grad is None:
+                continue
+            if not is_strided(grad.spec):
+                self._step_sparse(param, grad, group)
                 continue
             state: dict[str, Any] = {}
             if slots:

@@ -168,7 +168,7 @@ class LBFGS(Optimizer):
         parts = []
         for param in self._params:
             grad = param.new_zeros(param.shape) if param.grad is None else param.grad
-            parts.append(_flat(grad))
+            parts.append(_flat(grad.to_dense()))
         return cat(parts, 0)
 
     def _add(self, step: Any, direction: Tensor) -> None:

@@ -186,6 +186,10 @@ class Optimizer:
         """Update all parameters; `closure` computes the loss and its gradients again. Returns the loss."""
         raise NotImplementedError
 
+    def _step_sparse(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Update a parameter by its sparse gradient."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zeros if `set_to_none` is False."""
         for group in self.param_groups:

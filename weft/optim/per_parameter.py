@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.grad_mode import no_grad
+from ..core.layout_spec import is_strided
 from ..core.tensor import Tensor
 from .optimizer import Optimizer, evaluate
 
 
 class PerParameter(Optimizer):
-    """A subclass defines how a parameter that has a gradient is updated."""
+    """A subclass defines how a parameter is updated by its gradient, and by a sparse one if it can be."""
 
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -22,6 +23,10 @@ class PerParameter(Optimizer):
         loss = evaluate(closure)
         for group in self.param_groups:
             for param in group["params"]:
-                if param.grad is not None:
+                if param.grad is None:
+                    continue
+                if is_strided(param.grad.spec):
                     self._update(param, group)
+                else:
+                    self._step_sparse(param, param.grad, group)
         return loss

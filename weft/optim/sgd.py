@@ -77,6 +77,24 @@ class SGD(Elementwise):
         super().__init__(params, defaults)
         check_fused(defaults)
 
+    def _step_sparse(self, param, grad, group):
+        if group["fused"]:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        if group["weight_decay"] != 0:
+            raise RuntimeError(
+                "add(sparse, dense) is not supported: weight decay would make the sparse gradient dense, so it must be 0"
+            )
+        grad = -grad if group["maximize"] else grad
+        if group["momentum"] != 0:
+            state = self.state[param]
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = grad.detach().clone()
+            else:
+                state["momentum_buffer"].mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
+            average = state["momentum_buffer"]
+            grad = grad.add(average, alpha=group["momentum"]) if group["nesterov"] else average
+        param.add_(grad, alpha=-group["lr"])
+
     def _slots(self, group):
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 

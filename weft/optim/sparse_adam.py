@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..core.layout import strided
+from ..core.layout_spec import is_strided
 from ..core.tensor import Tensor
+from ..layouts.parts import with_values
+from ..ops.creation.creation import zeros_like
 from .optimizer import ParamsT, check_betas, check_lr
 from .per_parameter import PerParameter
+
+# What the optimizer says of parameters that it does not take.
+_WANTED = {"Sparse": "requires dense parameter tensors", "Complex": "does not support complex parameters"}
+
+
+def _is_sparse(param: Tensor) -> bool:
+    return not is_strided(param.spec)
 
 
 class SparseAdam(PerParameter):
     """Updates only the elements that a sparse gradient names, as Adam does.
 
-    Sparse tensors are not there yet: a step with any gradient raises.
-    Raises: ValueError for options outside their range and for complex parameters; `step` raises RuntimeError for dense
-    gradients, NotImplementedError for sparse ones.
+    Of the other elements, neither the value nor the running means change. Raises: ValueError for options outside their range, and for
+    complex or sparse parameters; `step` raises RuntimeError for dense gradients.
 
     >>> import weft as torch
     >>> torch.optim.SparseAdam([torch.ones(2)], lr=0.1).defaults['betas']
@@ -37,18 +46,36 @@ class SparseAdam(PerParameter):
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        found = [
-            [g, k]
-            for g, group in enumerate(self.param_groups)
-            for k, param in enumerate(group["params"])
-            if param.is_complex()
-        ]
-        if found:
-            raise ValueError(
-                f"Complex params at indices {found}: SparseAdam does not support complex parameters"
-            )
+        for kind, is_refused in (("Sparse", _is_sparse), ("Complex", Tensor.is_complex)):
+            found = [
+                [g, k]
+                for g, group in enumerate(self.param_groups)
+                for k, param in enumerate(group["params"])
+                if is_refused(param)
+            ]
+            if found:
+                raise ValueError(f"{kind} params at indices {found}: SparseAdam {_WANTED[kind]}")
 
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
-        if param.grad.layout is strided:
-            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
-        raise NotImplementedError("SparseAdam: sparse gradients are not available yet")
+        raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+
+    def _step_sparse(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[param]
+        if not state:
+            state.update(step=0, exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+        state["step"] += 1
+        grad = (-grad if group["maximize"] else grad).coalesce()
+        values = grad._values()
+        if not values.numel():
+            return
+        means = []
+        for name, beta, sample in zip(("exp_avg", "exp_avg_sq"), group["betas"], (values, values * values)):
+            mean = state[name]
+            before = mean.sparse_mask(grad)._values()
+            change = (sample - before).mul_(1 - beta)
+            mean.add_(with_values(grad, change))
+            means.append(change.add_(before))
+        rest = [1 - beta ** state["step"] for beta in group["betas"]]
+        step_size = group["lr"] * math.sqrt(rest[1]) / rest[0]
+        means[1].sqrt_().add_(group["eps"])
+        param.add_(with_values(grad, -step_size * means[0].div_(means[1])))

@@ -6,7 +6,8 @@ from typing import Any
 
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
-from ..parts import is_plain, values_of, with_values
+from ..parts import assign, is_plain, values_of, with_values
+from .accumulation import add_entries_
 from .conversion import coalesce, to_dense
 from .coo import coo, indices_of
 from .rules import SPARSE
@@ -34,6 +35,14 @@ def add(input: Tensor, other: Tensor, *, alpha: Any = 1) -> Tensor:
         return input + alpha * to_dense(other)
     indices = cat((indices_of(input), indices_of(other)), 1)
     return coo(indices, cat((values_of(input), alpha * values_of(other))), input.shape, False)
+
+
+@SPARSE.rule("add_")
+def add_(input: Tensor, other: Tensor, *, alpha: Any = 1) -> Tensor:
+    if is_plain(input):
+        return add_entries_(input, other, alpha)
+    assign(add(input, other, alpha=alpha), input)
+    return input
 
 
 @SPARSE.rule("mul")

@@ -7,6 +7,7 @@ from typing import Any
 from ...core.dtype import int64
 from ...core.layout import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ...core.tensor import Tensor
+from ...families.custom_vjp import custom_vjp
 from ..parts import is_plain, values_of
 from . import compression, coordinates
 from .compressed import (
@@ -32,6 +33,18 @@ rule = SPARSE.rule
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     if dtype is not None:
         raise RuntimeError("dtype argument is not supported by sparse_to_dense: write x.to_dense().to(dtype)")
+    return _to_dense(self, masked_grad)
+
+
+def _from_dense_cotangent(ct: Tensor, out: Any, self: Tensor, masked_grad: bool | None) -> Tensor:
+    """The elements of the cotangent where the tensor has entries, one for each element; all with masked_grad=False."""
+    if masked_grad is False:
+        return ct
+    return sparse_mask(ct, coalesce(self) if self.layout is sparse_coo else self)
+
+
+@custom_vjp(_from_dense_cotangent, inputs=1)
+def _to_dense(self: Tensor, masked_grad: bool | None) -> Tensor:
     if self.layout is sparse_coo:
         return coordinates.to_dense(indices_of(self), values_of(self), self.shape[: sparse_dim_of(self)])
     form = format_of(self)

@@ -134,7 +134,8 @@ def gather(
 ) -> Tensor:
     """result[i][j] = input[index[i][j]][j] for dim 0, input[i][index[i][j]] for dim 1, and so on.
 
-    `index` has the dims of `input` and may be shorter in all but `dim`. `sparse_grad` has no effect, because gradients are dense.
+    `index` has the dims of `input` and may be shorter in all but `dim`. With `sparse_grad`, the gradient of `input` is a sparse tensor
+    with an entry for each element of `index`.
 
     Raises: RuntimeError for indices out of range, such as negative ones.
 
@@ -145,8 +146,17 @@ def gather(
     """
     if out is not None:
         _check_out(out, input, index, "gather")
-    result = GATHER(input, (index,), dim)
+    result = _gather_sparsely(input, index, dim) if sparse_grad else GATHER(input, (index,), dim)
     return result if out is None else write_out(out, result, "gather", exact=True)
+
+
+def _gathered_back(ct, out, input, index, dim, *, specs):
+    return _sparse_gradients().of_elements(ct, index, dim, specs[0])
+
+
+@custom_vjp(_gathered_back, inputs=2, name="gather")
+def _gather_sparsely(input: Tensor, index: Tensor, dim: int) -> Tensor:
+    return GATHER(input, (index,), dim)
 
 
 def _check_out(out: Tensor, input: Tensor, index: Tensor, name: str) -> None:
@@ -229,13 +239,22 @@ _ROWS = Gather("embedding", at, error=out_of_range_in_self, always_checked=True)
 
 def _embedding_back(ct, out, weight, input, padding_idx, scale_grad_by_freq, sparse, *, specs):
     if sparse:
-        raise NotImplementedError("sparse gradients (embedding with sparse=True)")
+        if scale_grad_by_freq:
+            raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        return _sparse_gradients().of_rows(ct, input, padding_idx, specs[0])
     if padding_idx is not None:
         ct = ct.masked_fill((input == padding_idx % specs[0].shape[0]).unsqueeze(-1), 0)
     if scale_grad_by_freq:
         counts = input.reshape(-1).bincount(minlength=specs[0].shape[0])
         ct = ct / counts[input].unsqueeze(-1)
     return _ROWS.adjoint(ct, (input,), (0,), specs[0])
+
+
+def _sparse_gradients():
+    """The layout is loaded by the first sparse gradient."""
+    from ...layouts.sparse import gradients
+
+    return gradients
 
 
 @custom_vjp(_embedding_back)
@@ -256,7 +275,8 @@ def embedding(
     """The rows of the matrix `weight` whose numbers are in `input`.
 
     Shapes: input [...], weight [rows, features] -> [..., features]. The row `padding_idx` gets no gradient. With `max_norm`,
-    rows of a larger norm are first scaled down to it, in place, if `input` names them.
+    rows of a larger norm are first scaled down to it, in place, if `input` names them. With `sparse`, the gradient of `weight`
+    is a sparse tensor with an entry for each number.
 
     Raises: IndexError for numbers out of range.
     """

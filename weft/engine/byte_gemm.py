@@ -133,14 +133,14 @@ def _tile(rows: int, lines: int, epilogue: Epilogue, how: Shape, declarations: s
             add(k, lambda place: b.let(f"load i32, ptr {place}, align 1"))
         with b.when(b.let(f"icmp ne i64 {rest}, 0")):
             add(whole, read_some)
-        _finish(b, sums, epilogue, how, meta)
+        finish(b, sums, epilogue, how, meta["c_row"])
 
     name = f"tile{rows}x{lines}"
     return function(name, _PLACES, declarations, write, "internal")
 
 
-def _finish(b: Body, sums: list[list[str]], epilogue: Epilogue, how: Shape, meta: dict[str, str]) -> None:
-    """Store what the epilogue makes of the sums."""
+def finish(b: Body, sums: list[list[str]], epilogue: Epilogue, how: Shape, c_row: str) -> None:
+    """Store what the epilogue makes of the sums in the variables. c_row: bytes from row to row of c."""
     lanes, result = how.lanes, epilogue.result
     vector, size = value_type(int32, lanes), result.dtype.itemsize
     first = 3 + len(epilogue.columns) + len(epilogue.rows)
@@ -169,7 +169,7 @@ def _finish(b: Body, sums: list[list[str]], epilogue: Epilogue, how: Shape, meta
                 leaves[load(k, dtype)] = broadcast(b, kind, lanes, value)
             leaves[load(0, int32)] = b.get(line[j], vector)
             (value,) = emit(b, [result], leaves, lanes)
-            place = b.at(b.at("%c", b.integer("mul", meta["c_row"], m)), j * lanes * size)
+            place = b.at(b.at("%c", b.integer("mul", c_row, m)), j * lanes * size)
             # Without AVX-512, a masked store of bytes takes a branch for each of them.
             with b.when(full):
                 b.do(f"store {value_type(result.dtype, lanes)} {value}, ptr {place}, align {size}")

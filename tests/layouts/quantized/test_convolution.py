@@ -5,7 +5,10 @@ import pytest
 import torch
 
 import weft
-from weft.layouts.quantized import convolution
+from weft.devices.cpu import extras
+from weft.engine import byte_gemm, depthwise, host
+from weft.engine.byte_gemm import Shape
+from weft.layouts.quantized import convolution, products
 from weft.layouts.quantized.convolution import Window, convolved, pack_kernel
 from weft.layouts.quantized.linear import linear
 from weft.layouts.quantized.products import sums
@@ -82,6 +85,46 @@ def test_like_pytorch(case, relu, monkeypatch):
             )
             assert found.stride() == wanted.stride()
             np.testing.assert_array_equal(found.numpy(), wanted.int_repr().numpy())
+
+
+OWN = [
+    (2, 5, (9,), Window((3,), (1,), (1,), (1,))),
+    (1, 70, (9, 8), Window((3, 3), (1, 1), (1, 1), (1, 1))),
+    (2, 64, (9, 8), Window((5, 2), (2, 1), (2, 0), (1, 3))),
+    (3, 1, (4, 4), Window((1, 1), (1, 2), (0, 0), (1, 1))),
+    (2, 3, (5, 6, 7), Window((2, 3, 3), (1, 2, 1), (1, 1, 0), (1, 1, 2))),
+]
+SHAPES = [None, Shape("", 8, (4, 2, 1), 2)]
+if "+avx2" in host.cpu()[1].split(","):
+    SHAPES.append(Shape("pmaddwd", 8, (4, 2, 1), 2))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("case", OWN, ids=str)
+def test_a_group_for_each_channel(case, shape, monkeypatch):
+    images, channels, sizes, window = case
+    window = window._replace(groups=channels)
+    random = np.random.default_rng(0)
+    own, other = both(images, (channels, *sizes), random)
+    weight = random.integers(-128, 128, (channels, 1, *window.kernel)).astype(np.int8)
+    scales, points, bias = layer(random, channels)
+    result = QParams(float(0.03 * scales.max() * weight[0].size * 40), 20)
+    wanted = run(f"conv{len(sizes)}d", other, weight, scales, points * 0, bias, window, result, True)
+    if shape is not None:
+        for module in (byte_gemm, depthwise, products):
+            monkeypatch.setattr(module, "shape", lambda: shape)
+        extras._depthwise.cache_clear()
+    packed = pack_kernel(weft.from_numpy(weight), None, channels)
+    assert packed.taps is not None
+    more = weft.from_numpy(scales.astype(np.float32)), weft.from_numpy(bias), result, True
+    found = convolved(own, 77, window, packed, lambda a: linear(a, QParams(0.03, 77), packed, *more))
+    assert found.stride() == wanted.stride()
+    np.testing.assert_array_equal(found.numpy(), wanted.int_repr().numpy())
+    signed = (own.int() - 128).to(weft.int8)
+    exact = convolved(own, 77, window, packed, lambda a: sums(a, 77, packed))
+    assert convolved(signed, 77 - 128, window, packed, lambda a: sums(a, 77 - 128, packed)).equal(exact)
+    assert convolved(own[:0], 77, window, packed, lambda a: sums(a, 77, packed)).shape == exact[:0].shape
+    extras._depthwise.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from ...engine.blending import CHANNELS, blending_code
 from ...engine.byte_gemm import Epilogue
 from ...engine.byte_gemm import byte_products as launch_products
 from ...engine.counting import TABLES, count_code
+from ...engine.depthwise import Places
+from ...engine.depthwise import depthwise as launch_depthwise
 from ...engine.kernel import SHARED_BYTES, Launch, sharing
 from ...engine.merging import merge_code
 from ...engine.packed import packed_products
@@ -174,6 +176,18 @@ def _byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int,
     return launch_products(epilogue, sizes, groups * sizes[1], groups * sizes[2], groups)
 
 
+def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places, *operands: float) -> None:
+    """Convolutions of bytes with a group for each channel: see `engine/depthwise.py`. operands: those of the kernel."""
+    launch = _depthwise(epilogue, images, channels, places, workers.get_num_threads())
+    assert launch.entry is not None
+    launch.entry(*operands, launch.meta, launch.count)
+
+
+@functools.lru_cache(maxsize=1024)
+def _depthwise(epilogue: Epilogue, images: int, channels: int, places: Places, threads: int) -> Launch:
+    return launch_depthwise(epilogue, images, channels, places)
+
+
 def _cached(make: Callable[..., Launch]) -> Callable:
     """A function of sizes and addresses that launches what `make` makes of the sizes."""
 
@@ -236,6 +250,7 @@ EXTRAS: dict[str, Callable] = {
     "bilinear": bilinear,
     "blend": blend,
     "byte_products": byte_products,
+    "depthwise": depthwise,
     "count": count,
     "at_rank": at_rank,
     "merge": merge,

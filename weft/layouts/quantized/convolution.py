@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...core.dtype import float32, int32
 from ...core.tensor import Tensor
+from ...engine.depthwise import Places, block_channels
 from ...ops.assembly.joining import cat
 from ...ops.assembly.padding import constant_pad
 from ...ops.nn.convolution import convolution
 from ...ops.nn.window_views import windows
-from .products import Packed, pack
+from .products import Channels, Packed, in_taps, pack
 
 # Bytes of patches that are made at a time. They fit the second cache of current processors.
 PATCH_BYTES = 1 << 20
@@ -43,17 +44,20 @@ class Window(NamedTuple):
 
 def pack_kernel(weight: Tensor, zero_points: Tensor | None = None, groups: int = 1) -> Packed:
     """Prepare an int8 weight. zero_points: integers [M]."""
-    return pack(weight.movedim(1, -1).reshape(len(weight), math.prod(weight.shape[1:])), zero_points, groups)
+    rows = weight.movedim(1, -1).reshape(len(weight), math.prod(weight.shape[1:]))
+    packed = pack(rows, zero_points, groups)
+    own = weight.shape[1] == 1 and len(weight) == groups and packed.zero_points is None
+    if own and "depthwise" in weight.device.backend.extras:
+        return packed._replace(taps=in_taps(rows))
+    return packed
 
 
 def patches(input: Tensor, zero_point: int, window: Window) -> Tensor:
     """The elements that each position reads, group by group, in the order of `pack_kernel`."""
     dims, groups = len(window.kernel), window.groups
-    last = input.movedim(1, -1)
-    if any(window.padding):
-        border = [width for each in reversed(window.padding) for width in (each, each)]
-        last = constant_pad(last, [0, 0, *border], zero_point)
-    seen = windows(last.movedim(-1, 1), window.kernel, window.stride, window.dilation)
+    seen = windows(
+        _bordered(input, zero_point, window).movedim(-1, 1), window.kernel, window.stride, window.dilation
+    )
     seen = seen.unflatten(
         1, (groups, seen.shape[1] // groups)
     )  # [N, groups, C / groups, *positions, *kernel]
@@ -63,17 +67,33 @@ def patches(input: Tensor, zero_point: int, window: Window) -> Tensor:
     return seen.reshape(images, *positions, math.prod(seen.shape[1 + dims :]))
 
 
+def _bordered(input: Tensor, zero_point: int, window: Window, more: int = 0) -> Tensor:
+    """The input with its border and `more` channels, [N, *sizes, C + more]."""
+    border = [0, more, *(width for each in reversed(window.padding) for width in (each, each))]
+    last = input.movedim(1, -1)
+    return constant_pad(last, border, zero_point) if any(border) else last
+
+
 def convolved(
-    input: Tensor, zero_point: int, window: Window, packed: Packed, layer: Callable[[Tensor], Tensor]
+    input: Tensor, zero_point: int, window: Window, packed: Packed, layer: Callable[[Any], Tensor]
 ) -> Tensor:
-    """What a linear layer makes of the patches, a few images at a time, or of its sums: [N, M, *positions]."""
+    """What a linear layer makes of the patches, a few images at a time, of channels or of sums (`products.py`): [N, M, *positions]."""
+    positions = _positions(input.shape[2:], window)
+    if packed.taps is not None:
+        return layer(_channels(input, zero_point, window, positions)).movedim(-1, 1)
     if window.groups > 1 and packed.columns < FEW_COLUMNS and packed.terms <= EXACT_TERMS:
         return layer(_float_sums(input, zero_point, window, packed)).contiguous().movedim(-1, 1)
     channels = input.shape[1]
-    each = channels * math.prod(window.kernel) * math.prod(_positions(input.shape[2:], window))
+    each = channels * math.prod(window.kernel) * math.prod(positions)
     at_once = max(1, PATCH_BYTES // max(1, each))
     parts = [layer(patches(part, zero_point, window)) for part in input.split(at_once)]
     return (parts[0] if len(parts) == 1 else cat(parts)).movedim(-1, 1)
+
+
+def _channels(input: Tensor, zero_point: int, window: Window, positions: Sequence[int]) -> Channels:
+    elements = _bordered(input, zero_point, window, -input.shape[1] % block_channels())
+    sizes = tuple(elements.shape[1:-1])
+    return Channels(elements, Places(sizes, window.kernel, window.stride, window.dilation, tuple(positions)))
 
 
 def _float_sums(input: Tensor, zero_point: int, window: Window, packed: Packed) -> Tensor:

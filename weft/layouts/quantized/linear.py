@@ -10,12 +10,12 @@ from __future__ import annotations
 from ...core.dtype import DType, uint8
 from ...core.tensor import Tensor
 from ...ops.elementwise.qparams import QParams
-from .products import Packed, floating, requantized
+from .products import Channels, Packed, floating, requantized
 from .ranges import quantize_dynamic
 
 
 def linear(
-    a: Tensor,
+    a: Tensor | Channels,
     by: QParams,
     packed: Packed,
     weight_scales: Tensor,
@@ -32,7 +32,12 @@ def linear(
 
 
 def linear_to_float(
-    a: Tensor, by: QParams, packed: Packed, weight_scales: Tensor, bias: Tensor | None, relu: bool = False
+    a: Tensor | Channels,
+    by: QParams,
+    packed: Packed,
+    weight_scales: Tensor,
+    bias: Tensor | None,
+    relu: bool = False,
 ) -> Tensor:
     """The layer of integers, as float32."""
     multipliers = (weight_scales * by.scale).expand(len(packed.sums))

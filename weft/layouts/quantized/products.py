@@ -22,9 +22,11 @@ from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...engine import scalar as s
 from ...engine.byte_gemm import QUAD, Epilogue, shape
+from ...engine.depthwise import Places, block_channels, weight_order
 from ...engine.expr import load, param
 from ...families.map import Map, Types
 from ...ops.assembly.padding import constant_pad
+from ...ops.creation.from_data import tensor
 from .numbers import RANGES
 
 
@@ -38,6 +40,16 @@ class Packed(NamedTuple):
     groups: int
     terms: int
     columns: int  # of a group
+    taps: Tensor | None = (
+        None  # where each group has one channel and column, the integers as `engine/depthwise.py` reads them
+    )
+
+
+class Channels(NamedTuple):
+    """The first matrix of products whose groups are the channels of a convolution, without patches: see `engine/depthwise.py`."""
+
+    elements: Tensor  # uint8 or int8 [N, *sizes, channels in whole blocks]
+    places: Places
 
 
 def pack(integers: Tensor, zero_points: Tensor | None = None, groups: int = 1) -> Packed:
@@ -144,7 +156,7 @@ def _step(formula: Formula) -> Map:
 
 
 def _product(
-    a: Tensor,
+    a: Tensor | Channels,
     zero_point: int,
     packed: Packed,
     finish: Callable | None,
@@ -156,6 +168,8 @@ def _product(
 
     a: uint8 or int8 [..., groups * terms], with one zero point; or the sums themselves, int32 [..., groups * columns].
     """
+    if isinstance(a, Channels):
+        return _by_channels(_formula(finish, result, False), a, zero_point, packed, vectors, numbers)
     if a.dtype is int32:
         return _step(_formula(finish, result, False))(a, packed.sums, *vectors, 0, *numbers)
     groups, terms, columns = packed.groups, packed.terms, packed.columns
@@ -202,6 +216,31 @@ def _by_kernel(
     return target
 
 
+def _by_channels(
+    formula: Formula, a: Channels, zero_point: int, packed: Packed, vectors: Sequence[Tensor], numbers
+) -> Tensor:
+    images, channels, elements = len(a.elements), packed.groups, _readable(a.elements)
+    signed = elements.dtype is int8
+    target = empty(contiguous_spec((images, *a.places.positions, channels), formula.result, elements.device))
+    if target.numel():
+        assert packed.taps is not None
+        operands = (target, elements, packed.taps, *map(_readable, (packed.sums, *vectors)))
+        addresses = [each._storage.ptr + each._byte_offset for each in operands]
+        run = elements.device.backend.extras["depthwise"]
+        given = *addresses, zero_point + 128 * signed, *numbers
+        run(_epilogue(formula, signed), images, channels, a.places, *given)
+    return target
+
+
+def in_taps(integers: Tensor) -> Tensor:
+    """An int8 weight [channels, taps] as `engine/depthwise.py` reads it."""
+    channels, taps = integers.shape
+    block = block_channels()
+    padded = constant_pad(integers, [0, -taps % QUAD, 0, -channels % block], 0)
+    quads = padded.reshape(len(padded) // block, block, padded.shape[1] // QUAD, QUAD).view(int32)
+    return quads.index_select(1, tensor(weight_order())).transpose(1, 2).contiguous()
+
+
 def _by_steps(
     formula: Formula, a: Tensor, zero_point: int, packed: Packed, of_columns, of_rows, numbers
 ) -> Tensor:
@@ -213,13 +252,13 @@ def _by_steps(
     return _step(formula)(sums, *vectors, zero_point, *numbers).transpose(0, 1)
 
 
-def sums(a: Tensor, zero_point: int, packed: Packed) -> Tensor:
+def sums(a: Tensor | Channels, zero_point: int, packed: Packed) -> Tensor:
     """The sums over the terms of `(a - zero_point) * (w - its zero point)`, int32, which wrap around."""
     return _product(a, zero_point, packed, None, int32)
 
 
 def requantized(
-    a: Tensor,
+    a: Tensor | Channels,
     zero_point: int,
     packed: Packed,
     multipliers: Tensor,
@@ -238,7 +277,12 @@ def requantized(
 
 
 def floating(
-    a: Tensor, zero_point: int, packed: Packed, multipliers: Tensor, addends: Tensor, relu: bool = False
+    a: Tensor | Channels,
+    zero_point: int,
+    packed: Packed,
+    multipliers: Tensor,
+    addends: Tensor,
+    relu: bool = False,
 ) -> Tensor:
     """`sum * multiplier + addend`, rounded once to float32, and 0 in place of negative results with `relu`."""
     low = 0.0 if relu else -math.inf

@@ -1,0 +1,194 @@
+"""Convolutions of bytes in which each channel is a group of its own, with the sums and epilogues of `byte_gemm.py`.
+
+The channels of an element lie side by side. For four taps of the window, the bytes of as many channels as fit four vectors are interleaved,
+so that the taps of a channel are a quad. Interleaving stays within 16 bytes, where it takes one instruction, and the sums are put in order
+at the end.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.dtype import int32
+from ..core.spec import contiguous_stride
+from .byte_gemm import QUAD, Epilogue, Shape, finish, shape
+from .kernel import Code, Launch, compile_loop, param_letters, sharing
+from .llvm import value_type
+from .structured import Body, function
+from .vectors import add_quads
+
+_META = ("channels", "quads", "count", "step", "c_step", "c_row", "rows_table", "taps_table", "block_bytes")
+
+
+def block_channels() -> int:
+    """Channels are computed in blocks of so many, which the input must have."""
+    return QUAD * shape().lanes
+
+
+def weight_order() -> list[int]:
+    """Which channel of a block each lane of the four vectors of sums belongs to."""
+    lanes = shape().lanes
+    return [
+        16 * group + QUAD * vector + k
+        for vector in range(QUAD)
+        for group in range(lanes // QUAD)
+        for k in range(QUAD)
+    ]
+
+
+@functools.cache
+def _code(epilogue: Epilogue, how: Shape) -> Code:
+    declarations: set[str] = set()
+    tile = function(
+        "tile",
+        "ptr %operands, ptr %meta, i64 %row, i64 %column, ptr %c, ptr %a, ptr %b, i64 %columns",
+        declarations,
+        lambda body: _tile(body, epilogue, how),
+        "internal",
+    )
+    loop = function(
+        "loop",
+        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
+        declarations,
+        lambda body: _rows(body, epilogue, how),
+    )
+    text = "\n".join([*sorted(declarations), tile, loop]) + "\n"
+    return compile_loop(text, 3 + len(epilogue.columns), param_letters(epilogue.params), vectorize=False)
+
+
+def _words(b: Body) -> dict[str, str]:
+    return {name: b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k, name in enumerate(_META)}
+
+
+def _tile(b: Body, epilogue: Epilogue, how: Shape) -> None:
+    """One block of channels of one position."""
+    meta, lanes = _words(b), how.lanes
+    vector, line, width = value_type(int32, lanes), f"<{QUAD * lanes} x i8>", QUAD * lanes
+    taps = b.let(f"inttoptr i64 {meta['taps_table']} to ptr")
+    sums = [b.variable(vector, "zeroinitializer") for _ in range(QUAD)]
+    with b.loop(0, meta["quads"]) as q:
+        offsets = b.at(taps, b.integer("mul", q, 8 * QUAD))
+        read = []
+        for k in range(QUAD):
+            offset = b.let(f"load i64, ptr {b.at(offsets, 8 * k)}")
+            value = b.let(f"load {line}, ptr {b.at('%a', offset)}, align 1")
+            read.append(b.let(f"xor {line} {value}, splat (i8 -128)") if epilogue.signed else value)
+        weights = b.at("%b", b.integer("mul", q, QUAD * width))
+        for k, (total, quad) in enumerate(zip(sums, _interleaved(b, read, lanes), strict=True)):
+            weight = b.let(f"load {vector}, ptr {b.at(weights, width * k)}, align {width}")
+            b.set(total, vector, add_quads(b, how.quads, lanes, b.get(total, vector), quad, weight))
+    ordered = _in_order(b, [b.get(each, vector) for each in sums], lanes)
+    for total, value in zip(sums, ordered, strict=True):
+        b.set(total, vector, value)
+    finish(b, [sums], epilogue, how, "0")
+
+
+def _interleaved(b: Body, taps: Sequence[str], lanes: int) -> list[str]:
+    """Four vectors of quads from four vectors of bytes; see `weight_order` for their lanes."""
+
+    def halves(x: str, y: str, items: int, bits: int) -> list[str]:
+        """The lower and the upper halves of each 16 bytes of x and y, item by item."""
+        kind, each = f"<{items} x i{bits}>", 128 // bits
+        found = []
+        for start in (0, each // 2):
+            order = [
+                group + start + k + source
+                for group in range(0, items, each)
+                for k in range(each // 2)
+                for source in (0, items)
+            ]
+            mask = ", ".join(f"i32 {place}" for place in order)
+            found.append(b.let(f"shufflevector {kind} {x}, {kind} {y}, <{items} x i32> <{mask}>"))
+        return found
+
+    bytes_, words = f"<{QUAD * lanes} x i8>", f"<{2 * lanes} x i16>"
+    pairs = [
+        [b.let(f"bitcast {bytes_} {half} to {words}") for half in halves(x, y, QUAD * lanes, 8)]
+        for x, y in (taps[:2], taps[2:])
+    ]
+    quads = [each for x, y in zip(*pairs, strict=True) for each in halves(x, y, 2 * lanes, 16)]
+    return [b.let(f"bitcast {words} {each} to <{lanes} x i32>") for each in quads]
+
+
+def _in_order(b: Body, vectors: Sequence[str], lanes: int) -> list[str]:
+    """The sums of a block of channels in their order."""
+    kind, both = f"<{lanes} x i32>", f"<{2 * lanes} x i32>"
+    joined = ", ".join(f"i32 {k}" for k in range(2 * lanes))
+    pairs = [
+        b.let(f"shufflevector {kind} {x}, {kind} {y}, {both} <{joined}>")
+        for x, y in (vectors[:2], vectors[2:])
+    ]
+    places = {channel: place for place, channel in enumerate(weight_order())}
+    found = []
+    for first in range(0, QUAD * lanes, lanes):
+        mask = ", ".join(f"i32 {places[channel]}" for channel in range(first, first + lanes))
+        found.append(b.let(f"shufflevector {both} {pairs[0]}, {both} {pairs[1]}, {kind} <{mask}>"))
+    return found
+
+
+def _rows(b: Body, epilogue: Epilogue, how: Shape) -> None:
+    """Rows of positions: those of the last dim, in each of which a block of channels after the other."""
+    c, a, weights = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
+    meta, width = _words(b), QUAD * how.lanes
+    table = b.let(f"inttoptr i64 {meta['rows_table']} to ptr")
+    size = epilogue.result.dtype.itemsize
+    with b.loop("%begin", "%end") as row:
+        source = b.at(a, b.let(f"load i64, ptr {b.at(table, b.integer('mul', row, 8))}"))
+        target = b.at(c, b.integer("mul", row, meta["c_row"]))
+        with b.loop(0, meta["channels"], width) as channel:
+            own = b.at(weights, b.integer("mul", channel, meta["block_bytes"]))
+            left = b.integer("sub", meta["channels"], channel)
+            with b.loop(0, meta["count"]) as n:
+                place = b.at(b.at(source, b.integer("mul", n, meta["step"])), channel)
+                into = b.at(
+                    b.at(target, b.integer("mul", n, meta["c_step"])), b.integer("mul", channel, size)
+                )
+                b.do(
+                    f"call void @tile(ptr %operands, ptr %meta, i64 0, i64 {channel}, ptr {into}, ptr {place}, ptr {own}, i64 {left})"
+                )
+
+
+class Places(NamedTuple):
+    """Where the positions and taps of a convolution lie in an input [N, *sizes, channels], without padding."""
+
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    positions: tuple[int, ...]
+
+
+def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places) -> Launch:
+    """`c[image, position] = epilogue(the sum over taps of a[image, element] * weight[tap])`, for each channel.
+
+    Call `entry(c, a, weights, columns..., params..., meta, rows)`. a: [images, *sizes, channels in whole blocks], contiguous. weights: for
+    each block of channels and four taps the quads of the channels in `weight_order`; missing taps are 0. c: [images, *positions, channels].
+    """
+    padded = -(-channels // block_channels()) * block_channels()
+    steps = [padded * each for each in contiguous_stride(places.sizes)]
+    gaps = [gap * step for gap, step in zip(places.dilation, steps, strict=True)]
+    taps = _distances(places.kernel, gaps)
+    taps = np.pad(taps, (0, -len(taps) % QUAD), mode="edge")  # of missing taps any element is read
+    moves = [each * step for each, step in zip(places.stride, steps, strict=True)]
+    rows = _distances((images, *places.positions[:-1]), [padded * math.prod(places.sizes), *moves[:-1]])
+    size, count, quads = epilogue.result.dtype.itemsize, places.positions[-1], len(taps) // QUAD
+    addresses = rows.ctypes.data, taps.ctypes.data
+    c_step = channels * size
+    meta = np.array(
+        [channels, quads, count, moves[-1], c_step, count * c_step, *addresses, quads * QUAD], np.int64
+    )
+    entry = sharing(_code(epilogue, shape()), len(rows) * count * channels * len(taps))
+    return Launch(entry, meta.ctypes.data, len(rows), (meta, rows, taps))
+
+
+def _distances(sizes: Sequence[int], steps: Sequence[int]) -> np.ndarray:
+    """How far each index lies from the first, in the order of the indices."""
+    found = np.zeros((), np.int64)
+    for size, step in zip(sizes, steps, strict=True):
+        found = found[..., None] + np.arange(size) * step
+    return found.ravel()

@@ -417,8 +417,8 @@ def test_what_can_be_allowed_is_checked():
 
 
 def test_absent_features_are_named():
-    with pytest.raises(NotImplementedError, match="torch._utils._rebuild_qtensor"):
-        loaded(PROTO + name("torch._utils._rebuild_qtensor") + STOP)
+    with pytest.raises(NotImplementedError, match="torch._utils._rebuild_wrapper_subclass"):
+        loaded(PROTO + name("torch._utils._rebuild_wrapper_subclass") + STOP)
 
 
 # Tensors that no file may ask for, and what is said about each: storage_offset, size, stride.

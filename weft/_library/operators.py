@@ -209,8 +209,14 @@ def _aten(name: str) -> dict[str, Operator]:
     return aten.operators(name)
 
 
+def _quantized(name: str) -> dict[str, Operator]:
+    from ..layouts.quantized import operators  # loaded when first used
+
+    return operators.operators(name)
+
+
 # Namespace -> what finds the operators that weft itself has there, by name.
-SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {"aten": _aten}
+SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {"aten": _aten, "quantized": _quantized}
 
 
 def overloads(qualname: str) -> dict[str, Operator]:

@@ -56,6 +56,8 @@ class DType:
 
     @property
     def is_signed(self) -> bool:
+        if self in QUANTIZED:
+            raise RuntimeError("isSignedType not supported for quantized types")
         return self.kind in "ifc"
 
     @property
@@ -130,7 +132,7 @@ complex128 = DType("complex128", 16, "c", part=float64)
 
 DTYPES = {value.name: value for value in list(globals().values()) if isinstance(value, DType)}
 
-# Dtypes of PyTorch for which weft has names and no operations. Tensors of these dtypes cannot be created.
+# Dtypes of PyTorch for which weft has names and no operations. No plain tensor has one of these dtypes.
 OPAQUE = {
     name: DType(name, size, kind)
     for names, size, kind in (
@@ -143,6 +145,15 @@ OPAQUE = {
         ("float4_e2m1fn_x2 float8_e8m0fnu", 1, "f"),
     )
     for name in names.split()
+}
+# The dtypes of quantized tensors, and those in which their integers are stored. quint4x2 and quint2x4 have several in a byte.
+quint8, qint8, qint32 = OPAQUE["quint8"], OPAQUE["qint8"], OPAQUE["qint32"]
+QUANTIZED = {
+    OPAQUE["quint8"]: uint8,
+    OPAQUE["qint8"]: int8,
+    OPAQUE["qint32"]: int32,
+    OPAQUE["quint4x2"]: uint8,
+    OPAQUE["quint2x4"]: uint8,
 }
 _COMPLEX_OF = {dtype.part: dtype for dtype in DTYPES.values() if dtype.part}
 
@@ -188,6 +199,11 @@ LEGACY_NAMES = {
     float8_e5m2: "Float8_e5m2",
     float8_e4m3fnuz: "Float8_e4m3fnuz",
     float8_e5m2fnuz: "Float8_e5m2fnuz",
+    OPAQUE["quint8"]: "QUInt8",
+    OPAQUE["qint8"]: "QInt8",
+    OPAQUE["qint32"]: "QInt32",
+    OPAQUE["quint4x2"]: "QUInt4x2",
+    OPAQUE["quint2x4"]: "QUInt2x4",
 }
 
 # The C++ types, which other messages contain.

@@ -11,6 +11,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core import layout as layouts
 from ..core.device import device
+from ..core.qscheme import SCHEMES
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.storage import Storage
@@ -29,6 +30,7 @@ _FUNCTIONS: dict[str, Callable] = {
     "torch._utils._rebuild_parameter":                  rebuild.rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state":       rebuild.rebuild_parameter_with_state,
     "torch._tensor._rebuild_from_type_v2":              rebuild.rebuild_from_type,
+    "torch._utils._rebuild_qtensor":                    rebuild.rebuild_qtensor,
     "torch.serialization._get_layout":                  rebuild.rebuild_layout,
 }
 
@@ -51,10 +53,7 @@ _STORAGES = (*_STEMS, "ComplexDouble", "ComplexFloat")
 # Globals that PyTorch allows and weft does not have. A file may name them; using them raises NotImplementedError.
 _ABSENT = frozenset(
     [
-        *(
-            f"torch._utils._rebuild_{what}"
-            for what in ("qtensor", "sparse_tensor", "nested_tensor", "wrapper_subclass")
-        ),
+        *(f"torch._utils._rebuild_{what}" for what in ("sparse_tensor", "nested_tensor", "wrapper_subclass")),
         *(f"torch._utils._rebuild_device_tensor_from_{what}" for what in ("cpu_tensor", "numpy")),
         *(
             f"torch.{place}sparse.{stem}Tensor"
@@ -62,14 +61,9 @@ _ABSENT = frozenset(
             for stem in _STEMS
             if stem != "Bool"
         ),
-        *(f"torch.{kind}Storage" for kind in ("QInt32", "QInt8", "QUInt8", "QUInt2x4", "QUInt4x2")),
         *(f"torch.{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)),
         *(f"torch.bits{kind}" for kind in ("8", "16", "1x8", "2x4", "4x2")),
         *("torch.float4_e2m1fn_x2", "torch.float8_e8m0fnu"),
-        *(f"torch.q{kind}" for kind in ("int8", "int32", "uint8", "uint2x4", "uint4x2")),
-        *("torch.quint8", "torch.quint2x4", "torch.quint4x2"),
-        *("torch.per_tensor_affine", "torch.per_tensor_symmetric", "torch.per_channel_affine"),
-        *("torch.per_channel_symmetric", "torch.per_channel_affine_float_qparams"),
     ]
 )
 
@@ -84,6 +78,12 @@ def torch_globals() -> dict[str, Any]:
         **_FUNCTIONS,
         **{name: found for name, (found, _) in _CALLS.items() if name.startswith("torch.")},
         **{f"torch.{dtype.name}": dtype for dtype in dt.DTYPES.values()},
+        **{f"torch.{dtype.name}": dtype for dtype in dt.QUANTIZED},
+        **{
+            f"torch.{dt.LEGACY_NAMES[each]}Storage": FUNCTIONS[f"{dt.LEGACY_NAMES[each]}Storage"]
+            for each in dt.QUANTIZED
+        },
+        **{f"torch.{name}": scheme for name, scheme in SCHEMES.items()},
         **{f"torch.{each.name}": each for each in named},
         **{f"torch.cuda.{kind}Storage": FUNCTIONS[f"{kind}Storage"] for kind in _STORAGES},
         **{f"torch.{kind}Storage": FUNCTIONS[f"{kind}Storage"] for kind in _STORAGES},

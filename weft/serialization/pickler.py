@@ -16,6 +16,7 @@ from ..autograd.graph import Leaf
 from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType
 from ..core.layout import Layout, MemoryFormat
+from ..core.qscheme import qscheme
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.storage import Storage
@@ -80,6 +81,10 @@ def _reduce_plain(tensor: Tensor) -> tuple:
     if not spec.device.backend.has_memory:
         return rebuild.rebuild_meta_tensor, (spec.dtype, size, stride, tensor.requires_grad)
     _warn_of_hooks(tensor)
+    if tensor.is_quantized:
+        typed = TypedStorage(wrap_storage=tensor._storage, dtype=spec.dtype, _internal=True)
+        place = (typed, tensor.storage_offset(), size, stride)
+        return rebuild.rebuild_qtensor, (*place, _quantizer(tensor), tensor.requires_grad, OrderedDict())
     common: tuple = (tensor.storage_offset(), size, stride, tensor.requires_grad, OrderedDict())
     pending = {name: True for name in ("conj", "neg") if getattr(spec, name)}
     metadata = (pending,) if pending else ()
@@ -87,6 +92,14 @@ def _reduce_plain(tensor: Tensor) -> tuple:
         typed = TypedStorage(wrap_storage=tensor._storage, dtype=spec.dtype, _internal=True)
         return rebuild.rebuild_tensor_v2, (typed, *common, *metadata)
     return rebuild.rebuild_tensor_v3, (tensor._storage, *common, spec.dtype, *metadata)
+
+
+def _quantizer(tensor: Tensor) -> tuple:
+    """The scheme of a quantized tensor and its parameters."""
+    if str(tensor.qscheme()).startswith("torch.per_tensor"):
+        return tensor.qscheme(), tensor.q_scale(), tensor.q_zero_point()
+    channels = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points(), tensor.q_per_channel_axis()
+    return tensor.qscheme(), *channels
 
 
 def _warn_of_hooks(tensor: Tensor) -> None:
@@ -170,7 +183,7 @@ def pickler_of(module: Any) -> Any:
         raise NotImplementedError(
             f"torch.save with pickle_module={module.__name__}: weft needs a Pickler derived from pickle._Pickler"
         )
-    named = dict.fromkeys((FunctionType, DType, MemoryFormat), Names.save_global)
+    named = dict.fromkeys((FunctionType, DType, MemoryFormat, qscheme), Names.save_global)
     identified = dict.fromkeys((Storage, TypedStorage), Names.save_storage)
     return type("Pickler", (Names, base), {"dispatch": {**base.dispatch, **named, **identified}})
 

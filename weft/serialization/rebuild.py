@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core import layout as layouts
 from ..core.device import device
-from ..core.dtype import DType
+from ..core.dtype import QUANTIZED, DType
 from ..core.layout import Layout
 from ..core.size import Size, shape
 from ..core.spec import Spec, make_spec
@@ -62,6 +62,28 @@ def rebuild_meta_tensor(dtype: DType, size: tuple, stride: tuple, requires_grad:
     """A tensor without memory."""
     own = _spec(size, stride, dtype, device("meta"), None)
     return rebuilt(Tensor, empty(own)._storage, 0, own, _boolean(requires_grad, "requires_grad"))
+
+
+def rebuild_qtensor(
+    storage: TypedStorage,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    quantizer: tuple,
+    requires_grad: bool,
+    backward_hooks: Any,
+) -> Tensor:
+    """A quantized tensor. `quantizer` is (scheme, scale, zero point) or (scheme, scales, zero points, axis)."""
+    from ..layouts.quantized.files import bytes_of, rebuilt_tensor  # most files have no quantized tensor
+
+    dtype = _check(storage, TypedStorage, "storage").dtype
+    if dtype not in QUANTIZED:
+        raise TypeError(f"the storage of a quantized tensor has the dtype {dtype}")
+    sizes, strides = _integers(size, "size"), _integers(stride, "stride")
+    count = bytes_of(sizes, strides, dtype)  # None: an element has a byte or several of its own
+    own = (sizes, strides) if count is None else ((count,), (1,))
+    integers = _tensor(storage, storage_offset, *own, QUANTIZED[dtype], False, None)
+    return rebuilt_tensor(integers, dtype, sizes, _check(quantizer, tuple, "quantizer"))
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:

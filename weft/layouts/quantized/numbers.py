@@ -125,6 +125,11 @@ def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, dtype: DTy
     return _BY_TENSOR[dtype](input, float(scale), zero_point)
 
 
+def quantize_by_scales(input: Tensor, scales: Tensor, zero_point: int, dtype: DType) -> Tensor:
+    """As `quantize_per_tensor` with a scale, float32, for each element."""
+    return _BY_TENSOR[dtype](input, scales, zero_point)
+
+
 def dequantize_per_tensor(integers: Tensor, scale: float, zero_point: int) -> Tensor:
     """The float32 numbers that integers stand for. The difference of int32 and the zero point wraps around, as in PyTorch."""
     step = _FROM_INTEGERS if integers.dtype is int32 else _FROM_BYTES

@@ -1,0 +1,252 @@
+"""Operators of `torch.ops.quantized` on elements: sums, products, activations, normalization, joining and pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.dtype import QUANTIZED as STORED
+from ...core.dtype import float32, int32, int64
+from ...core.registry import FUNCTIONS
+from ...core.tensor import Tensor
+from ...ops.elementwise.comparison import clamp as clamped
+from ...ops.elementwise.qparams import QParams
+from ...ops.indexing.masking import where
+from .calculation import leaky_relu as leaky_relu_in_place
+from .numbers import RANGES
+from .operators import operator, relu_forms
+from .tensors import dequantize, like, per_tensor, plain, quantize, quantized
+from .views import assign, cat_as
+
+
+def _made(numbers: Tensor, scale: float, zero_point: int, like_: Tensor, relu: bool = False) -> Tensor:
+    """The quantized tensor of numbers, with the dtype of another."""
+    return quantize(numbers.relu() if relu else numbers, QParams(scale, zero_point), like_.dtype)
+
+
+def _rounded(numbers: Tensor, by: QParams, x: Tensor) -> Tensor:
+    """float32 numbers in steps of the scale, rounded half to even before the zero point is added."""
+    stored = STORED[x.dtype]
+    low, high = RANGES[stored]
+    integers = (numbers.round().to(int64) + by.zero_point).clamp(low, high).to(stored)
+    return quantized(integers, by, x.dtype)
+
+
+def _offsets(x: Tensor, function: str) -> Tensor:
+    return plain(x).to(int32) - per_tensor(x, function).zero_point
+
+
+# ---- Sums and products -----------------------------------------------------------------------------------------------------
+
+
+@relu_forms("add", "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
+def add(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool = False) -> Tensor:
+    return _made(dequantize(qa) + dequantize(qb), scale, zero_point, qa, relu)
+
+
+@relu_forms("add.out", "(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")
+def add_out(qa: Tensor, qb: Tensor, out: Tensor, relu: bool = False) -> Tensor:
+    assign(add(qa, qb, *per_tensor(out, "quantized.add"), relu=relu), out)
+    return out
+
+
+@relu_forms("mul", "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
+def mul(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool = False) -> Tensor:
+    """The product of the offsets is exact; PyTorch computes the factor in float32."""
+    products = _offsets(qa, "quantized.mul") * _offsets(qb, "quantized.mul")
+    if relu:
+        products = products.clamp(min=0)
+    scales = [np.float32(per_tensor(each, "quantized.mul").scale) for each in (qa, qb)]
+    factor = scales[0] * scales[1] * (np.float32(1) / np.float32(scale))
+    return _rounded(products.to(float32) * float(factor), QParams(scale, zero_point), qa)
+
+
+@relu_forms("mul.out", "(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")
+def mul_out(qa: Tensor, qb: Tensor, out: Tensor, relu: bool = False) -> Tensor:
+    assign(mul(qa, qb, *per_tensor(out, "quantized.mul"), relu=relu), out)
+    return out
+
+
+@relu_forms("add_scalar", "(Tensor qa, Scalar b) -> Tensor qc")
+@relu_forms("add.Scalar", "(Tensor qa, Scalar b) -> Tensor qc")
+@relu_forms("add_scalar.Tensor", "(Tensor qa, Tensor b) -> Tensor qc")
+def add_scalar(qa: Tensor, b: Any, relu: bool = False) -> Tensor:
+    """The zero point moves; where it would leave the range of the integers, the scale grows."""
+    scale, zero_point = per_tensor(qa, "quantized.add_scalar")
+    low, high = RANGES[STORED[qa.dtype]]
+    steps = round(float(b) / scale)
+    moved = zero_point - steps
+    if low <= moved <= high:
+        by = QParams(scale, moved)
+        return quantized(plain(qa).clamp(min=moved) if relu else plain(qa).clone(), by, qa.dtype)
+    if moved < low:
+        by = QParams((high - moved) / (high - low) * scale, low)
+    else:
+        by = QParams((moved - low) / (high - low) * scale, high)
+    offsets = _offsets(qa, "quantized.add_scalar") + steps
+    factor = np.float32(scale) * (np.float32(1) / np.float32(by.scale))
+    return _rounded((offsets.clamp(min=0) if relu else offsets).to(float32) * float(factor), by, qa)
+
+
+@relu_forms("mul_scalar", "(Tensor qa, Scalar b) -> Tensor qc")
+@relu_forms("mul.Scalar", "(Tensor qa, Scalar b) -> Tensor qc")
+@relu_forms("mul_scalar.Tensor", "(Tensor qa, Tensor b) -> Tensor qc")
+def mul_scalar(qa: Tensor, b: Any, relu: bool = False) -> Tensor:
+    """The scale is multiplied; a negative factor reverses the order of the integers."""
+    scale, zero_point = per_tensor(qa, "quantized.mul_scalar")
+    integers, (low, high) = plain(qa), RANGES[STORED[qa.dtype]]
+    factor = float(b)
+    if factor == 0:
+        return quantized(integers.new_zeros(integers.shape), QParams(1.0, 0), qa.dtype)
+    if factor < 0:
+        integers = (low + high - integers.to(int64)).to(integers.dtype)
+        zero_point = high - (zero_point - low)
+    integers = integers.clamp(min=zero_point) if relu else integers.clone()
+    return quantized(integers, QParams(abs(factor) * scale, zero_point), qa.dtype)
+
+
+@operator("matmul(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
+def matmul(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
+    return _made(dequantize(qa) @ dequantize(qb), scale, zero_point, qa)
+
+
+@relu_forms("cat", "(Tensor[] qx, int dim, float? scale, int? zero_point) -> Tensor")
+def cat(qx: Any, dim: int, scale: float | None, zero_point: int | None, relu: bool = False) -> Tensor:
+    own = per_tensor(qx[0], "quantized.cat")
+    by = QParams(own.scale if scale is None else scale, own.zero_point if zero_point is None else zero_point)
+    found = cat_as(qx, dim, by)
+    return found.relu() if relu else found
+
+
+# ---- Activations -----------------------------------------------------------------------------------------------------------
+
+
+@operator(
+    "leaky_relu(Tensor qx, Scalar negative_slope, bool inplace, float output_scale, int output_zero_point) -> Tensor"
+)
+def leaky_relu(
+    qx: Tensor, negative_slope: float, inplace: bool, output_scale: float, output_zero_point: int
+) -> Tensor:
+    if inplace:
+        return leaky_relu_in_place(qx, negative_slope, True)
+    x = dequantize(qx)
+    return _made(where(x > 0, x, x * negative_slope), output_scale, output_zero_point, qx)
+
+
+@operator("sigmoid(Tensor qx, float output_scale, int output_zero_point) -> Tensor")
+def sigmoid(qx: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+    return _made(dequantize(qx).sigmoid(), output_scale, output_zero_point, qx)
+
+
+@operator("hardswish(Tensor input, float output_scale, int output_zero_point) -> Tensor")
+def hardswish(input: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+    x = dequantize(input)
+    return _made(x * clamped(x + 3.0, 0.0, 6.0) / 6.0, output_scale, output_zero_point, input)
+
+
+@operator(
+    "elu(Tensor self, float output_scale, int output_zero_point, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor"
+)
+def elu(
+    self: Tensor,
+    output_scale: float,
+    output_zero_point: int,
+    alpha: Any = 1,
+    scale: Any = 1,
+    input_scale: Any = 1,
+) -> Tensor:
+    x = dequantize(self)
+    negative = (x * float(input_scale)).expm1() * (float(alpha) * float(scale))
+    return _made(where(x >= 0, x * float(scale), negative), output_scale, output_zero_point, self)
+
+
+@operator("celu(Tensor self, float output_scale, int output_zero_point, Scalar alpha=1) -> Tensor")
+def celu(self: Tensor, output_scale: float, output_zero_point: int, alpha: Any = 1) -> Tensor:
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu(self, output_scale, output_zero_point, alpha, 1, 1.0 / float(alpha))
+
+
+@operator("softmax(Tensor qx, int dim, float output_scale, int output_zero_point) -> Tensor")
+def softmax(qx: Tensor, dim: int, output_scale: float, output_zero_point: int) -> Tensor:
+    return _made(dequantize(qx).softmax(dim), output_scale, output_zero_point, qx)
+
+
+@operator("relu6(Tensor qx, bool inplace=False) -> Tensor")
+def relu6(qx: Tensor, inplace: bool = False) -> Tensor:
+    return FUNCTIONS["nn.functional.relu6"](qx, inplace)
+
+
+@operator("clamp(Tensor qx, Scalar? min=None, Scalar? max=None) -> Tensor qy")
+def clamp(qx: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    return qx.clamp(min, max)
+
+
+@operator("threshold(Tensor qx, Scalar threshold, Scalar value) -> Tensor qy")
+def threshold(qx: Tensor, threshold: Any, value: Any) -> Tensor:
+    return FUNCTIONS["nn.functional.threshold"](qx, threshold, value)
+
+
+@operator(
+    "dropout(Tensor self, float output_scale, int output_zero_point, Scalar p=0.5, bool training=False) -> Tensor"
+)
+def dropout(
+    self: Tensor, output_scale: float, output_zero_point: int, p: Any = 0.5, training: bool = False
+) -> Tensor:
+    return like(self, plain(self).clone())
+
+
+# ---- Normalization and pooling -----------------------------------------------------------------------------------------------
+
+
+def _batch_norm(qx, weight, bias, mean, var, eps, output_scale, output_zero_point, relu=False) -> Tensor:
+    """A factor and a term for each channel, in float32, applied to the offsets of the integers."""
+    by = per_tensor(qx, "quantized.batch_norm")
+    scale = (1.0 / (var + float(np.float32(eps))).sqrt()) * (1.0 if weight is None else weight)
+    factor = scale * (by.scale / output_scale)
+    term = ((0.0 if bias is None else bias) - mean * scale) / output_scale
+    shape = [1, -1, *[1] * (qx.dim() - 2)]
+    found = _offsets(qx, "quantized.batch_norm").to(float32) * factor.to(float32).view(shape) + term.to(
+        float32
+    ).view(shape)
+    return _rounded(found.clamp(min=0) if relu else found, QParams(output_scale, output_zero_point), qx)
+
+
+_BATCH_NORM = "(Tensor qx, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, float output_scale, int output_zero_point) -> Tensor"
+for _dims in ("", "1d", "2d", "3d"):
+    relu_forms(f"batch_norm{_dims}", _BATCH_NORM)(_batch_norm)
+_OPTIONS = "Tensor? weight, Tensor? bias, float eps, float output_scale, int output_zero_point) -> Tensor"
+
+
+@operator(f"layer_norm(Tensor input, int[] normalized_shape, {_OPTIONS}")
+def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_zero_point) -> Tensor:
+    found = FUNCTIONS["nn.functional.layer_norm"](dequantize(input), normalized_shape, weight, bias, eps)
+    return _made(found, output_scale, output_zero_point, input)
+
+
+@operator(f"group_norm(Tensor input, int num_groups, {_OPTIONS}")
+def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_point) -> Tensor:
+    found = FUNCTIONS["nn.functional.group_norm"](dequantize(input), num_groups, weight, bias, eps)
+    return _made(found, output_scale, output_zero_point, input)
+
+
+@operator(f"instance_norm(Tensor input, {_OPTIONS}")
+def instance_norm(input, weight, bias, eps, output_scale, output_zero_point) -> Tensor:
+    found = FUNCTIONS["nn.functional.instance_norm"](dequantize(input), weight=weight, bias=bias, eps=eps)
+    return _made(found, output_scale, output_zero_point, input)
+
+
+_MAX_POOL = (
+    "(Tensor qx, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> Tensor"
+)
+
+
+@operator(f"max_pool1d{_MAX_POOL}")
+def max_pool1d(qx, kernel_size, stride, padding, dilation, ceil_mode) -> Tensor:
+    return FUNCTIONS["nn.functional.max_pool1d"](qx, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@operator(f"max_pool2d{_MAX_POOL}")
+def max_pool2d(qx, kernel_size, stride, padding, dilation, ceil_mode) -> Tensor:
+    return FUNCTIONS["nn.functional.max_pool2d"](qx, kernel_size, stride, padding, dilation, ceil_mode)

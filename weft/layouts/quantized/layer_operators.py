@@ -1,0 +1,115 @@
+"""Operators of `torch.ops.quantized` with prepared weights: linear layers and convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.tensor import Tensor
+from ...ops.elementwise.qparams import QParams
+from .operators import operator, relu_forms
+from .packed import ConvPackedParams, LinearPackedParams, LinearPackedParamsFp16
+
+# ---- Linear layers -------------------------------------------------------------------------------------------------------
+
+
+@operator("linear_prepack(Tensor W, Tensor? B=None) -> Linear W_prepack")
+def linear_prepack(W: Tensor, B: Tensor | None = None) -> LinearPackedParams:
+    return LinearPackedParams(W, B)
+
+
+@operator("linear_prepack_fp16(Tensor W, Tensor? B=None) -> Linear W_prepack")
+def linear_prepack_fp16(W: Tensor, B: Tensor | None = None) -> LinearPackedParamsFp16:
+    return LinearPackedParamsFp16(W, B)
+
+
+@operator("linear_unpack(Linear W_prepack) -> (Tensor W_origin, Tensor? B_origin)")
+def linear_unpack(W_prepack: Any) -> tuple[Tensor, Tensor | None]:
+    return W_prepack.weight, W_prepack.bias
+
+
+@operator("linear_unpack_fp16(Linear W_prepack) -> (Tensor W_origin, Tensor? B_origin)")
+def linear_unpack_fp16(W_prepack: Any) -> tuple[Tensor, Tensor | None]:
+    return W_prepack.weight.float(), W_prepack.bias
+
+
+@relu_forms("linear", "(Tensor X, Linear W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")
+def linear(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int, relu: bool = False) -> Tensor:
+    return W_prepack(X, QParams(Y_scale_i, Y_zero_point_i), relu)
+
+
+@operator("linear_dynamic(Tensor X, Linear W_prepack, bool reduce_range=False) -> Tensor Y")
+def linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
+    return W_prepack.dynamic(X, reduce_range)
+
+
+@operator("linear_relu_dynamic(Tensor X, Linear W_prepack, bool reduce_range=False) -> Tensor Y")
+def linear_relu_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
+    return W_prepack.dynamic(X, reduce_range, relu=True)
+
+
+@operator("linear_dynamic_fp16(Tensor X, Linear W_prepack) -> Tensor Y")
+def linear_dynamic_fp16(X: Tensor, W_prepack: Any) -> Tensor:
+    return W_prepack.dynamic(X)
+
+
+@operator("linear_relu_dynamic_fp16(Tensor X, Linear W_prepack) -> Tensor Y")
+def linear_relu_dynamic_fp16(X: Tensor, W_prepack: Any) -> Tensor:
+    return W_prepack.dynamic(X, relu=True)
+
+
+# ---- Convolutions --------------------------------------------------------------------------------------------------------
+
+
+def _conv(
+    qx: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int, relu: bool = False
+) -> Tensor:
+    return packed_weight(qx, QParams(output_scale, output_zero_point), relu)
+
+
+def _dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:
+    return packed_weight.dynamic(qx, reduce_range)
+
+
+def _prepack(weight, bias, stride, padding, dilation, groups) -> ConvPackedParams:
+    return ConvPackedParams(weight, bias, stride, padding, (0,) * len(stride), dilation, groups, False)
+
+
+def _transposed_prepack(weight, bias, stride, padding, output_padding, dilation, groups) -> ConvPackedParams:
+    return ConvPackedParams(weight, bias, stride, padding, output_padding, dilation, groups, True)
+
+
+def _unpack(packed_weights: Any) -> tuple[Tensor, Tensor | None]:
+    return packed_weights.weight, packed_weights.bias
+
+
+def _members(name: str, kind: str) -> None:
+    """Operators that tell how the kernel moves."""
+    for member in ("stride", "padding", "dilation"):
+        operator(f"{name}_{member}({kind} packed_weights) -> int[]")(
+            lambda packed, member=member: list(getattr(packed.window, member))
+        )
+    operator(f"{name}_output_padding({kind} packed_weights) -> int[]")(
+        lambda packed: list(packed.output_padding)
+    )
+    operator(f"{name}_groups({kind} packed_weights) -> int")(lambda packed: packed.window.groups)
+    operator(f"{name}_transpose({kind} packed_weights) -> int")(lambda packed: int(packed.is_transposed))
+
+
+def _family(name: str, kind: str, prepack: Any, more: str) -> None:
+    call = f"(Tensor qx, {kind} packed_weight, float output_scale, int output_zero_point) -> Tensor"
+    geometry = f"int[] stride, int[] padding, {more}int[] dilation, int groups"
+    operator(f"{name}_prepack(Tensor weight, Tensor? bias, {geometry}) -> {kind}")(prepack)
+    operator(f"{name}_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)")(_unpack)
+    operator(f"{name}_dynamic(Tensor qx, {kind} packed_weight, bool reduce_range=False) -> Tensor")(_dynamic)
+    if more:
+        operator(f"{name}{call}")(_conv)
+    else:
+        relu_forms(f"{name}.new" if name != "conv1d" else name, call)(_conv)
+    if name[-2] != "1":
+        _members(name, kind)
+
+
+for _dims in (1, 2, 3):
+    _kind = f"Conv{max(_dims, 2)}"
+    _family(f"conv{_dims}d", _kind, _prepack, "")
+    _family(f"conv_transpose{_dims}d", _kind, _transposed_prepack, "int[] output_padding, ")

@@ -1,0 +1,59 @@
+"""`torch.ops.quantized`: operators by their schemas. Those of layers take weights that were prepared once (`packed.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..._C._schema import parse_schema
+from ..._library.operators import Kernel, Operator
+
+_LINEAR = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
+_CONV = "__torch__.torch.classes.quantized.Conv{}dPackedParamsBase"
+_EMBEDDING = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
+_SHORT = {"Linear": _LINEAR, "Conv2": _CONV.format(2), "Conv3": _CONV.format(3), "Embedding": _EMBEDDING}
+
+# Name -> (schema, function) of each overload.
+_defined: dict[str, list[tuple[str, Callable]]] = {}
+
+
+def operator(*schemas: str) -> Callable[[Callable], Callable]:
+    """Decorator: the function computes these overloads. `Linear`, `Conv2`, `Conv3` and `Embedding` stand for packed weights."""
+
+    def note(function: Callable) -> Callable:
+        for text in schemas:
+            for short, full in _SHORT.items():
+                text = text.replace(f"{short} ", f"{full} ")
+                text = f"{text[: -len(short)]}{full}" if text.endswith(f" {short}") else text
+            name = text[: text.index("(")].partition(".")[0]
+            _defined.setdefault(name, []).append((text, function))
+        return function
+
+    return note
+
+
+def operators(name: str) -> dict[str, Operator]:
+    """The overloads of `quantized::name`, empty if there is none."""
+    from . import arithmetic_operators, embedding_operators, layer_operators  # noqa: F401 (they define them)
+
+    found = {}
+    for text, function in _defined.get(name, ()):
+        schema = parse_schema(f"quantized::{text}")
+        each = Operator(schema)
+        each.register("CompositeExplicitAutograd", Kernel(function))
+        found[schema.overload_name] = each
+    return found
+
+
+def relu_forms(name: str, rest: str) -> Callable[[Callable[..., Any]], Callable]:
+    """Decorator: `function(*args, relu=False)` computes the operator, and with relu=True the one called `name`_relu."""
+
+    def note(function: Callable[..., Any]) -> Callable:
+        operator(f"{name}{rest}")(function)
+        base, dot, overload = name.partition(".")
+        operator(f"{base}_relu{dot}{overload}{rest}")(
+            lambda *args, **kwargs: function(*args, **kwargs, relu=True)
+        )
+        return function
+
+    return note

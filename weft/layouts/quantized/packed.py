@@ -1,0 +1,191 @@
+"""Weights that are prepared for quantized layers, with their biases: what `torch.ops.quantized.linear_prepack` and the others return."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.dtype import float16, float32, qint8, uint8
+from ...core.tensor import Tensor
+from ...ops.creation.from_data import tensor as new_tensor
+from ...ops.elementwise.qparams import QParams
+from .convolution import Window, convolved, pack_kernel, spread, transposed_kernel
+from .linear import linear, linear_dynamic, linear_to_float
+from .numbers import quantize_per_tensor
+from .products import Packed, pack
+from .quantizers import PerChannel
+from .ranges import dynamic_qparams
+from .tensors import is_quantized, per_tensor, plain, quantized, quantizer_of
+
+
+class PackedLayer:
+    """A quantized weight and a bias. A pickle holds these two, and they are prepared again when they are first used."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None):
+        if weight.dtype is not qint8:
+            raise RuntimeError(
+                f"a quantized layer has a weight of torch.qint8, not of {weight.dtype}: write torch.quantize_per_tensor(weight, scale, 0, "
+                "torch.qint8)"
+            )
+        self.weight, self.bias = weight, None if bias is None else bias.detach()
+
+    def __reduce__(self) -> tuple:
+        return type(self), self._arguments()
+
+    def __deepcopy__(self, memo: dict) -> PackedLayer:
+        return self  # because nothing changes it
+
+    def _arguments(self) -> tuple:
+        return self.weight, self.bias
+
+    def _parameters(self, axis: int = 0) -> tuple[Tensor, Tensor | None]:
+        """The scales, float32, and the zero points; None if all of them are 0."""
+        quantizer = quantizer_of(self.weight)
+        if isinstance(quantizer, PerChannel):
+            if quantizer.axis != axis:
+                raise RuntimeError(
+                    f"a quantized layer has a scale for each channel of its results, dim {axis}, not dim {quantizer.axis}"
+                )
+            scales = quantizer.scales_on("cpu").to(float32)
+            return scales, quantizer.zero_points_on("cpu")
+        scales = new_tensor([quantizer.scale], dtype=float32)
+        return scales, None if quantizer.zero_point == 0 else new_tensor([quantizer.zero_point])
+
+
+class LinearPackedParams(PackedLayer):
+    """The weight [columns, terms] of a linear layer."""
+
+    @functools.cached_property
+    def _ready(self) -> tuple[Packed, Tensor]:
+        scales, points = self._parameters()
+        each = None if points is None else points.expand(len(self.weight))
+        return pack(plain(self.weight), each), scales
+
+    def __call__(self, input: Tensor, result: QParams, relu: bool = False) -> Tensor:
+        by = per_tensor(input, "quantized.linear")
+        packed, scales = self._ready
+        return quantized(
+            linear(plain(input), by, packed, scales, self.bias, result, relu), result, input.dtype
+        )
+
+    def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
+        """The layer of float32 numbers, which are quantized with parameters that suit them."""
+        packed, scales = self._ready
+        return linear_dynamic(input, packed, scales, self.bias, reduce_range, relu)
+
+
+class LinearPackedParamsFp16(PackedLayer):
+    """The weight of a linear layer that is stored as float16."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None):
+        greatest = 65504.0
+        self.weight = weight.detach().clamp(-greatest, greatest).to(float16)
+        self.bias = None if bias is None else bias.detach()
+
+    def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
+        """The layer of float32 numbers."""
+        found = input @ self.weight.to(float32).t()
+        if self.bias is not None:
+            found = found + self.bias
+        return found.relu() if relu else found
+
+
+class ConvPackedParams(PackedLayer):
+    """The weight [channels made, channels / groups, *kernel] of a convolution; [channels, made / groups, *kernel] of a transposed one."""
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        output_padding: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+        transpose: bool,
+    ):
+        super().__init__(weight, bias)
+        self.output_padding, self.is_transposed = tuple(output_padding), transpose
+        kernel = tuple(weight.shape[2:])
+        dims = len(kernel)
+        steps, borders, gaps = (
+            tuple(each) * (dims if len(each) == 1 else 1) for each in (stride, padding, dilation)
+        )
+        self.window = Window(kernel, steps, borders, gaps, groups)
+
+    def _arguments(self) -> tuple:
+        _, stride, padding, dilation, groups = self.window
+        return (
+            self.weight,
+            self.bias,
+            stride,
+            padding,
+            self.output_padding,
+            dilation,
+            groups,
+            self.is_transposed,
+        )
+
+    @functools.cached_property
+    def _ready(self) -> tuple[Packed, Tensor]:
+        groups = self.window.groups
+        kernel = transposed_kernel(plain(self.weight), groups) if self.is_transposed else plain(self.weight)
+        scales, points = self._parameters(1 if self.is_transposed else 0)
+        if points is not None:
+            points = (
+                points.repeat(groups) if len(points) * groups == len(kernel) else points.expand(len(kernel))
+            )
+        if self.is_transposed and len(scales) > 1:
+            scales = scales.repeat(groups)
+        return pack_kernel(kernel, points, groups), scales
+
+    def _convolved(self, integers: Tensor, zero_point: int, layer: Callable[[Tensor], Tensor]) -> Tensor:
+        dims = len(self.window.kernel)
+        if integers.dim() != dims + 2:
+            raise RuntimeError(
+                f"quantized convolution: a kernel of {dims} dims needs an input of {dims + 2} dims, but got {list(integers.shape)}"
+            )
+        window = self.window
+        if self.is_transposed:
+            integers, window = spread(integers, zero_point, window, self.output_padding)
+        return convolved(integers, zero_point, window, self._ready[0], layer)
+
+    def __call__(self, input: Tensor, result: QParams, relu: bool = False) -> Tensor:
+        by = per_tensor(input, "quantized.conv")
+        packed, scales = self._ready
+        made = self._convolved(
+            plain(input),
+            by.zero_point,
+            lambda rows: linear(rows, by, packed, scales, self.bias, result, relu),
+        )
+        return quantized(made, result, input.dtype)
+
+    def dynamic(self, input: Tensor, reduce_range: bool = False) -> Tensor:
+        """The convolution of float32 numbers, which are quantized with parameters that suit them."""
+        by = dynamic_qparams(input, uint8, reduce_range)
+        packed, scales = self._ready
+        return self._convolved(
+            quantize_per_tensor(input, *by, uint8),
+            by.zero_point,
+            lambda rows: linear_to_float(rows, by, packed, scales, self.bias),
+        )
+
+
+class EmbeddingPackedParams:
+    """The table of an embedding: a quint8 or quint4x2 tensor with float parameters for each row."""
+
+    def __init__(self, weight: Tensor):
+        quantizer = quantizer_of(weight) if is_quantized(weight) else None
+        if not isinstance(quantizer, PerChannel) or not quantizer.has_floats or quantizer.axis != 0:
+            raise RuntimeError(
+                "a quantized embedding has a weight with float parameters for each row: write "
+                "torch.quantize_per_channel(weight, scales, zero_points, 0, torch.quint8) with zero points that are floats"
+            )
+        self.weight = weight
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.weight,)
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self  # because nothing changes it

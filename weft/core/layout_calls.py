@@ -21,6 +21,7 @@ from .dispatch import PLAIN, recoverers
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
 from .modes import code_like, displaced, exchange_code, guarded, with_own_code
 from .names import ROOT
+from .outputs import check_unrecorded
 from .overrides import REFLECTED, full_name, override_types, public_function
 from .registry import ALIASES, FUNCTIONS, entry_of
 from .spec import Spec
@@ -88,6 +89,7 @@ class Rules:
         if rule is not None:
             if self.assign is None or (out := kwargs.pop("out", None)) is None:
                 return rule(*args, **kwargs)
+            check_unrecorded(name, (*args, *kwargs.values(), out))
             self.assign(rule(*args, **kwargs), out)
             return out
         if self.assign is not None:

@@ -3,14 +3,18 @@
 All files with rules are imported here, so that whichever function makes the first sparse tensor finds the rules complete.
 """
 
-from . import (  # noqa: F401
+from . import (  # noqa: F401 (fill the rules)
     access,
     arithmetic,
     conversion,
+    converting,
     creation,
+    filling,
     joining,
     multiplication,
     reductions,
+    resizing,
     selecting,
     shape,
+    unary,
 )

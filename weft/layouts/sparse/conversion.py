@@ -67,12 +67,14 @@ def _from_dense(self: Tensor, layout: Layout, blocksize: Any, sparse_dim: int, d
 def coalesce(self: Tensor) -> Tensor:
     if self.layout is not sparse_coo:
         raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {TITLES[self.layout]}")
-    if is_coalesced(self):
-        return self
-    indices, values = coordinates.coalesced(
-        indices_of(self), values_of(self), self.shape[: sparse_dim_of(self)]
-    )
-    return coo(indices, values, self.shape, True)
+    return self if is_coalesced(self) else _coalesced(self)
+
+
+# The tensor stays the same, so the cotangent does.
+@custom_vjp(lambda ct, out, self: ct)
+def _coalesced(self: Tensor) -> Tensor:
+    sizes = self.shape[: sparse_dim_of(self)]
+    return coo(*coordinates.coalesced(indices_of(self), values_of(self), sizes), self.shape, True)
 
 
 def as_coo(self: Tensor) -> Tensor:

@@ -2,23 +2,66 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ...core.dtype import LEGACY_NAMES
+from ...core.layout import sparse_coo
 from ...core.layout_calls import Rules
+from ...core.promotion import can_cast
+from ...core.recording import tape
 from ...core.tensor import Tensor
-from ..parts import assign, parts_of, values_of
+from ..parts import assign, is_plain, parts_of, values_of, with_values
 
 
 def _restrict(ct: Tensor, template: Tensor) -> Tensor:
-    if ct.layout is template.layout and _have_same_indices(ct, template):
+    if ct.layout is template.layout and have_same_indices(ct, template):
         # A mask would add up the entries of an element, each of which has the whole cotangent of the element already.
         return values_of(ct)
     return values_of(ct.sparse_mask(template))
 
 
-def _have_same_indices(x: Tensor, y: Tensor) -> bool:
+def have_same_indices(x: Tensor, y: Tensor) -> bool:
+    """Whether the indices of two tensors of one layout are equal."""
     pairs = zip(parts_of(x)[:-1], parts_of(y)[:-1], strict=True)
     return all(
         one is other or one.shape == other.shape and bool((one == other).all()) for one, other in pairs
     )
 
 
-SPARSE = Rules("sparse", "write x.to_dense() to compute with the dense tensor", assign, _restrict)
+def write(result: Tensor, target: Tensor) -> None:
+    """Let `target` hold the result in its own dtype.
+
+    A compressed target whose indices stay gets the new values in the memory of the old ones, so `target.values()` from before sees them.
+    Raises: RuntimeError if the layouts differ, if the dtype does not fit, or if the target is a leaf that requires grad.
+    """
+    tape.check_write(target)
+    if not can_cast(result.dtype, target.dtype):
+        kinds = LEGACY_NAMES[result.dtype], LEGACY_NAMES[target.dtype]
+        raise RuntimeError(f"result type {kinds[0]} can't be cast to the desired output type {kinds[1]}")
+    if result.layout is not target.layout:
+        raise RuntimeError(f"the result is {result.layout}, but the tensor to write into is {target.layout}")
+    if is_plain(target):
+        target.copy_(result)
+        return
+    if result.dtype is not target.dtype:
+        result = with_values(result, values_of(result).to(target.dtype))
+    if target.layout is not sparse_coo and _has_indices_of(result, target):
+        _write_values(result, target)
+    else:
+        assign(result, target)
+
+
+def _has_indices_of(result: Tensor, target: Tensor) -> bool:
+    same = all(a is b for a, b in zip(parts_of(result)[:-1], parts_of(target)[:-1]))
+    return same and result.shape == target.shape
+
+
+def _write_values(result: Tensor, target: Tensor) -> None:
+    parts_of(target)[-1].copy_(parts_of(result)[-1])
+    storage: Any = target._storage
+    storage.version += 1
+    if result._autograd is not None:
+        target._autograd = result._autograd
+
+
+SPARSE = Rules("sparse", "write x.to_dense() to compute with the dense tensor", write, _restrict)

@@ -1,0 +1,114 @@
+"""Sparse tensors without entries, and sparse tensors whose entries are filled or copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.layout import Layout, sparse_coo
+from ...core.registry import FUNCTIONS
+from ...core.tensor import Tensor
+from ...families.custom_vjp import custom_vjp
+from ..parts import parts_of
+from .compressed import batch_dim_of, compressed
+from .compression import Compressed
+from .coo import coo, sparse_dim_of
+from .rules import SPARSE, write
+from .unary import on_values, summed
+
+rule = SPARSE.rule
+zeros, zeros_like = FUNCTIONS["zeros"], FUNCTIONS["zeros_like"]
+
+# ---- Without entries ---------------------------------------------------------------------------------------------------
+
+
+def without_entries(x: Tensor, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of the layout, shape and dims of x that has no entries."""
+    options = {"dtype": dtype or x.dtype, "device": device or x.device}
+    *structure, values = parts_of(x)
+    if x.layout is sparse_coo:
+        indices = structure[0].new_empty((sparse_dim_of(x), 0), device=options["device"])
+        return coo(indices, values.new_empty((0, *values.shape[1:]), **options), x.shape, True)
+    outer, inner = structure
+    batch_dim = batch_dim_of(x)
+    batch, entry = x.shape[:batch_dim], values.shape[batch_dim + 1 :]
+    parts = Compressed(
+        zeros(outer.shape, dtype=outer.dtype, device=options["device"]),
+        inner.new_empty((*batch, 0), device=options["device"]),
+        values.new_empty((*batch, 0, *entry), **options),
+    )
+    return compressed(parts, x.shape, x.layout)
+
+
+def _define_like(name: str) -> None:
+    def like(
+        input: Tensor,
+        *,
+        dtype: Any = None,
+        layout: Layout | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        device = device or input.device
+        if layout is None or layout is input.layout:
+            made = without_entries(input, dtype, device)
+        else:
+            made = FUNCTIONS[name[:5]](input.shape, dtype=dtype or input.dtype, layout=layout, device=device)
+        return made.requires_grad_() if requires_grad else made
+
+    rule(f"{name}_like")(like)
+
+
+for _name in ("empty", "zeros"):
+    _define_like(_name)
+
+
+def _define_new(name: str) -> None:
+    def new(
+        self: Tensor,
+        *size: Any,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Layout | None = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        options = {
+            "dtype": dtype or self.dtype,
+            "device": device or self.device,
+            "layout": layout or self.layout,
+        }
+        return FUNCTIONS[name](*size, **options, requires_grad=requires_grad)
+
+    rule(f"new_{name}")(new)
+
+
+for _name in ("empty", "zeros"):
+    _define_new(_name)
+
+
+@custom_vjp(lambda ct, out, input: zeros_like(ct))
+def _without_entries(input: Tensor) -> Tensor:
+    return without_entries(input)
+
+
+@rule("zero_")
+def zero_(input: Tensor) -> Tensor:
+    write(_without_entries(input), input)
+    return input
+
+
+# ---- With entries --------------------------------------------------------------------------------------------------------
+
+
+@custom_vjp(lambda ct, out, input, value: zeros_like(ct), inputs=1)
+def _filled(input: Tensor, value: Any) -> Tensor:
+    return on_values(summed(input), FUNCTIONS["full_like"], value)
+
+
+@rule("fill_", "fill")
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Give each entry this value. Elements without an entry stay zero."""
+    write(_filled(input, value), input)
+    return input

@@ -179,6 +179,7 @@ _LAZY = (
     "monitor",
     "mps",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "optim",

@@ -67,7 +67,6 @@ PACKAGES = {
     "torch.mps": CPU_ONLY.format("mps"),
     "torch.mtia": CPU_ONLY.format("mtia"),
     "torch.nativert": TORCHSCRIPT,
-    "torch.nested": "nested tensors are not there yet",
     "torch.distributed.nn.jit": ONE_PROCESS,
     "torch.nn.backends": "weft has no THNN",
     "torch.nn.cpp": "weft has no modules of C++",

@@ -157,7 +157,11 @@ def encode_place() -> Text:
     shape = f.load(f.load(f.word("%frame", INPUT, "ptr"), TENSOR["spec"]), SPEC_SLOTS["shape"])
     f.require(f.let(f"icmp slt i64 %dim, {f.load(shape, SIZE, 'i64')}"), "no")
     f.require(f.let(f"icmp slt i64 {f.word('%frame', POSITIONS)}, {MOST_POSITIONS}"), "no")
-    size = f.address(f.call("PyLong_AsVoidPtr", f.word(f.place(shape, TUPLE_ITEMS), "%dim", "ptr")))
+    item = f.word(f.place(shape, TUPLE_ITEMS), "%dim", "ptr")
+    f.require(
+        f.same(f.type_of(item), name("int")), "no"
+    )  # the size of a ragged dim of a nested tensor is no int
+    size = f.address(f.call("PyLong_AsVoidPtr", item))
     kind, start, overflow = f.type_of("%value"), f.room(1), f.room(1)
     f.ask("push", f"ptr %frame, i64 {f.address(kind)}", "no")
     f.branch(f.same(kind, name("int")), "int", "slice")

@@ -48,6 +48,7 @@ sparse_csr = Layout("sparse_csr")
 sparse_csc = Layout("sparse_csc")
 sparse_bsr = Layout("sparse_bsr")
 sparse_bsc = Layout("sparse_bsc")
+jagged = Layout("jagged")
 
 
 def _named(name: str) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
@@ -69,6 +70,14 @@ class Rules:
     def names_of(self, spec: LayoutSpec) -> tuple[str | None, ...] | None:
         """The names of the dims of a tensor with this spec."""
         return None
+
+    def numel_of(self, spec: LayoutSpec) -> int:
+        """The number of elements of a tensor with this spec."""
+        return math.prod(spec.shape)
+
+    def is_dense(self, spec: LayoutSpec) -> bool:
+        """Whether the strides of a tensor with this spec leave no gaps."""
+        return Spec.is_dense.fget(spec)  # type: ignore[attr-defined]
 
     def rule(self, *names: str) -> Callable[[Callable], Callable]:
         """Decorator: the function computes the public functions of these names."""
@@ -183,7 +192,7 @@ def _recover(function: Callable, args: tuple, kwargs: dict[str, Any], error: Exc
 
 # Members that read only what each tensor has, or what a LayoutSpec says as a Spec does.
 _UNGUARDED = frozenset(
-    "__init__ __hash__ size dim ndimension numel nelement element_size is_floating_point is_complex is_signed is_conj is_neg shape "
+    "__init__ __hash__ dim ndimension numel nelement element_size is_floating_point is_complex is_signed is_conj is_neg shape "
     "dtype device layout ndim requires_grad is_leaf grad grad_fn is_meta is_cpu is_cuda itemsize name output_nr retains_grad "
     "_version _backward_hooks register_hook retain_grad backward _is_view requires_grad_ grad_dtype volatile _grad_fn "
     "register_post_accumulate_grad_hook _post_accumulate_grad_hooks is_sparse is_sparse_csr is_quantized is_nested is_mkldnn is_xpu "

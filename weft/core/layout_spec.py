@@ -41,6 +41,13 @@ class LayoutSpec(Spec):
         """The names of the dims; None if the layout has none."""
         return self.rules.names_of(self)
 
+    def _count(self) -> int:
+        return self.rules.numel_of(self)
+
+    @property
+    def is_dense(self) -> bool:
+        return self.rules.is_dense(self)
+
     def __reduce__(self):
         parts = self.shape, self.stride, self.dtype, self.device, self.layout, self.rules, self.detail
         return layout_spec, parts

@@ -31,9 +31,12 @@ class Spec:
     is_contiguous: bool = field(init=False)
 
     def __post_init__(self):
-        object.__setattr__(self, "numel", math.prod(self.shape))
+        object.__setattr__(self, "numel", self._count())
         self._check_size()
         object.__setattr__(self, "is_contiguous", _is_contiguous(self.shape, self.stride, self.numel))
+
+    def _count(self) -> int:
+        return math.prod(self.shape)
 
     def _check_size(self) -> None:
         """Raises: RuntimeError if the number of elements, or a stride in bytes, needs more than 64 bits."""

@@ -8,11 +8,12 @@ The public functions that make such tensors exist when weft is imported; the fol
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
 
-from ..core.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from ..core.layout import jagged, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ..core.names import ROOT
 from ..core.public import public
 from ..core.registry import add_member
@@ -22,6 +23,8 @@ from ..ops.creation import creation
 # Module of a layout -> the public functions and the methods that it defines.
 _FUNCTIONS = {
     "named.methods": "align_tensors",
+    "nested.creation": "nested.nested_tensor nested.as_nested_tensor nested.nested_tensor_from_jagged nested.narrow nested.masked_select "
+    "nested.to_padded_tensor _nested_view_from_buffer",
     "quantized.creation": "quantize_per_tensor quantize_per_tensor_dynamic quantize_per_channel _empty_affine_quantized "
     "_empty_per_channel_affine_quantized empty_quantized _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor "
     "choose_qparams_optimized",
@@ -44,7 +47,7 @@ def _loading(module: str, name: str) -> Callable:
 for _form, _table in (("function", _FUNCTIONS), ("method", _METHODS)):
     for _module, _names in _table.items():
         for _name in _names.split():
-            public(_form, checks=False, asks=True)(_loading(_module, _name))
+            public(_form, name=_name, checks=False, asks=True)(_loading(_module, _name.rpartition(".")[2]))
 
 
 def _names_of(self: Tensor) -> tuple[str | None, ...]:
@@ -52,6 +55,20 @@ def _names_of(self: Tensor) -> tuple[str | None, ...]:
     return getattr(self.spec, "names", None) or (None,) * self.dim()
 
 
+class _OfJagged:
+    """A method that only jagged tensors have: programs recognise them by `hasattr(x, "offsets")`. Others may have an attribute of its name."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, tensor: Any, owner: type) -> Any:
+        if tensor is None or tensor.layout is not jagged:
+            raise AttributeError(f"'{owner.__name__}' object has no attribute '{self.name}'")
+        return functools.partial(_loading("nested.access", self.name), tensor)
+
+
+for _name in ("offsets", "lengths"):
+    add_member(_name, _OfJagged(_name))
 add_member("names", property(_names_of, _loading("named.methods", "set_names")))
 creation.naming.function = _loading("named.methods", "with_names")
 for _layout in (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc):

@@ -17,7 +17,7 @@ from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..ops.tensor.storage import TypedStorage
-from . import rebuild
+from . import nested, rebuild
 
 # ---- The table -------------------------------------------------------------------------------------------------------
 
@@ -29,6 +29,8 @@ _FUNCTIONS: dict[str, Callable] = {
     "torch._utils._rebuild_meta_tensor_no_storage":     rebuild.rebuild_meta_tensor,
     "torch._utils._rebuild_parameter":                  rebuild.rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state":       rebuild.rebuild_parameter_with_state,
+    "torch._utils._rebuild_nested_tensor":              nested.rebuild_nested_tensor,
+    "torch.nested._internal.nested_tensor._rebuild_njt": nested.rebuild_jagged_tensor,
     "torch._tensor._rebuild_from_type_v2":              rebuild.rebuild_from_type,
     "torch._utils._rebuild_qtensor":                    rebuild.rebuild_qtensor,
     "torch.serialization._get_layout":                  rebuild.rebuild_layout,
@@ -43,6 +45,7 @@ _CALLS: dict[str, tuple[Any, Callable]] = {
     "builtins.set":              (set,                       rebuild.rebuild_set),
     "builtins.complex":          (complex,                   rebuild.rebuild_complex),
     "builtins.bytearray":        (bytearray,                 rebuild.rebuild_bytearray),
+    "torch._dynamo.decorators._DimRange": (nested.DimRange,  nested.DimRange),
     "_codecs.encode":            (importlib.import_module("_codecs").encode, rebuild.rebuild_bytes),
 }
 # fmt: on
@@ -53,7 +56,7 @@ _STORAGES = (*_STEMS, "ComplexDouble", "ComplexFloat")
 # Globals that PyTorch allows and weft does not have. A file may name them; using them raises NotImplementedError.
 _ABSENT = frozenset(
     [
-        *(f"torch._utils._rebuild_{what}" for what in ("sparse_tensor", "nested_tensor", "wrapper_subclass")),
+        *(f"torch._utils._rebuild_{what}" for what in ("sparse_tensor", "wrapper_subclass")),
         *(f"torch._utils._rebuild_device_tensor_from_{what}" for what in ("cpu_tensor", "numpy")),
         *(
             f"torch.{place}sparse.{stem}Tensor"
@@ -91,6 +94,7 @@ def torch_globals() -> dict[str, Any]:
         "torch.storage.UntypedStorage": Storage,
         "torch.storage.TypedStorage": TypedStorage,
         "torch.Tensor": Tensor,
+        "torch.nested._internal.nested_tensor.NestedTensor": nested.NestedTensor,
         "torch.nn.parameter.Parameter": Parameter,
     }
 

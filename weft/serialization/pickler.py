@@ -26,6 +26,7 @@ from ..ops.tensor.storage import TypedStorage
 from . import rebuild
 from .locations import location_tag
 from .names import torch_name
+from .nested import NestedTensor, rebuild_jagged_tensor, reduce_nested
 
 # ---- Storages --------------------------------------------------------------------------------------------------------
 
@@ -67,6 +68,11 @@ class Storages:
 
 def reduce_tensor(tensor: Tensor) -> tuple:
     """The function and the arguments that rebuild a tensor, as in PyTorch's files."""
+    if tensor.is_nested:
+        function, arguments = reduce_nested(tensor)
+        if function is rebuild_jagged_tensor:
+            return rebuild.rebuild_from_type, (function, NestedTensor, arguments, {})
+        return function, arguments
     function, arguments = _reduce_plain(tensor)
     state = attributes(tensor)
     if type(tensor) is Tensor and not state:

@@ -19,6 +19,7 @@ from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty
 from ..interop.pickling import OF_AUTOGRAD, rebuilt
 from ..ops.tensor.storage import TypedStorage
+from .nested import rebuild_jagged_tensor
 
 MOST_DIMS = 1000  # dims of a tensor; computing the product of a million sizes takes minutes
 COLLISIONS = 100  # keys with the same hash in one dict or set, because each is compared with all the others
@@ -106,6 +107,8 @@ def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) ->
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"expected a class of tensors, got an object of {type(cls)}")
     result = function(*_check(arguments, tuple, "arguments"))
+    if function is rebuild_jagged_tensor:  # its arguments say all that its state says
+        return result
     if type(result) is not cls:
         result = result.as_subclass(cls)
     own: Any = getattr(cls, "__setstate__", None)
@@ -120,6 +123,7 @@ _WITHIN_TYPE = (
     rebuild_tensor_v2,
     rebuild_tensor_v3,
     rebuild_meta_tensor,
+    rebuild_jagged_tensor,
 )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from .allowed import added_globals
 from .names import checked_calls, default_globals, is_absent, is_known, tensor_types
+from .nested import DimRange
 from .rebuild import count_hashes, set_tensor
 
 NESTING = 1000  # depth of marks and of nested tuples, because hashing a tuple is recursive
@@ -191,6 +192,8 @@ class Unpickler:
             target.__dict__.update(state)
         elif id(type(target)) in tensor_types():
             set_tensor(target, state)
+        elif type(target) is DimRange:
+            target.__setstate__(state)
         else:
             raise pickle.UnpicklingError(
                 "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got "

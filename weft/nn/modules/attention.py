@@ -128,7 +128,11 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        swap = self.batch_first and query.dim() == 3
+        if query.is_nested and not self.batch_first:
+            raise RuntimeError(
+                "MultiheadAttention: the batch is the first dim of a nested tensor: pass batch_first=True"
+            )
+        swap = self.batch_first and query.dim() == 3 and not query.is_nested
         if swap:
             # If query, key and value are one tensor, keep them one tensor, so that it is projected once.
             swapped = {id(each): each.transpose(0, 1) for each in (query, key, value)}

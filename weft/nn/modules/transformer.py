@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.dtype import DType, bool_
 from ...core.grad_mode import is_grad_enabled
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...ops.creation.creation import full
 from .. import functional as F
@@ -32,6 +33,7 @@ __all__ = [
     "TransformerEncoderLayer",
 ]
 
+nested_tensor_from_jagged = FUNCTIONS["nested.nested_tensor_from_jagged"]
 Activation = str | Callable[[Tensor], Tensor]
 
 
@@ -205,8 +207,7 @@ class TransformerDecoderLayer(_TransformerLayer):
 class TransformerEncoder(Module):
     """`num_layers` copies of a layer, one after another, then `norm`.
 
-    enable_nested_tensor: in evaluation, what is computed at padded places is replaced by zeros, as PyTorch does when it
-    leaves them out.
+    enable_nested_tensor: in evaluation, padded places are left out, by a nested tensor; the result has zeros there.
 
     >>> import weft as torch
     >>> layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
@@ -243,13 +244,16 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        output = src
+        output, padding = src, src_key_padding_mask
+        leaves_out = padding is not None and self._leaves_out(src, mask, padding)
+        if leaves_out:
+            assert padding is not None
+            kept = ~_is_padding(padding)
+            output, padding = nested_tensor_from_jagged(src[kept], lengths=kept.sum(1)), None
         for layer in self.layers:
-            output = layer(
-                output, src_mask=mask, is_causal=bool(is_causal), src_key_padding_mask=src_key_padding_mask
-            )
-        if src_key_padding_mask is not None and self._leaves_out(src, mask, src_key_padding_mask):
-            output = output.masked_fill(_is_padding(src_key_padding_mask).unsqueeze(-1), 0)
+            output = layer(output, src_mask=mask, is_causal=bool(is_causal), src_key_padding_mask=padding)
+        if leaves_out:
+            output = output.to_padded_tensor(0.0, src.shape)
         return output if self.norm is None else self.norm(output)
 
     def _leaves_out(self, src: Tensor, mask: Tensor | None, padding: Tensor) -> bool:

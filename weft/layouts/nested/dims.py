@@ -1,0 +1,492 @@
+"""Functions along dims. Dim d of a nested tensor is dim d - 1 of its components, and of the values of a jagged one.
+
+    keeping     the result has the sizes of the input                    softmax, cumsum, sort
+    reducing    the dims are gone, or have size 1                        sum, amax, var
+    reshaping   the dims of each component are others                    transpose, unsqueeze, chunk, select
+
+Where no ragged dim takes part, a function of a jagged tensor runs once, on the values. Else it runs on each component.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.registry import FUNCTIONS
+from ...core.tensor import Tensor
+from ..parts import values_of
+from .elementwise import by_rows, plain_function
+from .ragged_size import RaggedSize
+from .rules import NESTED
+from .tensors import (
+    Piece,
+    components,
+    concatenated,
+    contiguous,
+    dim_of,
+    fills_values,
+    is_jagged,
+    is_nested,
+    joined,
+    like,
+    pieces_of,
+    ragged_dim_of,
+    strided,
+)
+
+cat, stack = FUNCTIONS["cat"], FUNCTIONS["stack"]
+rule = NESTED.rule
+
+
+def _own_dim(x: Tensor, dim: int, name: str) -> int:
+    """A dim of the components, as a dim of the nested tensor.
+
+    Raises: RuntimeError for the batch dim.
+    """
+    dim = dim_of(dim, x.dim(), name)
+    if dim == 0:
+        raise RuntimeError(
+            f"{name}(): not supported for nested tensors on dim=0: write [f(each) for each in x.unbind()], or use "
+            "torch.nested.to_padded_tensor"
+        )
+    return dim
+
+
+def _collected(results: Sequence[Any], collect: Callable[[list[Tensor]], Tensor]) -> Any:
+    """Results of components, collected; where each is a tuple, a tuple of collected ones."""
+    if isinstance(results[0], (tuple, list)):
+        kind: Any = type(results[0])
+        return getattr(kind, "_make", kind)(_collected(each, collect) for each in zip(*results, strict=True))
+    return collect(list(results))
+
+
+def _of_each(result: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(result, (tuple, list)):
+        kind: Any = type(result)
+        return getattr(kind, "_make", kind)(_of_each(each, function) for each in result)
+    return function(result)
+
+
+# ---- Keeping ----------------------------------------------------------------------------------------------------------
+
+
+def _keeping(name: str, default: int | None = None, rows: bool = False) -> None:
+    """rows: whether the last dim of strided tensors is treated in one call, for functions with one result."""
+    function = plain_function(name)
+
+    def keep(input: Tensor, dim: int | None = default, *args: Any, **kwargs: Any) -> Any:
+        if dim is None:
+            raise RuntimeError(f"{name}: give the dim of a nested tensor")
+        dim = _own_dim(input, dim, name)
+        if is_jagged(input) and dim != ragged_dim_of(input):
+            result = function(values_of(input), dim - 1, *args, **kwargs)
+            return _of_each(result, lambda values: like(input, values))
+        if rows and not is_jagged(input) and dim == input.dim() - 1 and isinstance(input.shape[-1], int):
+            return by_rows(input, lambda values: function(values, -1, *args, **kwargs), 1, name)
+        results = [function(each, dim - 1, *args, **kwargs) for each in components(input)]
+        return _collected(results, lambda tensors: joined(input, tensors))
+
+    rule(name)(keep)
+
+
+for _name in "softmax log_softmax cumsum cumprod logcumsumexp nn.functional.softmax nn.functional.log_softmax nn.functional.softmin".split():
+    _keeping(_name, rows=True)
+for _name in "cummax cummin".split():
+    _keeping(_name)
+for _name in "sort argsort".split():
+    _keeping(_name, -1)
+
+
+# ---- Reducing -----------------------------------------------------------------------------------------------------------
+
+
+def _reducing(name: str, position: int = 0) -> None:
+    """position: how many arguments stand between the input and the dims."""
+    function = plain_function(name)
+
+    def reduce(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        before, rest = args[:position], args[position:]
+        dims: Any = kwargs.pop("dim", None) if not rest else rest[0]
+        if is_nested(dims):  # max(x, y)
+            return FUNCTIONS[f"{name}imum"](input, dims)
+        if isinstance(dims, bool):  # var(x, unbiased)
+            rest, dims = (None, *rest), None
+        if dims is None or dims == () or dims == []:
+            return function(_all_values(input), *before, *rest[1:], **kwargs)
+        chosen = {dim_of(dim, input.dim(), name) for dim in ((dims,) if isinstance(dims, int) else dims)}
+        if len(rest) > 1 and isinstance(rest[1], bool):
+            kwargs["keepdim"], rest = rest[1], (rest[0], *rest[2:])
+        shifted: Any = sorted(dim - 1 for dim in chosen - {0})
+        if isinstance(dims, int) and shifted:
+            shifted = shifted[0]
+
+        def call(values: Tensor) -> Any:
+            return function(values, *before, shifted, *rest[1:], **kwargs)
+
+        if is_jagged(input):
+            return _reduced_jagged(name, input, call, chosen, bool(kwargs.get("keepdim")))
+        _check_strided(name, input, chosen, bool(kwargs.get("keepdim")))
+        return _collected([call(each) for each in components(input)], lambda tensors: joined(input, tensors))
+
+    rule(name)(reduce)
+
+
+def _all_values(x: Tensor) -> Tensor:
+    return values_of(x) if is_jagged(x) and fills_values(x) else values_of(contiguous(x))
+
+
+def _check_strided(name: str, x: Tensor, dims: set[int], keepdim: bool) -> None:
+    if dims != {x.dim() - 1}:
+        raise RuntimeError(
+            f"{name}: NestedTensor can only be reduced across the last dimension, got dimension {min(dims)} instead: make it with "
+            "layout=torch.jagged to reduce others"
+        )
+    if not keepdim:
+        raise RuntimeError(
+            f"{name}: NestedTensor always requires keepdim=True, unless it is made with layout=torch.jagged"
+        )
+
+
+def _reduced_jagged(name: str, x: Tensor, call: Callable, dims: set[int], keepdim: bool) -> Any:
+    ragged = ragged_dim_of(x)
+    if 0 in dims:
+        if ragged not in dims:
+            raise RuntimeError(
+                f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported for nested tensors: "
+                "the components have different sizes there"
+            )
+        return _of_each(call(_all_values(x)), lambda result: result.unsqueeze(0) if keepdim else result)
+    if ragged in dims:
+        return _collected([call(each) for each in components(x)], stack)
+    place = ragged if keepdim else ragged - sum(dim < ragged for dim in dims)
+    return _of_each(call(values_of(x)), lambda values: like(x, values, place))
+
+
+for _name in (
+    "sum nansum mean nanmean prod std var std_mean var_mean all any amax amin aminmax max min argmax argmin median nanmedian "
+    "mode logsumexp count_nonzero"
+).split():
+    _reducing(_name)
+_reducing("norm", 1)
+_reducing("linalg.vector_norm", 1)
+
+
+# ---- Reshaping -----------------------------------------------------------------------------------------------------------
+
+
+def permuted(x: Tensor, order: Sequence[int]) -> Tensor:
+    """A view with the dims in this order; the batch dim stays the first."""
+    inner = [dim - 1 for dim in order[1:]]
+    if is_jagged(x):
+        return like(x, values_of(x).permute(inner), list(order).index(ragged_dim_of(x)))
+    pieces = [
+        Piece(tuple(each.size[k] for k in inner), tuple(each.stride[k] for k in inner), each.offset)
+        for each in pieces_of(x)
+    ]
+    return strided(values_of(x), pieces)
+
+
+@rule("transpose", "swapaxes", "swapdims")
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    first, second = dim_of(dim0, input.dim(), "transpose"), dim_of(dim1, input.dim(), "transpose")
+    if first == second:
+        return input
+    if 0 in (first, second):
+        if is_jagged(input):
+            raise ValueError("Transpose is not supported on the batch dimension for jagged NT")
+        raise RuntimeError("Nested tensor dimension 0 cannot be transposed: it is the dim of the components")
+    order = list(range(input.dim()))
+    order[first], order[second] = second, first
+    return permuted(input, order)
+
+
+@rule("mT")
+def matrix_transpose(self: Tensor) -> Tensor:
+    return transpose(self, -2, -1)
+
+
+@rule("permute")
+def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+    given = (
+        dims if dims is not None else order[0] if len(order) == 1 and not isinstance(order[0], int) else order
+    )
+    found = [dim_of(dim, input.dim(), "permute") for dim in given]
+    if sorted(found) != list(range(input.dim())):
+        raise RuntimeError(
+            f"permute: {tuple(given)} is no order of the {input.dim()} dims of the nested tensor"
+        )
+    if found[0] != 0:
+        raise ValueError("Permute is not supported on the batch dimension of a nested tensor")
+    return permuted(input, found)
+
+
+def _reshaped(x: Tensor, function: Callable[[Tensor], Any], ragged_dim: int) -> Any:
+    """`function` of the values, or of each component of a strided tensor, whose sizes it changes."""
+    if is_jagged(x):
+        return _of_each(function(values_of(x)), lambda values: like(x, values, ragged_dim))
+    return _collected([function(each) for each in components(x)], lambda tensors: joined(x, tensors))
+
+
+@rule("unsqueeze")
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    dim = dim_of(dim, input.dim() + 1, "unsqueeze")
+    if dim == 0:
+        raise RuntimeError(
+            "unsqueeze(): not supported for nested tensors on dim=0, which is the dim of the components"
+        )
+    place = ragged_dim_of(input) if is_jagged(input) else 0
+    return _reshaped(input, lambda values: values.unsqueeze(dim - 1), place + (dim <= place))
+
+
+@rule("squeeze")
+def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
+    given = dims[0] if dims else dim
+    if given is None:
+        raise RuntimeError("squeeze(): give the dim of a nested tensor")
+    chosen = [_own_dim(input, each, "squeeze") for each in ((given,) if isinstance(given, int) else given)]
+    place = ragged_dim_of(input) if is_jagged(input) else 0
+    gone = [each for each in chosen if input.shape[each] == 1 and each != place]
+    return _reshaped(
+        input,
+        lambda values: values.squeeze([each - 1 for each in gone]),
+        place - sum(each < place for each in gone),
+    )
+
+
+@rule("unflatten")
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    dim = _own_dim(input, dim, "unflatten")
+    place = ragged_dim_of(input) if is_jagged(input) else 0
+    if dim == place:
+        raise RuntimeError("unflatten(): not supported for nested tensors on the ragged dim")
+    after = place + (len(sizes) - 1 if dim < place else 0)
+    return _reshaped(input, lambda values: values.unflatten(dim - 1, sizes), after)
+
+
+@rule("flatten")
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    start, end = _own_dim(input, start_dim, "flatten"), _own_dim(input, end_dim, "flatten")
+    place = ragged_dim_of(input) if is_jagged(input) else 0
+    if start < end and start <= place <= end:
+        raise RuntimeError("flatten(): not supported for NestedTensor on ragged dim")
+    return _reshaped(
+        input, lambda values: values.flatten(start - 1, end - 1), place - (end - start if end < place else 0)
+    )
+
+
+def _sizes(given: tuple, named: Any) -> tuple:
+    return (
+        tuple(named)
+        if named is not None
+        else tuple(given[0])
+        if len(given) == 1 and isinstance(given[0], (tuple, list))
+        else given
+    )
+
+
+@rule("view", "reshape")
+def reshape(input: Tensor, *sizes: Any, shape: Any = None, size: Any = None) -> Tensor:
+    """The sizes of the components may change, but not that of a ragged dim, for which -1 stands."""
+    wanted = _sizes(sizes, shape if shape is not None else size)
+    count = input.shape[0]
+    if not wanted or wanted[0] not in (count, -1):
+        raise RuntimeError(
+            f"view: the first size must be that of the nested tensor, {count}, but got {wanted}"
+        )
+    if not is_jagged(input):
+        inner = [_inherited(each, place, input) for place, each in enumerate(wanted) if place]
+        return _reshaped(input, lambda values: values.reshape(_filled(inner, values)), 0)
+    place, dim = _place_of_ragged(wanted, input), ragged_dim_of(input) - 1
+    values = values_of(input)
+    inner = [values.shape[dim] if k == place else each for k, each in enumerate(wanted)][1:]
+    before = inner[: place - 1]
+    if -1 not in before and math.prod(before) != math.prod(values.shape[:dim]):
+        raise RuntimeError(f"view: cannot view the nested tensor of size {tuple(input.shape)} as {wanted}")
+    return like(input, values.reshape(inner), place)
+
+
+def _inherited(size: Any, place: int, x: Tensor) -> Any:
+    """The size of a dim of all components; None for the size that each has there."""
+    if isinstance(size, RaggedSize) or size == -1 and place < x.dim() and not isinstance(x.shape[place], int):
+        return None
+    return size
+
+
+def _filled(sizes: list, component: Tensor) -> list[int]:
+    return [component.shape[place] if size is None else size for place, size in enumerate(sizes)]
+
+
+def _place_of_ragged(sizes: tuple, x: Tensor) -> int:
+    """The position of the ragged size, or else of -1."""
+    ragged: Any = x.shape[ragged_dim_of(x)]
+    for wanted in (ragged, -1):
+        if wanted in sizes[1:]:
+            return sizes.index(wanted, 1)
+    raise RuntimeError(
+        f"view: cannot view the nested tensor of size {tuple(x.shape)} as {sizes}, which has no ragged dim"
+    )
+
+
+@rule("expand")
+def expand(self: Tensor, *sizes: Any, size: Any = None) -> Tensor:
+    wanted, own = _sizes(sizes, size), tuple(self.shape)
+    fits = len(wanted) == len(own) and all(w in (o, -1) or o == 1 for w, o in zip(wanted, own, strict=True))
+    if not is_jagged(self) or not fits:
+        raise RuntimeError(f"expand(): cannot expand shape {own} -> {list(wanted)}")
+    place = ragged_dim_of(self)
+    inner = [-1 if k == place else each for k, each in enumerate(wanted)][1:]
+    return like(self, values_of(self).expand(inner))
+
+
+def _splitting(name: str) -> None:
+    """chunk, split and others of the signature (input, how, dim=0)."""
+    function = plain_function(name)
+
+    def split(input: Tensor, how: Any, dim: int = 0) -> Any:
+        dim = _own_dim(input, dim, name)
+        if is_jagged(input) and dim == ragged_dim_of(input):
+            raise RuntimeError(f"{name}(): not supported for nested tensors on the ragged dim")
+        if (
+            name == "chunk"
+            and not is_jagged(input)
+            and (type(input.shape[dim]) is not int or input.shape[dim] % how)
+        ):
+            raise RuntimeError(
+                f"Chunk for nested tensors is only supported for dims divisible by chunks, got: {input.shape[dim]} % {how} != 0"
+            )
+        return _reshaped(
+            input,
+            lambda values: function(values, how, dim - 1),
+            ragged_dim_of(input) if is_jagged(input) else 0,
+        )
+
+    rule(name)(split)
+
+
+for _name in "chunk split split_with_sizes tensor_split".split():
+    _splitting(_name)
+
+
+@rule("narrow")
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    dim = dim_of(dim, input.dim(), "narrow")
+    if dim == 0:
+        count = input.shape[0]
+        if not 0 <= start <= start + length <= count:
+            raise IndexError(f"narrow: components {start} to {start + length} of {count}")
+        return selected(input, range(start, start + length))
+    if is_jagged(input) and dim == ragged_dim_of(input):
+        raise RuntimeError(
+            "narrow(): not supported for nested tensors on the ragged dim: use torch.nested.narrow"
+        )
+    return _reshaped(
+        input,
+        lambda values: values.narrow(dim - 1, start, length),
+        ragged_dim_of(input) if is_jagged(input) else 0,
+    )
+
+
+def selected(x: Tensor, positions: Sequence[int]) -> Tensor:
+    """A nested tensor of some of the components."""
+    if not is_jagged(x):
+        return strided(values_of(x), [pieces_of(x)[k] for k in positions])
+    parts = components(x)
+    if not positions:
+        return concatenated([values_of(x).narrow(ragged_dim_of(x) - 1, 0, 0)], ragged_dim_of(x))
+    return concatenated([parts[k] for k in positions], ragged_dim_of(x))
+
+
+@rule("select")
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    dim = dim_of(dim, input.dim(), "select")
+    if dim == 0:
+        count = input.shape[0]
+        if not -count <= index < count:
+            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {count}")
+        return components(input)[index]
+    place = ragged_dim_of(input) if is_jagged(input) else 0
+    if dim == place:
+        return stack([each.select(dim - 1, index) for each in components(input)])
+    return _reshaped(input, lambda values: values.select(dim - 1, index), place - (dim < place))
+
+
+@rule("__getitem__")
+def getitem(self: Tensor, index: Any) -> Tensor:
+    """Indexing by ints and slices: of the batch dim, and of dense dims."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    if ... in items:
+        place = items.index(...)
+        items[place : place + 1] = [slice(None)] * (self.dim() - len(items) + 1)
+    if len(items) > self.dim():
+        raise IndexError(f"too many indices for a nested tensor of dimension {self.dim()}")
+    if not all(isinstance(each, (int, slice)) and not isinstance(each, bool) for each in items):
+        raise NotImplementedError(
+            "nested tensors are indexed by ints and slices: use x.unbind() for other indices"
+        )
+    first, *rest = items
+    if isinstance(first, int):
+        found = select(self, 0, first)
+        return found[tuple(rest)] if rest else found
+    chosen = range(self.shape[0])[first]
+    result = self if len(chosen) == self.shape[0] and first.step in (None, 1) else selected(self, chosen)
+    dim = 1
+    for each in rest:
+        if isinstance(each, int):
+            result = select(result, dim, each)
+            if not is_nested(result):
+                return result[(slice(None),) * dim + tuple(rest[dim:])]
+            continue
+        if each != slice(None):
+            result = _sliced(result, dim, each)
+        dim += 1
+    return result
+
+
+def _sliced(x: Tensor, dim: int, chosen: slice) -> Tensor:
+    def part(values: Tensor) -> Tensor:
+        return values[(slice(None),) * (dim - 1) + (chosen,)]
+
+    if is_jagged(x) and dim == ragged_dim_of(x):
+        return joined(x, [part(each) for each in components(x)])
+    return _reshaped(x, part, ragged_dim_of(x) if is_jagged(x) else 0)
+
+
+# ---- Joining -------------------------------------------------------------------------------------------------------------
+
+
+@rule("cat")
+def concatenate(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    first = tensors[0]
+    if not all(
+        is_nested(each) and each.layout is first.layout and each.dim() == first.dim() for each in tensors
+    ):
+        raise RuntimeError("cat: the tensors must be nested tensors of one layout with equally many dims")
+    dim = dim_of(dim, first.dim(), "cat")
+    if dim == 0:
+        parts = [part for each in tensors for part in components(each)]
+        return joined(first, parts)
+    return _joined_by("cat", cat, tensors, dim)
+
+
+@rule("stack")
+def stacked(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    dim = dim_of(dim, tensors[0].dim() + 1, "stack")
+    if dim == 0:
+        raise RuntimeError(
+            "stack(): not supported for nested tensors on dim=0: write torch.cat to have all components in one"
+        )
+    return _joined_by("stack", stack, tensors, dim)
+
+
+def _joined_by(name: str, function: Callable, tensors: Sequence[Tensor], dim: int) -> Tensor:
+    first = tensors[0]
+    if any(each.shape[0] != first.shape[0] for each in tensors):
+        raise RuntimeError(f"{name}: nested tensors must have equally many components")
+    place = ragged_dim_of(first) if is_jagged(first) else 0
+    if name == "stack" and dim <= place:
+        place += 1
+    if is_jagged(first) and dim != place and len({each.shape[ragged_dim_of(each)] for each in tensors}) == 1:
+        return like(first, function([values_of(each) for each in tensors], dim - 1), place)
+    parts = zip(*map(components, tensors), strict=True)
+    return joined(first, [function(list(each), dim - 1) for each in parts], place)

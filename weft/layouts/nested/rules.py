@@ -1,0 +1,17 @@
+"""The rules of nested tensors, which the files of this folder fill."""
+
+from __future__ import annotations
+
+from ...core.layout_calls import Rules
+from ...core.layout_spec import LayoutSpec
+
+
+class NestedRules(Rules):
+    def numel_of(self, spec: LayoutSpec) -> int:
+        return spec.detail[0]
+
+    def is_dense(self, spec: LayoutSpec) -> bool:
+        return False  # there are no strides
+
+
+NESTED = NestedRules("nested", "write [f(each) for each in x.unbind()] to compute with its components")

@@ -31,6 +31,7 @@ CPU_ONLY = "this version of weft computes on the CPU only; test torch.{}.is_avai
 ONE_PROCESS = "this version of weft runs in one process only"
 QUANTIZED = "quantized tensors are not there yet"
 SPARSE = "sparse tensors are not there yet"
+TWO_OF_FOUR = "matrices with two of four elements are products of CUDA's"
 TORCHSCRIPT = "weft has no TorchScript: programs run as they are"
 GRADUAL = "passes that infer the types of sizes are not there yet"
 NO_SYMBOLS = "the sizes of weft's tensors are ints, and there are no symbolic ones"
@@ -80,7 +81,7 @@ PACKAGES = {
     "torch.nn.modules.linear_cross_entropy": "weft has one implementation of linear_cross_entropy, which is not in parts",
     "torch.profiler.python_tracer": "profiles of weft hold the ranges of record_function only",
     "torch.quantization": QUANTIZED,
-    "torch.sparse": SPARSE,
+    "torch.sparse": TWO_OF_FOUR,
     "torch.utils.benchmark.utils.cpp_jit": "weft times Python statements only",
     "torch.utils.benchmark.utils.compile": "weft has no compilers to compare",
     "torch.utils.benchmark.utils.valgrind_wrapper": "weft times statements and does not count their instructions",

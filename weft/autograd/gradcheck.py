@@ -15,9 +15,11 @@ import numpy as np
 
 from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
+from ..core.layout_calls import rules_of
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..interop.numpy import from_numpy
+from ..layouts.leaves import of_values
 from ..ops.assembly.joining import stack
 from ..ops.creation.creation import empty_strided, ones_like, zeros_like
 from ..ops.creation.random import randn
@@ -51,7 +53,7 @@ def gradcheck(
 ) -> bool:
     """Whether the derivatives of `func` in the inputs that require grad agree with central differences.
 
-    Inputs should be of double precision. fast_mode compares one random combination of rows and columns only.
+    Inputs should be of double precision. Of sparse inputs the elements vary, with `masked` those that have an entry. fast_mode compares one random combination of rows and columns only.
 
     Raises: GradcheckError where they differ, unless `raise_exception` is False; ValueError if no input requires grad.
 
@@ -62,6 +64,8 @@ def gradcheck(
     """
     try:
         values = _tuple(inputs)
+        if rules_of(values):
+            func, values = of_values(func, values, bool(masked))
         _check_inputs(values)
         checked = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
         outputs = _outputs(func, values)

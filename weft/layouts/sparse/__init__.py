@@ -16,5 +16,6 @@ from . import (  # noqa: F401 (fill the rules)
     resizing,
     selecting,
     shape,
+    statistics,
     unary,
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ...core.dtype import LEGACY_NAMES, int32, int64
 from ...core.tensor import Tensor
 from ...ops.order.searching import searchsorted
+from ..checks import Switch
 from .coordinates import check_in_range, is_coalesced
 
 # ---- Coordinates ---------------------------------------------------------------------------------------------------
@@ -187,12 +188,6 @@ def _check_matrix(outer: Tensor, inner: Tensor, minors: int, names: _Names) -> N
 
 
 # ---- When contents are checked ---------------------------------------------------------------------------------------
-
-
-class Switch:
-    """Whether contents are checked where no argument says so: `torch.sparse.check_sparse_tensor_invariants`."""
-
-    on = False
 
 
 def wanted(check_invariants: bool | None) -> bool:

@@ -25,7 +25,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType |
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
         dtype = int64
     if dim is None:
-        return _whole_sum(input, dtype)
+        return _sum_of_all(input, dtype) if input.layout is sparse_coo else _whole_sum(input, dtype)
     if input.layout is sparse_coo:
         return _summed(input, dim, keepdim, dtype)
     result = _summed(as_coo(input), dim, True, dtype)
@@ -53,6 +53,12 @@ def sparse_sum(input: Tensor, dim: Any = None, dtype: DType | None = None) -> Te
     return _summed(as_coo(input), dim, False, dtype)
 
 
+@custom_vjp(lambda ct, out, input, dtype, *, specs: ct.to(specs[0].dtype).expand(specs[0].shape), inputs=1)
+def _sum_of_all(input: Tensor, dtype: DType | None) -> Tensor:
+    """The sum of all elements. Its gradient is dense, because that of elements without an entry is 1, too."""
+    return _whole_sum(input, dtype)
+
+
 def _whole_sum(input: Tensor, dtype: DType | None) -> Tensor:
     """The sum of all values. An element of a bool tensor counts once, however many entries it has."""
     if input.layout is sparse_coo and input.dtype is bool_:
@@ -71,17 +77,16 @@ def _summed(input: Tensor, dim: Any, keepdim: bool, dtype: DType | None) -> Tens
     if dtype is not None:
         values = values.to(dtype)
     if dense := [d - sparse_dim + 1 for d in dims if d >= sparse_dim]:
-        values = values.sum(dense, keepdim)
-    kept = [d for d in range(sparse_dim) if d not in dims]
-    shape = [1 if d in dims else size for d, size in enumerate(input.shape) if keepdim or d not in dims]
-    if not kept:
-        return values.sum(0).reshape(shape)
-    indices, values = segments.summed(indices_of(input), values, input.shape[:sparse_dim], dims)
-    if not keepdim:
-        return coo(indices, values, tuple(shape), True)
-    whole = indices.new_zeros((sparse_dim, indices.shape[1]))
-    whole[kept] = indices
-    return coo(whole, values, tuple(shape), indices.shape[1] < 2)
+        values = values.sum(dense)
+    shape = tuple(size for d, size in enumerate(input.shape) if d not in dims)
+    if all(d in dims for d in range(sparse_dim)):
+        result = values.sum(0)
+    else:
+        indices, values = segments.summed(indices_of(input), values, input.shape[:sparse_dim], dims)
+        result = coo(indices, values, shape, True)
+    for d in sorted(dims) if keepdim else ():
+        result = result.unsqueeze(d)
+    return result
 
 
 # ---- Softmax -------------------------------------------------------------------------------------------------------

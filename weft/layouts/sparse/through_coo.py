@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
-from ...core.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from ...core.layout import sparse_coo
 from ...core.tensor import Tensor
 from .compressed import blocksize_of, dense_dim_of
 from .conversion import as_compressed, as_coo
 from .coo import sparse_dim_of
 
-# The layout with the same compressed dim, and without blocks.
-_UNBLOCKED = {sparse_bsr: sparse_csr, sparse_bsc: sparse_csc}
-
 
 def in_layout_of(result: Tensor, template: Tensor) -> Tensor:
     """A tensor in COO, in the layout of `template`.
 
-    A tensor with less than two sparse dims stays in COO. One that does not divide into the blocks of the template becomes CSR or CSC.
+    A tensor with less than two sparse dims stays in COO. Blocks are as large as those of the template where they divide the tensor.
     """
-    layout, blocksize = template.layout, None
-    if layout is sparse_coo or result.layout is not sparse_coo or sparse_dim_of(result) < 2:
+    if template.layout is sparse_coo or result.layout is not sparse_coo or sparse_dim_of(result) < 2:
         return result
-    if layout in _UNBLOCKED:
-        blocksize = blocksize_of(template)
+    blocksize = blocksize_of(template)
+    if blocksize is not None:
         sparse_dim = sparse_dim_of(result)
-        sizes = result.shape[sparse_dim - 2 : sparse_dim]
-        if any(size % block for size, block in zip(sizes, blocksize)):  # type: ignore[arg-type]
-            layout, blocksize = _UNBLOCKED[layout], None
-    return as_compressed(result, layout, blocksize)
+        rows, columns = result.shape[sparse_dim - 2 : sparse_dim]
+        blocksize = math.gcd(rows, blocksize[0]), math.gcd(columns, blocksize[1])
+    return as_compressed(result, template.layout, blocksize)
 
 
 def through_coo(function: Callable) -> Callable:

@@ -1,0 +1,12 @@
+"""Functions of sparse tensors, `torch.sparse`."""
+
+from __future__ import annotations
+
+from ..compat.missing import module_getattr
+from ..core.registry import namespace
+from ..layouts.checks import check_sparse_tensor_invariants as check_sparse_tensor_invariants
+from .gradcheck import as_sparse_gradcheck as as_sparse_gradcheck
+
+globals().update(namespace("sparse"))
+
+__getattr__ = module_getattr(__name__)

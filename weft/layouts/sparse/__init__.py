@@ -6,6 +6,7 @@ All files with rules are imported here, so that whichever function makes the fir
 from . import (  # noqa: F401 (fill the rules)
     access,
     arithmetic,
+    comparison,
     conversion,
     converting,
     creation,

@@ -14,9 +14,9 @@ from ..parts import is_plain, values_of, with_values
 from . import compression, coordinates
 from .accumulation import add_entries_
 from .compressed import batch_dim_of, blocksize_of, compressed_parts, format_of
-from .conversion import coalesce, to_dense
+from .conversion import to_dense
 from .coo import coo, indices_of, is_coalesced, sparse_dim_of
-from .pairs import Entries, aligned, entries_of, with_entries
+from .pairs import Entries, aligned, entries_of, union_of, with_entries
 from .rules import SPARSE, have_same_indices, write
 from .unary import on_values, summed
 
@@ -99,17 +99,10 @@ def _sparse_sum(left: Tensor, right: Tensor, alpha: Any) -> Tensor:
         entries = (indices_of(left), left_values), (indices_of(right), right_values)
         indices, values = coordinates.union(*entries, left.shape[: sparse_dim_of(left)])
         return coo(indices, values, left.shape, is_coalesced(left) and is_coalesced(right))
-    return _compressed_union(with_values(left, left_values), with_values(right, right_values))
-
-
-def _compressed_union(left: Tensor, right: Tensor) -> Tensor:
-    (left_keys, left_values), (right_keys, right_values) = entries_of(left), entries_of(right)
-    both = coordinates.merged(left_keys, right_keys)
-    keys = left_keys.new_empty(both.size)
-    keys.index_copy_(0, both.left, left_keys).index_copy_(0, both.right, right_keys)
-    values = left_values.new_zeros((both.size, *left_values.shape[1:]))
-    values.index_add_(0, both.left, left_values).index_add_(0, both.right, right_values)
-    return with_entries(left, Entries(keys, values))
+    keys, left_values, right_values = union_of(
+        with_values(left, left_values), with_values(right, right_values)
+    )
+    return with_entries(left, Entries(keys, left_values + right_values))
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -188,7 +181,7 @@ def _product(x: Tensor, other: Any) -> Tensor:
 def _masked_product(x: Tensor, other: Tensor) -> Tensor:
     shape = broadcast_shapes(x.shape, other.shape)
     if shape != x.shape:
-        x = broadcast(x, shape)
+        x = summed(summed(x).expand(shape))
     return on_values(x, lambda values: values * at_entries(other, x))
 
 
@@ -215,31 +208,6 @@ def _at(dense: Tensor, indices: Tensor, sparse_dim: int) -> Tensor:
         varies = indices.new_tensor([size != 1 for size in sizes])
         indices = indices * varies.unsqueeze(1)
     return coordinates.taken(dense, indices, sizes)
-
-
-def broadcast(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A COO tensor with the entries repeated along dims that it lacks or has with size 1.
-
-    Raises: RuntimeError for compressed tensors, whose matrices all have the same number of entries.
-    """
-    if x.layout is not sparse_coo:
-        raise RuntimeError(
-            f"a {x.layout} tensor of shape {list(x.shape)} cannot be broadcast to {list(shape)}"
-        )
-    x = coalesce(x)
-    sparse_dim = sparse_dim_of(x) + len(shape) - x.dim()
-    own = (1,) * (len(shape) - x.dim()) + tuple(x.shape)
-    values = values_of(x)
-    values = values.expand(len(values), *shape[sparse_dim:])
-    indices = indices_of(x)
-    indices = FUNCTIONS["cat"]([indices.new_zeros((sparse_dim - len(indices), indices.shape[1])), indices])
-    for dim in reversed(range(sparse_dim)):
-        if own[dim] != shape[dim]:
-            count, nnz = shape[dim], indices.shape[1]
-            indices = indices.repeat(1, count)
-            indices[dim] = FUNCTIONS["arange"](count, device=indices.device).repeat_interleave(nnz)
-            values = values.repeat(count, *[1] * (values.dim() - 1))
-    return coalesce(coo(indices, values.contiguous(), shape, False))
 
 
 # ---- Quotients and powers ------------------------------------------------------------------------------------------------
@@ -307,9 +275,13 @@ def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return add_(input, other, alpha=-alpha)
 
 
-for _name, _function in {"add": add, "add_": add_, "sub": sub, "sub_": sub_}.items():
-    rule(_name)(_function)
-for _name, _function in {"mul": mul, "div": div, "floor_divide": floor_divide, "pow": pow,
-                         "remainder": _remainder("remainder"), "fmod": _remainder("fmod")}.items():  # fmt: skip
+rule("add")(add)
+rule("add_")(add_)
+rule("sub")(sub)
+rule("sub_")(sub_)
+for _name, _function in {
+    "mul": mul, "div": div, "floor_divide": floor_divide, "pow": pow,
+    "remainder": _remainder("remainder"), "fmod": _remainder("fmod"),
+}.items():  # fmt: skip
     rule(_name)(_function)
     rule(f"{_name}_")(_in_place(_function))

@@ -15,6 +15,7 @@ from .compressed import blocksize_of, compressed, compressed_parts, dense_dim_of
 from .compression import Compressed
 from .conversion import as_compressed, as_coo
 from .coo import coo, indices_of, sparse_dim_of
+from .rules import have_same_indices
 
 
 def aligned(left: Tensor, right: Tensor, name: str) -> tuple[Tensor, Tensor]:
@@ -64,6 +65,31 @@ def with_entries(template: Tensor, entries: Entries, is_coalesced: bool = True) 
     outer, inner, _ = compressed_parts(template)
     parts = compression.of_keys(keys, values, inner.shape[:-1], *_counts(template), outer.dtype)
     return compressed(Compressed(*parts), template.shape, template.layout)
+
+
+class Union(NamedTuple):
+    """The keys that one of two tensors has, and the values of both at these keys, zero where a tensor has no entry."""
+
+    keys: Tensor
+    left: Tensor
+    right: Tensor
+
+
+def union_of(left: Tensor, right: Tensor) -> Union:
+    """The entries of two aligned tensors; those of COO tensors are coalesced."""
+    (left_keys, left_values), (right_keys, right_values) = entries_of(left), entries_of(right)
+    if have_same_indices(left, right):
+        return Union(left_keys, left_values, right_values)
+    both = coordinates.merged(left_keys, right_keys)
+    keys = left_keys.new_empty(both.size)
+    keys.index_copy_(0, both.left, left_keys).index_copy_(0, both.right, right_keys)
+    return Union(
+        keys, _spread(left_values, both.left, both.size), _spread(right_values, both.right, both.size)
+    )
+
+
+def _spread(values: Tensor, places: Tensor, size: int) -> Tensor:
+    return values.new_zeros((size, *values.shape[1:])).index_copy(0, places, values)
 
 
 def _counts(x: Tensor) -> tuple[int, int]:

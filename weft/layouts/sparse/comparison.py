@@ -120,21 +120,3 @@ def _kept(x: Tensor, condition: Tensor) -> Tensor:
     else:
         found = values_of(condition.sparse_mask(x))
     return on_values(x, lambda values: values.where(found, values.new_zeros(())))
-
-
-# ---- Truth -------------------------------------------------------------------------------------------------------------
-
-
-@rule("any")
-def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    if dim is None and not keepdim:
-        return values_of(summed(input)).any()
-    return FUNCTIONS["any"](to_dense(input), dim, keepdim)
-
-
-@rule("all")
-def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    if dim is None and not keepdim:
-        values = values_of(summed(input))
-        return values.all() & (values.numel() == input.numel())
-    return FUNCTIONS["all"](to_dense(input), dim, keepdim)

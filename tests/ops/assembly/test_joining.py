@@ -131,3 +131,13 @@ def test_stacks_of_complex_numbers_whose_conjugation_is_pending():
     mine = to_weft(x)
     assert_same(weft.stack([mine.conj(), mine], 2), torch.stack([x.conj(), x], 2))
     assert_same(weft.stack([mine.imag, mine.conj().imag], 2), torch.stack([x.imag, x.conj().imag], 2))
+
+
+@pytest.mark.parametrize("count", [63, 64, 130])
+def test_gradients_of_many_tensors(count):
+    """The node of a recorded call had 64 bits for its inputs, so that 64 tensors raised struct.error."""
+    mine = [weft.full((2,), float(k), requires_grad=True) for k in range(count)]
+    for join in (weft.cat, weft.stack):
+        for _ in range(3):
+            grads = weft.autograd.grad((join(mine) ** 2).sum(), mine)
+        assert [each.tolist() for each in grads] == [[2.0 * k] * 2 for k in range(count)]

@@ -2,6 +2,9 @@
 
 Such an op runs inside the device of its tensors: there `array` gives arrays on the device's memory, and new tensors are
 allocated there. Code that needs values on the host, such as a check of indices, calls `host_array`.
+
+Arrays need memory. Therefore each op also has a rule that computes the specs of its results from the specs of its tensors
+(`spec_rule`). On a device without memory, such as "meta", the rule runs in place of the function.
 """
 
 from __future__ import annotations
@@ -65,13 +68,69 @@ _ON_CPU = contextlib.nullcontext()
 @contextlib.contextmanager
 def _inside(where: device, name: str) -> Iterator[None]:
     if not where.backend.has_memory:
-        raise NotImplementedError(f"{name} on device {where}: weft has no kernel for it")
+        raise needs_values(name, where)
     before = _here.set(where)
     try:
         with where.backend.inside():
             yield
     finally:
         _here.reset(before)
+
+
+def needs_values(name: str, where: device) -> NotImplementedError:
+    """The error of an operation whose result depends on values, for tensors on a device without memory."""
+    return NotImplementedError(
+        f"{name} on device {where}: the result depends on values, and a tensor on device {where} has none; "
+        "move the tensors to a device with memory first"
+    )
+
+
+def check_values(name: str, tensor: Tensor) -> None:
+    """Raises: NotImplementedError if the tensor is on a device without memory; `name` needs its values."""
+    if not tensor.spec.device.backend.has_memory:
+        raise needs_values(name, tensor.spec.device)
+
+
+Specs = Spec | tuple[Spec, ...]
+
+
+class SpecRule:
+    """The rule of an op for tensors without values: the specs of the results.
+
+    An op without a rule raises NotImplementedError for such tensors, because the sizes of its results depend on values.
+    """
+
+    name: str
+    _specs: Callable[..., Specs] | None = None
+
+    def spec_rule(self, rule: Callable[..., Specs]) -> Callable[..., Specs]:
+        """Decorator: `rule` gets the arguments of the op, with specs in place of tensors; the device of its specs does not count."""
+        self._specs = rule
+        return rule
+
+    def results_without_values(self, where: device, args: Sequence[Any], options: dict[str, Any]) -> Any:
+        """Results on `where`, which has no memory."""
+        if self._specs is None:
+            raise needs_values(self.name, where)
+        specs = self._specs(*map(_spec_of, args), **{name: _spec_of(each) for name, each in options.items()})
+        if isinstance(specs, Spec):
+            return _empty(specs.like(device=where))
+        return tuple([_empty(spec.like(device=where)) for spec in specs])
+
+
+def _spec_of(argument: Any) -> Any:
+    if isinstance(argument, Tensor):
+        return argument.spec
+    return tuple(map(_spec_of, argument)) if isinstance(argument, (tuple, list)) else argument
+
+
+def device_without_memory(name: str, tensors: Sequence[Tensor]) -> device | None:
+    """The device of the tensors if it has no memory, else None."""
+    for tensor in tensors:
+        if tensor.spec.device is not CPU:
+            where = common_device(name, [each.spec for each in tensors])
+            return None if where.backend.has_memory else where
+    return None
 
 
 def runs_inside(function: Callable) -> Callable:
@@ -86,7 +145,7 @@ def runs_inside(function: Callable) -> Callable:
     return complete
 
 
-class ArrayOp(Op):
+class ArrayOp(SpecRule, Op):
     """An op whose `function` computes on arrays, inside the device of its tensors. It is one step for autograd.
 
     The arguments of the function, tensors or not, are the inputs of the step, in the order of the signature.
@@ -112,16 +171,22 @@ class ArrayOp(Op):
                 tensors.append(argument)
             elif isinstance(argument, (tuple, list)):
                 tensors += [item for item in argument if isinstance(item, Tensor)]
-        try:
-            with inside(self.name, tensors):
-                result = self.function(*args, **kwargs)
-        except MemoryError as error:
-            raise from_memory_error(error) from None
+        if (where := device_without_memory(self.name, tensors)) is not None:
+            result = self.results_without_values(where, args, kwargs)
+        else:
+            result = self._on_arrays(tensors, args, kwargs)
         if needs_recording(tensors):
             arguments = self._signature.bind(*args, **kwargs)
             arguments.apply_defaults()
             return record(self, result, (*arguments.args, *arguments.kwargs.values()))
         return result
+
+    def _on_arrays(self, tensors: Sequence[Tensor], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            with inside(self.name, tensors):
+                return self.function(*args, **kwargs)
+        except MemoryError as error:
+            raise from_memory_error(error) from None
 
 
 def array_op(function: Callable | None = None, **options: Any) -> Any:

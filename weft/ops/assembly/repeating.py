@@ -11,8 +11,8 @@ from ...core import view_rules as rules
 from ...core.arguments import integer, integers, wrong_type
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, wrap_dim
-from ...families.array_op import host_array, on_device
+from ...core.tensor import Tensor, empty, wrap_dim
+from ...families.array_op import host_array, needs_values, on_device
 from ...families.rearrange import Piece, Rearrange
 from ..creation.creation import check_room
 from ..views.reshaping import reshape
@@ -160,6 +160,11 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
         raise NotImplementedError(
             f"\"repeat_interleave_cpu\" not implemented for '{rules.LEGACY_NAMES[repeats.spec.dtype]}'"
         )
+    where = repeats.spec.device
+    if not where.backend.has_memory:
+        if output_size is None:
+            raise needs_values("repeat_interleave without output_size", where)
+        return empty(contiguous_spec((output_size,), repeats.spec.dtype, where))
     counts = host_array(repeats).copy()  # np.repeat adds them up first, and trusts that they stay the same
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
@@ -167,4 +172,4 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
         raise RuntimeError("allocated size does not match required size")
     total = sum(counts.tolist()) if len(counts) else 0
     check_room(total, dtype=repeats.spec.dtype)
-    return on_device(np.repeat(np.arange(len(counts), dtype=counts.dtype), counts), repeats.spec.device)
+    return on_device(np.repeat(np.arange(len(counts), dtype=counts.dtype), counts), where)

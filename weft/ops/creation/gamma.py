@@ -8,8 +8,10 @@ import numpy as np
 
 from ...core.dtype import DType, float32, float64
 from ...core.generator import Generator
+from ...core.iteration import broadcast_shapes
 from ...core.limits import finfo
 from ...core.public import public
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...engine import gamma
 from ...engine.blas import scipy
@@ -100,6 +102,13 @@ def _gamma_slope(shapes: Tensor, samples: Tensor) -> Tensor:
     return tensor_of(np.where(x < 1e-6 * (1 + a), near_zero, slope), samples.dtype)
 
 
+@_gamma_slope.spec_rule
+def _gamma_slope_spec(shapes: Spec, samples: Spec) -> Spec:
+    return contiguous_spec(
+        broadcast_shapes("_standard_gamma_grad", shapes.shape, samples.shape), samples.dtype
+    )
+
+
 @public("function")
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     """d x / d alpha / (1 - x) for samples x of beta distributions with parameters alpha and total - alpha."""
@@ -119,3 +128,9 @@ def _beta_slope(samples: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
         slope = _slope(quantile, a, special.betainc(a, b, x), special.betainc(b, a, 1 - x))
         near_zero = x * (special.digamma(a + 1) - special.digamma(sum_ + 0.0) - np.log(x)) / a
     return tensor_of(np.where(x < 1e-9, near_zero, slope) / (1 - x), samples.dtype)
+
+
+@_beta_slope.spec_rule
+def _beta_slope_spec(samples: Spec, alpha: Spec, total: Spec) -> Spec:
+    sizes = broadcast_shapes("_dirichlet_grad", samples.shape, alpha.shape, total.shape)
+    return contiguous_spec(sizes, samples.dtype)

@@ -258,7 +258,7 @@ def randperm(
     n = integer_argument(n, "randperm", "n", 1)
     generator = generator_or_default(generator, "randperm")
     result = _target(size_arguments((n,), "randperm"), "randperm", out, dtype, layout, device, int64)
-    if not result.is_meta:
+    if result.spec.device.backend.has_memory:
         _check_permutation(n, result)
         copy_values(result, on_device(distributions.permutation(generator, n), result.spec.device))
     return with_grad(_first_version(result, out), requires_grad)
@@ -335,7 +335,7 @@ def _normal(mean: Any, std: Any, generator: Generator | None, result: Tensor) ->
 def _check_std(std: Tensor) -> None:
     if std.is_complex():
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if not std.is_meta and np.any(host_array(beneath(std)) < 0):
+    if std.spec.device.backend.has_memory and np.any(host_array(beneath(std)) < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
@@ -398,7 +398,7 @@ def multinomial(
         out = _target(sizes, "multinomial", out, None, None, input.device, int64)
     if input.size(-1) == 0:
         raise RuntimeError("multinomial: there are no categories to sample from")
-    if input.is_meta or input.numel() == 0:
+    if not input.spec.device.backend.has_memory or input.numel() == 0:
         return new(sizes, int64, input.device) if out is None else out
     with inside("multinomial", (input,)):
         rows = array(input)
@@ -441,7 +441,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 @custom_vjp(zero_grad)
 def _poisson(input: Tensor, generator: Generator) -> Tensor:
     check_implemented(input, FLOATS, "poisson_cpu")
-    if input.is_meta:
+    if not input.spec.device.backend.has_memory:
         return empty_as(input, memory_format=contiguous_format)
     return _poisson_of(input, generator)
 
@@ -471,7 +471,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         raise RuntimeError(f"Found dtype {LEGACY_NAMES[prob.dtype]} but expected {LEGACY_NAMES[count.dtype]}")
     check_implemented(count, (float32, float64), "binomial_cpu")
     sizes = broadcast_shapes("binomial", count.shape, prob.shape)
-    if count.is_meta:
+    if not count.spec.device.backend.has_memory:
         return empty_of(contiguous_spec(sizes, count.dtype, count.device))
     return _binomial_of(count, prob, sizes, generator)
 

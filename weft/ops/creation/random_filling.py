@@ -154,7 +154,7 @@ def _fill_samples(
 
 
 def check_implemented(target: Tensor, dtypes: tuple[DType, ...], kernel: str) -> None:
-    if target.dtype not in dtypes and not target.is_meta:
+    if target.dtype not in dtypes and target.spec.device.backend.has_memory:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[target.dtype]}'")
 
 
@@ -208,7 +208,7 @@ def uniform_(self: Tensor, *bounds: Any, generator: Generator | None = None, **n
 
 def fill_uniform(target: Tensor, generator: Generator, low: float = 0.0, high: float = 1.0) -> Tensor:
     check_implemented(target, CONTINUOUS, "check_uniform_bounds")
-    if (low, high) != (0.0, 1.0) and not target.is_meta:
+    if (low, high) != (0.0, 1.0) and target.spec.device.backend.has_memory:
         _check_uniform_bounds(low, high, target.dtype.to_real())
     return _fill(target, generator, "uniform", low=low, high=high)
 
@@ -342,7 +342,7 @@ def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tenso
             f"The expanded size of the tensor {list(self.shape)} must match the existing size {list(p.shape)}: p must "
             "broadcast to the tensor that is filled"
         )
-    if self.is_meta or self.numel() == 0:
+    if not self.spec.device.backend.has_memory or self.numel() == 0:
         return self
     with inside("bernoulli_", (self, p)):
         return _compare_with_uniform(self, p, generator)

@@ -13,7 +13,7 @@ from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
-from ...families.array_op import host_array
+from ...families.array_op import check_values, host_array
 from ...families.calls import check_operands, chosen, publish, shortcut
 from ...families.map import Map, Types, common_device, normalise, refuse, same_dtype, spec_or_type, to_bool
 from ..tensor.node_names import by_operand
@@ -241,7 +241,9 @@ def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements are close; see `isclose`."""
-    return bool(host_array(isclose(input, other, rtol, atol, equal_nan)).all())
+    close = isclose(input, other, rtol, atol, equal_nan)
+    check_values("allclose", close)
+    return bool(host_array(close).all())
 
 
 @public("function method")
@@ -251,4 +253,6 @@ def equal(input: Tensor, other: Tensor) -> bool:
     common_device("equal", (input.spec, other.spec))
     if input.spec.shape != other.spec.shape:
         return False
-    return bool(host_array(OPS["eq"](input, other)).all())
+    equals = OPS["eq"](input, other)
+    check_values("equal", equals)
+    return bool(host_array(equals).all())

@@ -24,7 +24,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
 from ...engine import scalar as s
-from ...families.array_op import array, from_array, inside, on_device
+from ...families.array_op import array, check_values, from_array, inside, on_device
 from ...families.calls import is_operand, shortcut
 from ...families.custom_vjp import CustomVjp
 from ...families.indexed import (
@@ -249,7 +249,7 @@ def _selection(name: str) -> CustomVjp:
     """The op (input, mask), which have one shape: the elements where the mask is true."""
 
     def select(input: Tensor, mask: Tensor) -> Tensor:
-        _check_memory(mask, name)
+        check_values(name, mask)
         return pack(input, mask)
 
     def cotangent(ct, out, a, mask, *, specs):
@@ -261,12 +261,6 @@ def _selection(name: str) -> CustomVjp:
 
 MASKED_SELECT = _selection("masked_select")
 MASKED_INDEX = _selection("index")  # `tensor[mask]`
-
-
-def _check_memory(tensor: Tensor, name: str) -> None:
-    """Raises: NotImplementedError where the shape of the result cannot be known, on tensors without values."""
-    if not tensor.spec.device.backend.has_memory:
-        raise NotImplementedError(f"{name} on device {tensor.spec.device}: weft has no kernel for it")
 
 
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -291,6 +285,8 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if any(type(each) is not Tensor and is_sample(each) for each in (self, mask, source)):
         return _scatter_samples(self, mask, source)
     mask = unshared(mask.expand(self.spec.shape), self)
+    if not self.spec.device.backend.has_memory:
+        return self
     count = count_true(mask)
     if source.spec.numel < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
@@ -356,7 +352,7 @@ def columns_of(mask: Tensor) -> list[Tensor]:
 
 def _positions(mask: Tensor) -> Tensor:
     """One row for each element that is true; a column, which is contiguous, for each dim."""
-    _check_memory(mask, "nonzero")
+    check_values("nonzero", mask)
     sizes, where = mask.spec.shape, mask.spec.device
     if len(sizes) == 1:
         found = pack(counting(sizes[0], where), mask) if sizes[0] <= COUNTED else _true_positions(mask)
@@ -437,8 +433,10 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of `nonzero(input)`; if there are fewer, the rest is `fill_value`."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    positions = _positions(as_mask(input))
     result = empty(contiguous_spec((size, len(input.spec.shape)), int64, input.spec.device))
+    if not input.spec.device.backend.has_memory:
+        return result
+    positions = _positions(as_mask(input))
     count = min(size, positions.spec.shape[0])
     result[:count] = positions[:count]
     fill_(result[count:], fill_value)

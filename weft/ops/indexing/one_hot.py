@@ -6,6 +6,7 @@ from ...core.batched import beneath
 from ...core.dtype import int64
 from ...core.public import public
 from ...core.tensor import Tensor
+from ...families.array_op import check_values
 from ..assembly.filling import fill_
 from ..creation.creation import new
 from .masking import counting
@@ -34,13 +35,27 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return fill_(new((*input.spec.shape, num_classes), int64, input.spec.device), 0)
-    if int(beneath(input).min()) < 0:
-        raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
-        num_classes = int(input.max()) + 1
-    elif num_classes < 1 or int(beneath(input).max()) >= num_classes:
+        check_values("one_hot without num_classes", input)
+    elif num_classes < 1:
         raise RuntimeError("Class values must be smaller than num_classes.")
+    if input.spec.device.backend.has_memory:
+        num_classes = _checked_count(input, num_classes)
     if input.spec.numel * num_classes <= SMALL:
         return (input.unsqueeze(-1) == counting(num_classes, input.spec.device)).to(int64)
     result = fill_(new((*input.spec.shape, num_classes), int64, input.spec.device), 0)
     return scatter_(result, -1, input.unsqueeze(-1), 1)
+
+
+def _checked_count(input: Tensor, num_classes: int) -> int:
+    """The number of classes; -1 asks for one more than the greatest value.
+
+    Raises: RuntimeError for values out of range.
+    """
+    if int(beneath(input).min()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        return int(input.max()) + 1
+    if int(beneath(input).max()) >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return num_classes

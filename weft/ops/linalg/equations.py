@@ -20,6 +20,7 @@ from ...families.custom_vjp import custom_vjp
 from . import native, stacks
 from .lapack import (
     LinAlgError,
+    broadcast_columns,
     check_floating,
     check_matrix,
     check_same_dtype,
@@ -27,9 +28,11 @@ from .lapack import (
     check_supported,
     check_tensor,
     columns,
+    columns_like,
     each,
     first_failure,
     first_matrix,
+    infos_spec,
     matrix_op,
     routine,
     rows,
@@ -57,6 +60,11 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 _solve.on_memory(native.solve_plan)
+
+
+@_solve.spec_rule
+def _solve_specs(a: Spec, b: Spec) -> tuple[Spec, ...]:
+    return broadcast_columns(a, b), infos_spec(a.shape[:-2])
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -214,6 +222,11 @@ def _substitute(
 _linalg_solve_triangular.on_memory(native.triangular_plan)
 
 
+@_linalg_solve_triangular.spec_rule
+def _linalg_solve_triangular_specs(a: Spec, b: Spec, *, upper: bool, left: bool, unitriangular: bool) -> Spec:
+    return broadcast_columns(a, b)
+
+
 def _triangular_rule(ct, out, A, B, upper, left, unitriangular, *, wanted):
     right = solve_triangular(A.mH, ct, upper=not upper, left=left, unitriangular=unitriangular)
     if not wanted[0]:
@@ -338,6 +351,11 @@ differentiate(_cholesky_solve, joint=_cholesky_solve_rule)
 _cholesky_solve.on_memory(native.cholesky_solve_plan)
 
 
+@_cholesky_solve.spec_rule
+def _cholesky_solve_specs(b: Spec, factor: Spec, *, upper: bool) -> Spec:
+    return broadcast_columns(factor, b)
+
+
 @public("function method", out=True, autocast="raise")
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose Cholesky factor is `input`."""
@@ -385,12 +403,23 @@ _potri.derivative = nondifferentiable
 _potri.on_memory(native.cholesky_inverse_plan)
 
 
+@_potri.spec_rule
+def _potri_specs(factor: Spec, *, upper: bool) -> Spec:
+    return columns_like(factor.shape, factor)
+
+
 @matrix_op
 def _lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, adjoint: bool) -> Tensor:
     return columns(_from_factors(factors, pivots - 1, b, 2 if adjoint else 0))
 
 
 _lu_solve.on_memory(native.lu_solve_plan)
+
+
+@_lu_solve.spec_rule
+def _lu_solve_specs(factors: Spec, pivots: Spec, b: Spec, *, adjoint: bool) -> Spec:
+    return broadcast_columns(factors, b)
+
 
 # LAPACK does not check pivots. A pivot out of range would make it write outside of the matrix, so check before the call.
 
@@ -500,6 +529,11 @@ def _ldl_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermit
         for i in each(batch):
             solution[i] = solve(factors[i], pivots[i], b[i], lower=True)[0]
     return columns(solution)
+
+
+@_ldl_solve.spec_rule
+def _ldl_solve_specs(factors: Spec, pivots: Spec, b: Spec, *, hermitian: bool) -> Spec:
+    return broadcast_columns(factors, b)
 
 
 @public("function", name="linalg.ldl_solve", out=True)

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.derivative import differentiate, nondifferentiable
+from ...core.dtype import from_numpy_dtype
 from ...core.public import public
 from ...core.return_types import return_type
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, own_dim
 from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import cat
@@ -26,9 +28,11 @@ from .lapack import (
     check_supported,
     check_tensor,
     columns,
+    columns_like,
     each,
     eye_like,
     first_failure,
+    infos_spec,
     matrix_op,
     routine,
     rows,
@@ -68,6 +72,11 @@ def _small_cholesky(a: np.ndarray, upper: bool) -> np.ndarray:
 
 
 _linalg_cholesky_ex.on_memory(native.cholesky_plan)
+
+
+@_linalg_cholesky_ex.spec_rule
+def _linalg_cholesky_ex_specs(a: Spec, *, upper: bool) -> tuple[Spec, ...]:
+    return columns_like(a.shape, a), infos_spec(a.shape[:-2])
 
 
 def _cholesky_rule(ct, out, a, upper):
@@ -158,6 +167,12 @@ def _linalg_lu_factor_ex(a: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
 
 
 _linalg_lu_factor_ex.on_memory(native.lu_plan)
+
+
+@_linalg_lu_factor_ex.spec_rule
+def _linalg_lu_factor_ex_specs(a: Spec) -> tuple[Spec, ...]:
+    *batch, m, n = a.shape
+    return columns_like(a.shape, a), infos_spec((*batch, min(m, n))), infos_spec(batch)
 
 
 def _lu_rule(ct_L, ct_U, P, L, U):
@@ -295,6 +310,11 @@ _permutations.derivative = nondifferentiable
 _permutations.on_memory(native.permutations_plan)
 
 
+@_permutations.spec_rule
+def _permutations_specs(pivots: Spec, *, size: int, dtype: Any) -> Spec:
+    return contiguous_spec((*pivots.shape[:-1], size, size), from_numpy_dtype(dtype))
+
+
 @public("function", out=True)
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
@@ -392,6 +412,11 @@ def _ldl_factor(a: np.ndarray, *, hermitian: bool) -> tuple[Tensor, Tensor, Tens
     return columns(np.tril(factors)), rows(pivots), rows(infos)
 
 
+@_ldl_factor.spec_rule
+def _ldl_factor_specs(a: Spec, *, hermitian: bool) -> tuple[Spec, ...]:
+    return columns_like(a.shape, a), infos_spec(a.shape[:-1]), infos_spec(a.shape[:-2])
+
+
 @public("function", name="linalg.ldl_factor_ex", out=True)
 def linalg_ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """A compact A = L @ D @ L.mT of symmetric (or Hermitian) matrices, LAPACK's pivots and info."""
@@ -455,6 +480,14 @@ def _qr_of_large(a: np.ndarray, mode: str) -> tuple[Tensor, ...]:
 
 
 _linalg_qr.on_memory(native.qr_plan)
+
+
+@_linalg_qr.spec_rule
+def _linalg_qr_specs(a: Spec, *, mode: str) -> tuple[Spec, ...]:
+    *batch, m, n = a.shape
+    width = m if mode == "complete" else min(m, n)
+    upper = columns_like((*batch, width, n), a)
+    return (upper,) if mode == "r" else (columns_like((*batch, m, width), a), upper)
 
 
 def _qr_rule(ct, out, a, mode, *, specs):
@@ -524,6 +557,12 @@ def _geqrf(a: np.ndarray) -> tuple[Tensor, Tensor]:
     return columns(reflectors.swapaxes(-1, -2)), rows(scales)
 
 
+@_geqrf.spec_rule
+def _geqrf_specs(a: Spec) -> tuple[Spec, ...]:
+    *batch, m, n = a.shape
+    return columns_like(a.shape, a), contiguous_spec((*batch, min(m, n)), a.dtype)
+
+
 @public("function method", out=True, autocast="raise")
 def geqrf(input: Tensor) -> Any:
     """LAPACK's QR: R on and above the diagonal, the Householder vectors of Q below it, and their factors tau."""
@@ -543,6 +582,11 @@ def _linalg_householder_product(a: np.ndarray, tau: np.ndarray) -> Tensor:
             work = work_size(product(a[i], tau[i], lwork=-1)[1])
             result[i] = product(a[i], tau[i], lwork=work)[0]
     return columns(result)
+
+
+@_linalg_householder_product.spec_rule
+def _linalg_householder_product_specs(a: Spec, tau: Spec) -> Spec:
+    return columns_like(a.shape, a)
 
 
 def _reflections_rule(
@@ -633,6 +677,11 @@ def _ormqr(a: np.ndarray, tau: np.ndarray, c: np.ndarray, *, left: bool, transpo
             work = work_size(multiply(side, operation, reflectors, tau[i], c[i], -1)[1])
             result[i] = multiply(side, operation, reflectors, tau[i], c[i], work)[0]
     return columns(result)
+
+
+@_ormqr.spec_rule
+def _ormqr_specs(a: Spec, tau: Spec, c: Spec, *, left: bool, transpose: bool) -> Spec:
+    return columns_like(c.shape, c)
 
 
 def _ormqr_rule(ct, out, a, tau, c, left, transpose):

@@ -18,7 +18,8 @@ from ...core.tensor import Tensor, address
 from ...engine.lanes import LARGEST, MOST_COLUMNS, UNIT, UPPER, Lanes
 from ...engine.sliding import LINE
 from ...families.array_op import memory_array
-from .operands import New, any_failed, columns_like, read_as, readable_spec
+from .lapack import columns_like
+from .operands import New, any_failed, read_as, readable_spec
 
 # Matrices; a group of vectors that hold fewer takes longer than LAPACK on each of them.
 FEWEST = 4

@@ -23,7 +23,9 @@ from ...core.dtype import (
     float32,
     float64,
     from_numpy_dtype,
+    int32,
 )
+from ...core.iteration import broadcast_shapes
 from ...core.names import ROOT
 from ...core.op import Op
 from ...core.plans import PlanCache
@@ -32,7 +34,15 @@ from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
 from ...engine import workers
 from ...engine.blas import ONE_THREAD, scipy, set_threads
-from ...families.array_op import array, host_array, inside, on_device, tensor_in
+from ...families.array_op import (
+    SpecRule,
+    array,
+    device_without_memory,
+    host_array,
+    inside,
+    on_device,
+    tensor_in,
+)
 
 # Elements; a matrix of up to this size (128x128) is finished before a second thread of BLAS has started.
 SMALL = 1 << 14
@@ -46,7 +56,7 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 LinAlgError.__module__ = f"{ROOT}._C"
 
 
-class MatrixOp(Op):
+class MatrixOp(SpecRule, Op):
     """An op on stacks of matrices, which `function(*arrays, **static)` computes. It is one step for autograd.
 
     Its rules get the static arguments by position, in the order of the signature.
@@ -74,6 +84,8 @@ class MatrixOp(Op):
         return record(self, result, tensors, arguments) if needs_recording(tensors) else result
 
     def _on_arrays(self, tensors: Sequence[Tensor], static: dict[str, Any]) -> Any:
+        if (where := device_without_memory(self.name, tensors)) is not None:
+            return self.results_without_values(where, tensors, static)
         small = all(math.prod(tensor.spec.shape[-2:]) <= SMALL for tensor in tensors)
         one_thread = ONE_THREAD if small else contextlib.nullcontext()
         with inside(self.name, tensors), np.errstate(all="ignore"), one_thread:
@@ -96,6 +108,25 @@ def columns_spec(shape: tuple[int, ...], dtype: np.dtype) -> Spec:
     *batch, height, width = shape
     *outer, _, _ = contiguous_stride((*batch, width, height))
     return make_spec(shape, (*outer, 1, max(height, 1)), from_numpy_dtype(dtype))
+
+
+def columns_like(shape: Sequence[int], like: Spec) -> Spec:
+    return columns_spec(tuple(shape), like.dtype.numpy)
+
+
+def real_like(shape: Sequence[int], like: Spec) -> Spec:
+    return contiguous_spec(tuple(shape), like.dtype.to_real())
+
+
+def infos_spec(batch: Sequence[int]) -> Spec:
+    """The spec of LAPACK's infos of a stack of matrices, and of its pivots."""
+    return contiguous_spec(tuple(batch), int32)
+
+
+def broadcast_columns(a: Spec, b: Spec) -> Spec:
+    """Matrices as large as those of `b`, for each matrix of the stacks `a` and `b` broadcast."""
+    batch = broadcast_shapes("linalg", a.shape[:-2], b.shape[:-2])
+    return columns_like((*batch, *b.shape[-2:]), b)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -220,6 +251,8 @@ def check_same_dtype(a: Tensor, b: Tensor, name: str, first: str = "A", second: 
 
 def first_failure(info: Tensor) -> tuple[str, int] | None:
     """Where LAPACK's `info` of a stack is not 0: how a message says which matrix, and its info."""
+    if not info.spec.device.backend.has_memory:
+        return None
     infos = host_array(beneath(info))
     if not (infos.any() if infos.ndim else infos):  # a reduction of one element would take 0.8 us
         return None

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtype import int64
 from ...core.iteration import broadcast_shapes
 from ...core.public import public
 from ...core.return_types import return_type
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
+from ...families.array_op import needs_values
 from ...families.custom_vjp import custom_vjp
 from . import native
 from .lapack import (
@@ -18,8 +21,10 @@ from .lapack import (
     check_supported,
     check_tensor,
     columns,
+    columns_like,
     each,
     matrix_op,
+    real_like,
     routine,
     rows,
     work_size,
@@ -104,6 +109,21 @@ def _lstsq(
 
 
 _lstsq.on_memory(native.least_squares_plan)
+
+
+@_lstsq.spec_rule
+def _lstsq_specs(a: Spec, b: Spec, *, rcond: float, driver: str) -> tuple[Spec, ...]:
+    m, n = a.shape[-2:]
+    batch = broadcast_shapes("linalg.lstsq", a.shape[:-2], b.shape[:-2])
+    has_values, nothing = driver in ("gelss", "gelsd"), real_like((0,), a)
+    if has_values and m > n:  # there are residuals only if the rank is full
+        raise needs_values(f"linalg.lstsq with driver '{driver}'", a.device)
+    return (
+        columns_like((*batch, max(m, n), b.shape[-1]), b),
+        real_like((*batch, b.shape[-1]), a) if driver == "gels" and m > n else nothing,
+        contiguous_spec((0,) if driver == "gels" else batch, int64),
+        real_like((*batch, min(m, n)), a) if has_values else nothing,
+    )
 
 
 @public("function", name="linalg.lstsq", out=True, autocast="raise")

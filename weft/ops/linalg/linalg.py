@@ -18,7 +18,7 @@ from ...core.outputs import write_out
 from ...core.public import public
 from ...core.registry import add_function
 from ...core.return_types import return_type
-from ...core.spec import Spec
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
 from ...families.array_op import host_array, on_device
@@ -42,9 +42,12 @@ from .lapack import (
     check_supported,
     check_tensor,
     columns,
+    columns_like,
     eye_like,
     first_failure,
+    infos_spec,
     matrix_op,
+    real_like,
     rows,
 )
 from .matmul import matmul, mm
@@ -77,12 +80,17 @@ def _det_plan(a: Spec) -> Callable | None:
 _linalg_det.on_memory(_det_plan)
 
 
+@_linalg_det.spec_rule
+def _linalg_det_specs(a: Spec) -> Spec:
+    return contiguous_spec(a.shape[:-2], a.dtype)
+
+
 def _det_rule(ct, out, a):
     """Jacobi's formula: the cofactors, which are conj(det) * inv(A).mH if there is an inverse."""
     # The determinant of a nearly singular matrix consists of rounding errors. They cancel with those of the inverse if both come
     # from the same LU factors. Therefore compute the determinant again, of A.mH, whose factors the solution below uses.
     conjugate = det(a.mH)
-    if host_array(beneath(conjugate)).all():
+    if not a.spec.device.backend.has_memory or host_array(beneath(conjugate)).all():
         return linalg_solve(a.mH, _diagonal(ct * conjugate, a))
     U, S, Vh = linalg_svd(a)
     ones = on_device(np.eye(S.shape[-1], dtype=bool), S.spec.device)
@@ -150,6 +158,11 @@ def _quietly(function: Callable, *arrays: Any) -> Any:
 _linalg_slogdet.on_memory(_slogdet_plan)
 
 
+@_linalg_slogdet.spec_rule
+def _linalg_slogdet_specs(a: Spec) -> tuple[Spec, ...]:
+    return contiguous_spec(a.shape[:-2], a.dtype), real_like(a.shape[:-2], a)
+
+
 def _slogdet_rule(ct, out, a):
     ct_sign, ct_log = ct
     if a.spec.dtype.is_complex and ct_sign is not None:
@@ -209,6 +222,13 @@ def _linalg_inv_ex(a: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 _linalg_inv_ex.on_memory(native.inverse_plan)
+
+
+@_linalg_inv_ex.spec_rule
+def _linalg_inv_ex_specs(a: Spec) -> tuple[Spec, ...]:
+    return columns_like(a.shape, a), infos_spec(a.shape[:-2])
+
+
 differentiate(_linalg_inv_ex, joint=lambda ct, out, a: (-matmul(matmul(out[0].mH, ct[0]), out[0].mH),))
 
 
@@ -487,6 +507,11 @@ def _linalg_matrix_exp(a: np.ndarray) -> Tensor:
         else:
             result[again] = result[again] @ result[again]
     return rows(result.astype(a.dtype))
+
+
+@_linalg_matrix_exp.spec_rule
+def _linalg_matrix_exp_specs(a: Spec) -> Spec:
+    return contiguous_spec(a.shape, a.dtype)
 
 
 def _pade(a: np.ndarray, degree: int) -> np.ndarray:

@@ -21,16 +21,14 @@ from ...engine.lapack import SMALL_LU, Place, Routines, Scratch, Step, available
 from ...families.array_op import memory_array
 from ...families.map import COPY
 from . import blocked, lane_plans, stacks
-from .lapack import all_finite, columns_spec
+from .lapack import all_finite, columns_like, columns_spec, real_like
 from .operands import (
     Copied,
     New,
     any_failed,
-    columns_like,
     is_any,
     read_as,
     readable_spec,
-    real_like,
 )
 
 _PIVOT = 8  # bytes of an integer of LAPACK

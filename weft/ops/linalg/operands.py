@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,15 +11,7 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address, make
 from ...families.array_op import memory_array
 from ...families.map import COPY
-from .lapack import columns_spec
-
-
-def columns_like(shape: Sequence[int], like: Spec) -> Spec:
-    return columns_spec(tuple(shape), like.dtype.numpy)
-
-
-def real_like(shape: Sequence[int], like: Spec) -> Spec:
-    return contiguous_spec(tuple(shape), like.dtype.to_real())
+from .lapack import columns_like
 
 
 class New:

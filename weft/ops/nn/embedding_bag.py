@@ -66,8 +66,11 @@ def _bags(
     if offsets is None:
         return _reduced(rows, counted, mode)
     starts = offsets[:-1] if include_last_offset else offsets
+    has_values = offsets.spec.device.backend.has_memory
+    if has_values:
+        _check_offsets(offsets.tolist(), rows.size(0))
     sizes = _sizes(offsets, rows.size(0), include_last_offset)
-    if mode == "max":
+    if mode == "max" and has_values:  # without values, sums have the same shape
         return _reduced(*_padded(rows, counted, starts, sizes), mode)
     return _added(rows, counted, sizes, mode)
 
@@ -98,7 +101,8 @@ def _padded(rows: Tensor, counted: Tensor | None, starts: Tensor, sizes: Tensor)
 
 def _added(rows: Tensor, counted: Tensor | None, sizes: Tensor, mode: str) -> Tensor:
     """Bags of any sizes, one after another. Shapes: rows [n, features] -> [B, features]."""
-    bags = arange(sizes.numel(), device=rows.device).repeat_interleave(sizes)
+    count = None if sizes.spec.device.backend.has_memory else rows.size(0)
+    bags = arange(sizes.numel(), device=rows.device).repeat_interleave(sizes, output_size=count)
     rows = rows[: bags.numel()]
     counts = sizes
     if counted is not None:
@@ -127,11 +131,13 @@ def _row(padding_idx: int | None, rows: int) -> int | None:
 
 
 def _sizes(offsets: Tensor, count: int, include_last_offset: bool) -> Tensor:
-    """How many rows each bag has.
+    """How many rows each bag has."""
+    end = offsets.new_tensor([] if include_last_offset else [count])
+    return offsets.diff(append=end).to(int64)
 
-    Raises: RuntimeError for offsets that do not begin at 0, fall, or exceed the number of rows.
-    """
-    values = offsets.tolist()
+
+def _check_offsets(values: list[int], count: int) -> None:
+    """Raises: RuntimeError for offsets that do not begin at 0, fall, or exceed the number of rows."""
     if values and values[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
@@ -143,8 +149,6 @@ def _sizes(offsets: Tensor, count: int, include_last_offset: bool) -> Tensor:
         )
     if any(low > high for low, high in zip(values, values[1:])):
         raise RuntimeError(f"offsets must not fall, but are {values}")
-    end = offsets.new_tensor([] if include_last_offset else [count])
-    return offsets.diff(append=end).to(int64)
 
 
 def _check(

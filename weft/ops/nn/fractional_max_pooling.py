@@ -38,7 +38,9 @@ def _fractional_maxima(
     kernel = _one_or_each(kernel_size, n, name, "kernel_size")
     _check_windows(name, n, sizes, wanted, kernel)
     _check_samples(name, n, input, samples)
-    given = host_array(samples)
+    # On a device without memory the positions of the windows do not change the shapes.
+    has_values = samples.spec.device.backend.has_memory
+    given = host_array(samples) if has_values else np.zeros(samples.spec.shape, samples.spec.dtype.numpy)
     given = given[: sizes[0]] if len(sizes) == n + 2 else given[0]
     # In two dims the first random number is for the last dim, in three for the first.
     order = range(n) if n == 3 else reversed(range(n))

@@ -8,11 +8,12 @@ import numpy as np
 
 from ...core.checking import check_tensor
 from ...core.derivative import Derivative, nondifferentiable
-from ...core.dtype import LEGACY_NAMES, bool_, int32, int64
+from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
 from ...core.op import Op
 from ...core.outputs import write_out
 from ...core.promotion import common_dtype
 from ...core.public import public
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim
 from ...families.array_op import array, array_op, here, tensor_of, wide_array
 from ...families.map import NUMBERS, normalise
@@ -191,6 +192,11 @@ def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side
     return tensor_of(result)
 
 
+@_searchsorted.spec_rule
+def _searchsorted_spec(boundaries: Spec, input: Spec, sorter: Spec | None, side: str, dtype: DType) -> Spec:
+    return contiguous_spec(input.shape, dtype)
+
+
 def _searchable(values: np.ndarray) -> np.ndarray:
     """The values as float32, float64 or int64, whose order is that of the values, contiguous."""
     if values.dtype.kind == "f":
@@ -244,7 +250,8 @@ def _check_search(
             raise RuntimeError(
                 f"{name} sorter must be a tensor of long dtype but got dtype {LEGACY_NAMES[sorter.spec.dtype]}"
             )
-        if sorter.spec.numel and not (int(sorter.min()) >= 0 and int(sorter.max()) < sizes[-1]):
+        has_values = sorter.spec.numel and sorter.spec.device.backend.has_memory
+        if has_values and not (int(sorter.min()) >= 0 and int(sorter.max()) < sizes[-1]):
             raise RuntimeError(f"{name} sorter index out of range")
     if not sizes:
         raise RuntimeError(f"{name} boundaries tensor should have positive dimension, but got 0 dimension")
@@ -335,6 +342,11 @@ def bucketize(
 @array_op(derivative=nondifferentiable)
 def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
     return tensor_of(np.isin(wide_array(elements), wide_array(test_elements), assume_unique, invert))
+
+
+@_isin.spec_rule
+def _isin_spec(elements: Spec, test_elements: Spec, assume_unique: bool, invert: bool) -> Spec:
+    return contiguous_spec(elements.shape, bool_)
 
 
 @public("function", out=True)

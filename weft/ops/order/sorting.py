@@ -13,9 +13,10 @@ from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ...core.layout import preserve_format
 from ...core.public import public
 from ...core.return_types import return_type
-from ...core.spec import Spec
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim
 from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
+from ...families.reduce import reduced_sizes
 from ..assembly.copying import formatted_spec
 from ..indexing.gather import GATHER
 from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
@@ -156,6 +157,11 @@ def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     return values if values.spec is wanted else tensor_in(array(values), wanted), indices
 
 
+@_sort.spec_rule
+def _sort_specs(input: Spec, dim: int, descending: bool) -> tuple[Spec, Spec]:
+    return in_order_of(input, input.dtype), in_order_of(input, int64)
+
+
 @public("function method", out=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = False) -> Any:
     """(values, indices): the elements in order along `dim`, NaN as the greatest, and where they came from.
@@ -230,6 +236,12 @@ def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tenso
     return _taken(input, indices, dim), indices
 
 
+@_topk.spec_rule
+def _topk_specs(input: Spec, k: int, dim: int, largest: bool) -> tuple[Spec, Spec]:
+    sizes = [k if each == dim else size for each, size in enumerate(input.shape)]
+    return contiguous_spec(sizes, input.dtype), contiguous_spec(sizes, int64)
+
+
 @public("function method", out=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """(values, indices) of the `k` greatest (or least) elements along `dim`, in order; NaN is the greatest.
@@ -282,6 +294,15 @@ _SELECTIONS = {
         ("mode", None),
     )
 }
+
+
+def _chosen_specs(input: Spec, dim: int, keepdim: bool, choose: Callable) -> tuple[Spec, Spec]:
+    sizes = reduced_sizes(input.shape, (dim,), keepdim)
+    return contiguous_spec(sizes, input.dtype), contiguous_spec(sizes, int64)
+
+
+for _selection in _SELECTIONS.values():
+    _selection.spec_rule(_chosen_specs)
 
 
 def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -346,6 +367,7 @@ def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
 
 def _define_median(name: str, ignore_nan: bool) -> None:
     of_all = ArrayOp(_median_of_all, _median_of_all_rule, name=name)
+    of_all.spec_rule(lambda input, choose: contiguous_spec((), input.dtype))
 
     def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         check_tensor(input, name)

@@ -9,9 +9,10 @@ import numpy as np
 from ...core.derivative import nondifferentiable
 from ...core.dtype import LEGACY_NAMES, uint64
 from ...core.public import public
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...families.array_op import array_op, tensor_of, wide_array
-from ...families.reduce import dims_of
+from ...families.reduce import dims_of, reduced_sizes
 
 
 @array_op(derivative=nondifferentiable)
@@ -22,6 +23,11 @@ def _hashed(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     )
     hashes: Any = np.bitwise_xor
     return tensor_of(np.asarray(hashes.reduce(words.view(np.uint64), axis=dims, keepdims=keepdim)), uint64)
+
+
+@_hashed.spec_rule
+def _hashed_spec(input: Spec, dims: tuple[int, ...], keepdim: bool) -> Spec:
+    return contiguous_spec(reduced_sizes(input.shape, dims, keepdim), uint64)
 
 
 @public("function method", out=True)

@@ -15,6 +15,7 @@ from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import FLOAT8, DType, float32, float64, int64, numpy_dtype
 from ...core.public import public
 from ...core.return_types import return_type
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...families.array_op import array, array_op, here, tensor_of
 from ..creation.creation import check_room, zeros
@@ -98,7 +99,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if not dtype.is_floating_point:
         raise not_implemented("histogram_cpu", dtype)
     low, high = float(min), float(max)
-    if low == high and input.spec.numel:
+    if low == high and input.spec.numel and input.spec.device.backend.has_memory:
         low, high = float(input.detach().amin()), float(input.detach().amax())
     if low == high:
         low, high = low - 1, high + 1
@@ -117,6 +118,11 @@ def _histc(bins: Tensor, count: int, dtype: DType) -> Tensor:
     values, counted = array(bins).reshape(-1), here().backend.extras.get("count")
     counts = _counted(values, count, None) if counted is None else counted(values, 0, count)[:-1]
     return tensor_of(counts, dtype)
+
+
+@_histc.spec_rule
+def _histc_spec(bins: Spec, count: int, dtype: DType) -> Spec:
+    return contiguous_spec((count,), dtype)
 
 
 # ---- Histograms in several dimensions ------------------------------------------------------------------------------
@@ -144,6 +150,11 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
     return tensor_of(counts, points.spec.dtype)
 
 
+@_histogram.spec_rule
+def _histogram_spec(points: Spec, edges: Sequence[Spec], weight: Spec | None, density: bool) -> Spec:
+    return contiguous_spec([edge.numel - 1 for edge in edges], points.dtype)
+
+
 def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, float]]:
     """The lowest and highest edge of each dim: those in `range`, else the extrema of the data."""
     dims = points.spec.shape[-1]
@@ -157,7 +168,7 @@ def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, 
             )
         range = [number(each, "histogram", "range") for each in range]
         ranges = [(float(low), float(high)) for low, high in zip(range[::2], range[1::2], strict=True)]
-    elif points.spec.numel == 0:
+    elif points.spec.numel == 0 or not points.spec.device.backend.has_memory:
         ranges = [(0.0, 1.0)] * dims
     else:
         ranges = list(zip(*(each.tolist() for each in points.detach().aminmax(dim=0)), strict=True))

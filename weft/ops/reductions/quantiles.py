@@ -63,7 +63,7 @@ def _check(input: Tensor, q: Any, interpolation: str) -> Tensor:
         raise RuntimeError(
             f"quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if not bool(beneath((q >= 0) & (q <= 1)).all()):
+    if q.spec.device.backend.has_memory and not bool(beneath((q >= 0) & (q <= 1)).all()):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 

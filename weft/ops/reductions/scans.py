@@ -72,7 +72,7 @@ def _cumsum_rule(ct, out, a, dim):
 
 def _cumprod_rule(ct, out, a, dim):
     zeros = a == 0
-    if not a.is_meta and not bool(beneath(zeros).any()):
+    if a.spec.device.backend.has_memory and not bool(beneath(zeros).any()):
         return _from_the_end(cumsum, ct * out.conj(), dim) / a.conj()
     if not a.spec.shape:
         return ct
@@ -364,7 +364,7 @@ def _check_weights(weights: Tensor | None, name: str, count: int) -> None:
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{weights.spec.numel} != {count}"
         )
-    if count and bool(beneath(weights < 0).any()):
+    if count and weights.spec.device.backend.has_memory and bool(beneath(weights < 0).any()):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -403,7 +403,8 @@ def cov(
         average = (rows * weights).sum(1) / total
         lost = (weights * aweights).sum() / total if aweights is not None and correction else 1
         norm = total - correction * lost
-    if norm <= 0:
+    is_known = not isinstance(norm, Tensor) or norm.spec.device.backend.has_memory
+    if is_known and norm <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             stacklevel=user_level(),

@@ -68,23 +68,24 @@ def _workers(values: np.ndarray) -> int:
 def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
     """Complex to complex over some dims."""
     fft = scipy("fft")
-    spec, values = _as_read(input.spec), wide_array(input)
-    result = _result_spec(spec, _by_stride(spec, dims), spec.shape, spec.dtype)
-    if spec.numel == 0:
+    values, result = wide_array(input), _c2c_spec(input.spec, dims, norm, forward)
+    if result.numel == 0:
         return tensor_in(values, result)
     transform = fft.fftn if forward else fft.ifftn
     return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), result)
+
+
+@_fft_c2c.spec_rule
+def _c2c_spec(input: Spec, dims: tuple[int, ...], norm: str, forward: bool) -> Spec:
+    spec = _as_read(input)
+    return _result_spec(spec, _by_stride(spec, dims), spec.shape, spec.dtype)
 
 
 @array_op(node_name="FftR2CBackward0")
 def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) -> Tensor:
     """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
     fft = scipy("fft")
-    spec, values = _as_read(input.spec), wide_array(input)
-    sizes = list(spec.shape)
-    if onesided:
-        sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
-    result = _result_spec(spec, [*_by_stride(spec, dims[:-1]), dims[-1]], sizes, spec.dtype.to_complex())
+    spec, values, result = input.spec, wide_array(input), _r2c_spec(input.spec, dims, norm, onesided)
     if spec.numel == 0:
         return tensor_in(0, result)
     if onesided:
@@ -100,16 +101,29 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
     return _transformed(spectrum, result)
 
 
+@_fft_r2c.spec_rule
+def _r2c_spec(input: Spec, dims: tuple[int, ...], norm: str, onesided: bool) -> Spec:
+    spec, sizes = _as_read(input), list(input.shape)
+    if onesided:
+        sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
+    return _result_spec(spec, [*_by_stride(spec, dims[:-1]), dims[-1]], sizes, spec.dtype.to_complex())
+
+
 @array_op(node_name="FftC2RBackward0")
 def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
     fft = scipy("fft")
-    spec, values = _as_read(input.spec), wide_array(input)
-    sizes = (*spec.shape[:dim], size, *spec.shape[dim + 1 :])
-    result = _result_spec(spec, (dim,), sizes, spec.dtype.to_real())
+    values, result = wide_array(input), _c2r_spec(input.spec, dim, norm, size)
     if result.numel == 0:
         return tensor_in(0, result)
     return _transformed(fft.irfft(values, size, dim, norm, workers=_workers(values)), result)
+
+
+@_fft_c2r.spec_rule
+def _c2r_spec(input: Spec, dim: int, norm: str, size: int) -> Spec:
+    spec = _as_read(input)
+    sizes = (*spec.shape[:dim], size, *spec.shape[dim + 1 :])
+    return _result_spec(spec, (dim,), sizes, spec.dtype.to_real())
 
 
 # ---- Derivatives: the adjoint of a transform is the opposite one, scaled alike ------------------------------------------

@@ -159,7 +159,8 @@ def istft(
     kept = max(min(end, total) - start, 0)
     summed, envelope = summed.narrow(-1, start, kept), envelope.narrow(-1, start, kept)
     lowest = envelope.abs().min() if kept else 0
-    if not bool(lowest > 1e-11):
+    is_known = not kept or envelope.spec.device.backend.has_memory
+    if is_known and not bool(lowest > 1e-11):
         raise RuntimeError(
             f"istft({list(input.spec.shape)}, n_fft={n_fft}, hop_length={hop_length}, win_length={win_length}) window "
             f"overlap add min: {float(lowest):g}\nthe squares of the windows must add up to more than 1e-11 everywhere"

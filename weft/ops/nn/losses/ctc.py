@@ -12,6 +12,7 @@ from ....core.checking import sizes
 from ....core.derivative import differentiate
 from ....core.dtype import LEGACY_NAMES, int32, int64
 from ....core.public import public
+from ....core.spec import Spec, contiguous_spec
 from ....core.tensor import Tensor
 from ....families.array_op import array, array_op, here, on_device, tensor_of, wide_array
 from .arguments import REDUCTIONS, check_reduction
@@ -56,6 +57,8 @@ def _lengths(given: Any) -> tuple[int, ...]:
         return sizes(given, "ctc_loss", "lengths")
     if given.spec.dtype.category != 1:
         raise RuntimeError(f"input_lengths and target_lengths must be integral, got {given.spec.dtype}")
+    if not given.spec.device.backend.has_memory:  # the shape of the losses does not depend on the lengths
+        return (0,) * given.spec.numel
     return tuple(given.reshape(-1).tolist())
 
 
@@ -96,6 +99,17 @@ def alignment_losses(
     alpha = np.moveaxis(paths[1:, :, 2:], 0, 1)
     losses = _final_losses(alpha, np.array(input_lengths, np.int64), np.array(target_lengths, np.int64))
     return tensor_of(losses), tensor_of(alpha)
+
+
+@alignment_losses.spec_rule
+def _alignment_specs(
+    log_probs: Spec, targets: Spec, inputs: tuple, lengths: tuple, blank: int, zero_infinity: bool
+) -> tuple[Spec, Spec]:
+    steps, batch, _ = log_probs.shape
+    states = 2 * max(lengths, default=0) + 1
+    return contiguous_spec((batch,), log_probs.dtype), contiguous_spec(
+        (batch, steps, states), log_probs.dtype
+    )
 
 
 def _penalties(allowed: np.ndarray, dtype: Any) -> np.ndarray:
@@ -198,6 +212,11 @@ def _ctc_loss_backward(
     found[:, loss == np.inf] = 0 if zero_infinity else np.nan
     found[ended] = 0
     return tensor_of(found.astype(scores.dtype))
+
+
+@_ctc_loss_backward.spec_rule
+def _ctc_loss_backward_spec(ct: Spec, losses: Spec, alpha: Spec, log_probs: Spec, *others: Any) -> Spec:
+    return contiguous_spec(log_probs.shape, log_probs.dtype)
 
 
 def _alignment_rule(cts, outs, log_probs, targets, *static):

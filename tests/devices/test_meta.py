@@ -1,0 +1,162 @@
+"""Operations on the device "meta" give PyTorch's shapes, strides and dtypes; those that need values say so."""
+
+import itertools
+import operator
+
+import pytest
+import torch
+from oracle import name_of, strides_that_count
+from torch.testing._internal.common_methods_invocations import op_db
+
+import weft
+
+SAMPLES = 2  # of each op
+
+# Some samples of these have shapes, or numbers, that values decide.
+NEEDS_VALUES = """
+item equal allclose nonzero argwhere masked_select unique unique_consecutive to_sparse bincount
+narrow tensor_split linspace logspace repeat_interleave nn.functional.one_hot
+""".split()
+
+# The result is not a tensor.
+LEFT_OUT = ("broadcast_shapes",)
+
+
+def find(module, name):
+    """The function of this name, or the method."""
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError:
+        return getattr(module.Tensor, name.removeprefix("Tensor."), None)
+
+
+def on_meta(value):
+    if isinstance(value, torch.Tensor):
+        dtype = getattr(weft, name_of(value.dtype))
+        made = weft.empty_strided(tuple(value.shape), value.stride(), dtype=dtype, device="meta")
+        return made.conj() if value.is_conj() else made
+    if isinstance(value, torch.dtype):
+        return getattr(weft, name_of(value))
+    if isinstance(value, torch.memory_format):
+        return getattr(weft, str(value).removeprefix("torch."))
+    if isinstance(value, torch.Size):
+        return weft.Size(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(on_meta, value))
+    return "meta" if value == "cpu" else value
+
+
+def is_portable(value):
+    """Whether `on_meta` can convert it."""
+    if isinstance(value, torch.Tensor):
+        return value.layout is torch.strided
+    if isinstance(value, (list, tuple)):
+        return all(map(is_portable, value))
+    return not isinstance(value, (torch.nn.Module, torch.layout)) and not callable(value)
+
+
+def tensors(value):
+    if isinstance(value, (torch.Tensor, weft.Tensor)):
+        return [value]
+    return [each for item in value for each in tensors(item)] if isinstance(value, (list, tuple)) else []
+
+
+def ops():
+    for op in op_db:
+        own = find(torch, op.name)
+        private = op.name.startswith("_") and not op.name.startswith("__")
+        if private or op.name in LEFT_OUT or not op.supported_dtypes("cpu") or not find(weft, op.name):
+            continue
+        if op.op == own:  # samples of some ops are of another function, which calls this one
+            yield pytest.param(op, id=f"{op.name}-{op.variant_test_name}")
+
+
+def first_samples(op):
+    dtypes = op.supported_dtypes("cpu")
+    dtype = next((each for each in (torch.float32, torch.int64) if each in dtypes), next(iter(dtypes)))
+    found = itertools.islice(op.sample_inputs("cpu", dtype), 12)
+    usable = [
+        each for each in found if all(map(is_portable, (each.input, *each.args, *each.kwargs.values())))
+    ]
+    return usable[:: max(len(usable) // SAMPLES, 1)][:SAMPLES]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("op", list(ops()))
+def test_specs_are_those_of_pytorch(op):
+    torch.manual_seed(0)
+    for sample in first_samples(op):
+        args = (sample.input, *sample.args)
+        mine = on_meta(args), {key: on_meta(value) for key, value in sample.kwargs.items()}
+        if not tensors(args):
+            mine[1]["device"] = "meta"
+        try:
+            expected = tensors(op.op(*args, **sample.kwargs))
+        except RuntimeError:
+            continue  # PyTorch refuses its own sample
+        try:
+            got = tensors(find(weft, op.name)(*mine[0], **mine[1]))
+        except (NotImplementedError, RuntimeError) as error:
+            assert op.name in NEEDS_VALUES and "meta" in str(error), (error, sample)
+            continue
+        for one, other in zip(got, expected, strict=True):
+            assert one.is_meta, sample
+            assert name_of(one.dtype) == name_of(other.dtype), sample
+            assert tuple(one.shape) == tuple(other.shape), sample
+            assert strides_that_count(one) == strides_that_count(other), sample
+
+
+X = weft.empty(3, 4, device="meta")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: X.nonzero(),
+        lambda: X[X > 0],
+        lambda: X.masked_select(X > 0),
+        lambda: X.unique(),
+        lambda: weft.bincount(X[0].long()),
+        lambda: X[0, 0].item(),
+        lambda: bool(X[0, 0]),
+        lambda: X.tolist(),
+        lambda: weft.equal(X, X),
+        lambda: weft.allclose(X, X),
+        lambda: X.repeat_interleave(X[0].long(), 1),
+        lambda: weft.nn.functional.one_hot(X[0].long()),
+        lambda: weft.linalg.lstsq(X.T, weft.empty(4, 2, device="meta"), driver="gelsd"),
+    ],
+)
+def test_operations_that_need_values_say_so(call):
+    with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
+        call()
+
+
+def test_sizes_that_arguments_give_need_no_values():
+    counts = X[0].long()
+    assert X.repeat_interleave(counts, 1, output_size=7).shape == (3, 7)
+    assert weft.nn.functional.one_hot(counts, 5).shape == (4, 5)
+    assert weft.nonzero_static(X, size=6).shape == (6, 2)
+    probabilities, targets = weft.empty(9, 3, 5, device="meta"), weft.empty(3, 4, device="meta").long()
+    loss = weft.nn.functional.ctc_loss(probabilities, targets, counts[:3], counts[:3], reduction="none")
+    assert loss.is_meta and loss.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "name", ["svd", "qr", "eigh", "inv", "det", "cholesky", "slogdet", "pinv", "matrix_exp"]
+)
+def test_gradients_of_library_operations(name):
+    x = weft.empty(2, 3, 3, device="meta", requires_grad=True)
+    results = tensors(getattr(weft.linalg, name)(x))
+    sum(each.sum() for each in results if each.requires_grad).backward()
+    assert x.grad.is_meta and x.grad.shape == x.shape
+
+
+def test_no_memory_is_allocated():
+    n = 10**7  # a matrix of 400 TB
+    matrix = weft.empty(n, n, device="meta")
+    values, vectors = weft.linalg.eigh(matrix)
+    assert values.shape == (n,) and vectors.stride() == (1, n)
+    assert weft.fft.rfft(matrix).shape == (n, n // 2 + 1)
+    assert [each.shape for each in matrix.sort(0)] == [(n, n)] * 2
+    assert [each.shape for each in matrix.topk(5)] == [(n, 5)] * 2

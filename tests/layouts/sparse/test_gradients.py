@@ -189,9 +189,6 @@ USES = {
 @pytest.mark.parametrize("second", USES)
 @pytest.mark.parametrize("third", [None, "sparse", "dense"])
 def test_sums_of_several_uses_and_several_passes(first, second, third):
-    def values(gradient):
-        return gradient.layout, gradient.to_dense()
-
     def program(library):
         weight, other = table(library), table(library)
         uses = [USES[name] for name in (first, second, third) if name]
@@ -451,5 +448,86 @@ def test_a_sparse_tensor_is_added_into_a_dense_one():
         total = (dense * 1).add_(sparse, alpha=2)
         total.pow(2).sum().backward()
         return total, dense.grad, sparse.grad.to_dense()
+
+    same(program)
+
+
+# ---- Clipping ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [
+        lambda nn, params: nn.utils.clip_grad_norm_(params, 1.0),
+        lambda nn, params: nn.utils.clip_grad_norm_(params, 1.0, float("inf")),
+        lambda nn, params: nn.utils.clip_grad_value_(params, 0.5),
+    ],
+)
+def test_clipping_is_that_of_the_dense_gradient(clip):
+    found = []
+    for sparse in (True, False):
+        weight, other = table(weft), weft.ones(3, requires_grad=True)
+        rows = weft.nn.functional.embedding(weft.tensor([1, 3, 1]), weight, sparse=sparse)
+        (rows.pow(2).sum() + (other * 5).sum()).backward()
+        norm = clip(weft.nn, [weight, other])
+        found.append([norm, weight.grad.to_dense(), other.grad])
+    assert unwrapped(plain(found[0])) == plain(found[1])
+
+
+# ---- Sparse tensors in the graph -------------------------------------------------------------------------------------------
+
+
+def matrix(library):
+    return library.tensor([[0.0, 2.0, 0.0], [0.0, 0.0, -3.0], [5.0, 0.0, 0.0]]).to_sparse()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda library, g, s: library.autograd.grad(g * 2, g, s),
+        lambda library, g, s: library.autograd.grad((g * 2).to_dense().sum(), g),
+        lambda library, g, s: (g * 2).backward(s) or g.grad.to_dense(),
+        lambda library, g, s: (g * 2).backward(),
+        lambda library, g, s: (g * 2).detach_().requires_grad,
+        lambda library, g, s: g.requires_grad_(False).requires_grad,
+    ],
+)
+def test_sparse_leaves_and_roots(program):
+    same(lambda library: program(library, matrix(library).requires_grad_(), matrix(library)))
+
+
+def test_hooks_and_retained_gradients_of_sparse_results():
+    def program(library):
+        g = matrix(library).requires_grad_()
+        y = g * 2
+        y.retain_grad()
+        y.register_hook(lambda ct: ct * 3)
+        y.to_dense().sum().backward()
+        return y.grad.to_dense(), g.grad.to_dense()
+
+    same(program)
+
+
+def test_transforms_over_functions_with_sparse_constants():
+    s, dense = matrix(weft), matrix(weft).to_dense()
+    x = weft.arange(6.0).reshape(3, 2)
+    for transform in (weft.func.grad, weft.func.jacrev, weft.func.jacfwd):
+        found, expected = (transform(lambda x, m=m: (m @ x).sin().sum())(x) for m in (s, dense))
+        assert weft.allclose(found, expected)
+    assert weft.allclose(weft.vmap(lambda x: s @ x)(x.reshape(1, 3, 2)), (dense @ x).reshape(1, 3, 2))
+    weight, index = weft.ones(4, 2), weft.tensor([1, 1])
+    gradient = weft.func.grad(lambda w: weft.nn.functional.embedding(index, w, sparse=True).sum())(weight)
+    assert gradient.is_sparse and gradient.to_dense()[:, 0].tolist() == [0, 2, 0, 0]
+
+
+def test_gradients_with_strides_keep_all_entries():
+    """The cotangent of a sum is one number for all elements."""
+
+    def program(library):
+        weight, found = table(library, rows=1), []
+        for numbers in ([0], [0, 0], [0]):
+            library.nn.functional.embedding(library.tensor(numbers), weight, sparse=True).sum().backward()
+            found.append(weight.grad.clone())
+        return found
 
     same(program)

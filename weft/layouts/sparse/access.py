@@ -21,6 +21,12 @@ def detach(self: Tensor) -> Tensor:
     return make(self._storage, 0, self.spec)
 
 
+@rule("detach_")
+def detach_(self: Tensor) -> Tensor:
+    self._autograd = None
+    return self
+
+
 @rule("clone")
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     *structure, _ = [bare(part.clone()) for part in parts_of(input)]

@@ -14,14 +14,14 @@ from ..parts import is_plain, values_of, with_values
 from . import compression, coordinates
 from .accumulation import add_entries_
 from .compressed import batch_dim_of, blocksize_of, compressed_parts, format_of
-from .conversion import to_dense
+from .conversion import coalesce, to_dense
 from .coo import coo, indices_of, is_coalesced, sparse_dim_of
 from .pairs import Entries, aligned, entries_of, union_of, with_entries
 from .rules import SPARSE, have_same_indices, write
 from .unary import on_values, summed
 
 rule = SPARSE.rule
-broadcast_shapes, ones = FUNCTIONS["broadcast_shapes"], FUNCTIONS["ones"]
+broadcast_shapes, cat, ones = FUNCTIONS["broadcast_shapes"], FUNCTIONS["cat"], FUNCTIONS["ones"]
 
 
 def _in_place(compute: Callable) -> Callable:
@@ -96,6 +96,8 @@ def _sparse_sum(left: Tensor, right: Tensor, alpha: Any) -> Tensor:
     if alpha != 1:
         right_values = right_values * alpha
     if left.layout is sparse_coo:
+        if not (left_values.is_contiguous() and right_values.is_contiguous()):
+            return _joined(left, left_values, right, right_values)
         entries = (indices_of(left), left_values), (indices_of(right), right_values)
         indices, values = coordinates.union(*entries, left.shape[: sparse_dim_of(left)])
         return coo(indices, values, left.shape, is_coalesced(left) and is_coalesced(right))
@@ -103,6 +105,13 @@ def _sparse_sum(left: Tensor, right: Tensor, alpha: Any) -> Tensor:
         with_values(left, left_values), with_values(right, right_values)
     )
     return with_entries(left, Entries(keys, left_values + right_values))
+
+
+def _joined(left: Tensor, left_values: Tensor, right: Tensor, right_values: Tensor) -> Tensor:
+    """The entries of one COO tensor after those of the other. So PyTorch adds values with strides, such as the gradient of a sum."""
+    indices = cat((indices_of(left), indices_of(right)), 1)
+    result = coo(indices, cat((left_values, right_values)), left.shape, False)
+    return coalesce(result) if indices.shape[1] > left.numel() else result
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:

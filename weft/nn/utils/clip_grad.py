@@ -10,6 +10,7 @@ from typing import Any
 import weft
 
 from ...core.grad_mode import no_grad
+from ...core.layout_spec import is_strided
 from ...core.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
@@ -28,7 +29,7 @@ def get_total_norm(
     tensor(5.)
     """
     norm_type = float(norm_type)
-    norms = [weft.linalg.vector_norm(tensor, norm_type) for tensor in _listed(tensors)]
+    norms = [weft.linalg.vector_norm(_numbers(tensor), norm_type) for tensor in _listed(tensors)]
     if not norms:
         return weft.tensor(0.0)
     device = norms[0].device
@@ -94,7 +95,23 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """Clamp every gradient of the parameters to [-clip_value, clip_value]."""
     limit = float(clip_value)
     for grad in _grads(parameters):
-        grad.clamp_(-limit, limit)
+        if is_strided(grad.spec):
+            grad.clamp_(-limit, limit)
+            continue
+        summed = _summed(grad)
+        summed.values().clamp_(-limit, limit)
+        if summed is not grad:
+            grad.copy_(summed)
+
+
+def _numbers(grad: Tensor) -> Tensor:
+    """The elements of a gradient; of a sparse one those that have entries."""
+    return grad if is_strided(grad.spec) else _summed(grad).values()
+
+
+def _summed(grad: Tensor) -> Tensor:
+    """A sparse gradient with one entry for each element."""
+    return grad.coalesce() if grad.layout is weft.sparse_coo else grad
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:

@@ -18,7 +18,9 @@ rule = SPARSE.rule
 
 @rule("detach", "data")
 def detach(self: Tensor) -> Tensor:
-    return make(self._storage, 0, self.spec)
+    """The same parts, outside of autograd. Another number of entries, or other sizes, of the one tensor do not change the other."""
+    storage: Any = self._storage
+    return make(storage.with_parts(storage.parts, storage.spec), 0, self.spec)
 
 
 @rule("detach_")

@@ -15,6 +15,8 @@ from ...ops.creation.legacy import type_of
 from ..parts import is_plain, parts_of, values_of
 from .access import with_parts
 from .compressed import TITLES, blocksize_of
+from .coo import sparse_dim_of
+from .resizing import check_growth
 from .rules import SPARSE, write
 
 rule = SPARSE.rule
@@ -44,8 +46,11 @@ def _converted(x: Tensor, dtype: DType, device: Any) -> Tensor:
 @rule("type")
 def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the legacy class, which only COO tensors have; with `dtype`, the name of a class or a class, a conversion."""
+    if isinstance(dtype, DType):
+        return to(self, dtype)
     if dtype is not None:
-        return type_of(self, dtype.replace("torch.sparse.", "torch.") if isinstance(dtype, str) else dtype)
+        name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
+        return type_of(self, name.replace("torch.sparse.", "torch."))
     if self.layout is not sparse_coo:
         raise RuntimeError(f"type: a {self.layout} tensor has no legacy class: read x.layout and x.dtype")
     place = "" if self.device.type == "cpu" else f"{self.device.type}."
@@ -67,7 +72,7 @@ def _copied(target: Tensor, source: Tensor) -> Tensor:
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Let the tensor hold the entries of another one of its layout, in its own dtype.
 
-    Raises: RuntimeError if the layouts differ, and for compressed tensors if the numbers of entries do.
+    Raises: RuntimeError if the layouts differ; for COO tensors with entries if a size shrinks; for others if the numbers of entries differ.
     """
     tape.check_write(self)
     if is_plain(self) or not isinstance(src, Tensor) or is_plain(src):
@@ -85,6 +90,9 @@ def _check_copy(self: Tensor, src: Tensor) -> None:
             f"torch.copy_: copy of sparse tensors having different layouts is not supported: {self.layout} and {src.layout}"
         )
     if self.layout is sparse_coo:
+        if self._nnz():
+            sparse_dim = sparse_dim_of(src)
+            check_growth(self, tuple(src.shape), sparse_dim, src.dim() - sparse_dim)
         return
     counts = self._nnz(), src._nnz()
     if counts[0] != counts[1]:

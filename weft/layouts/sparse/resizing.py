@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.layout import sparse_coo
-from ...core.recording import needs_recording
+from ...core.recording import needs_recording, tape
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ..parts import assign, is_plain, parts_of
@@ -30,7 +30,7 @@ def sparse_resize_(self: Tensor, size: Sequence[int], sparse_dim: int, dense_dim
     indices, values = parts_of(self)
     if not indices.shape[1]:
         return sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
-    _check_growth(self, size, sparse_dim, dense_dim)
+    check_growth(self, size, sparse_dim, dense_dim)
     if tuple(values.shape[1:]) != size[sparse_dim:]:
         grown = values.new_zeros((len(values), *size[sparse_dim:]))
         grown[tuple(slice(each) for each in values.shape)] = values
@@ -42,6 +42,7 @@ def sparse_resize_(self: Tensor, size: Sequence[int], sparse_dim: int, dense_dim
 def _checked(
     self: Tensor, name: str, size: Sequence[int], sparse_dim: int, dense_dim: int
 ) -> tuple[int, ...]:
+    tape.check_write(self)
     if self.layout is not sparse_coo:
         raise NotImplementedError(f"{name} is not implemented for {self.layout} tensors: write resize_")
     if not isinstance(size, tuple | list):
@@ -56,7 +57,8 @@ def _checked(
     return tuple(size)
 
 
-def _check_growth(self: Tensor, size: tuple[int, ...], sparse_dim: int, dense_dim: int) -> None:
+def check_growth(self: Tensor, size: tuple[int, ...], sparse_dim: int, dense_dim: int) -> None:
+    """Raises: RuntimeError if a size is less than that of the tensor, or if the numbers of sparse and dense dims are others."""
     own = sparse_dim_of(self)
     for kind, before, after in (("sparse", own, sparse_dim), ("dense", self.dim() - own, dense_dim)):
         if before != after:
@@ -129,6 +131,7 @@ def _resize_compressed(self: Tensor, sizes: tuple[int, ...]) -> None:
 
     Raises: RuntimeError if other dims change, or if the dim of the plain indices shrinks.
     """
+    tape.check_write(self)
     first, by_rows = batch_dim_of(self), format_of(self).by_rows
     major, minor = (first, first + 1) if by_rows else (first + 1, first)
     others = [dim for dim in range(self.dim()) if dim not in (major, minor)]

@@ -182,6 +182,7 @@ _REBUILDERS = {
     "_rebuild_tensor_v2": "rebuild_tensor_v2",
     "_rebuild_tensor_v3": "rebuild_tensor_v3",
     "_rebuild_qtensor": "rebuild_qtensor",
+    "_rebuild_sparse_tensor": "rebuild_sparse_tensor",
     "_rebuild_parameter": "rebuild_parameter",
     "_rebuild_parameter_with_state": "rebuild_parameter_with_state",
 }

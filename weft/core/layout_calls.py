@@ -196,7 +196,7 @@ _UNGUARDED = frozenset(
     "dtype device layout ndim requires_grad is_leaf grad grad_fn is_meta is_cpu is_cuda itemsize name output_nr retains_grad "
     "_version _backward_hooks register_hook retain_grad backward _is_view requires_grad_ grad_dtype volatile _grad_fn "
     "register_post_accumulate_grad_hook _post_accumulate_grad_hooks is_sparse is_sparse_csr is_quantized is_nested is_mkldnn is_xpu "
-    "is_mps is_vulkan is_maia is_ipu is_xla is_mtia as_subclass __array_priority__ _has_symbolic_sizes_strides "
+    "is_mps is_vulkan is_maia is_ipu is_xla is_mtia __array_priority__ _has_symbolic_sizes_strides "
     "_make_subclass _legacy_new __init_subclass__ __torch_function__ __torch_dispatch__".split()
 )
 

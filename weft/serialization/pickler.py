@@ -15,7 +15,7 @@ from typing import Any
 from ..autograd.graph import Leaf
 from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType
-from ..core.layout import Layout, MemoryFormat
+from ..core.layout import Layout, MemoryFormat, strided
 from ..core.qscheme import qscheme
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
@@ -91,6 +91,10 @@ def _reduce_plain(tensor: Tensor) -> tuple:
         typed = TypedStorage(wrap_storage=tensor._storage, dtype=spec.dtype, _internal=True)
         place = (typed, tensor.storage_offset(), size, stride)
         return rebuild.rebuild_qtensor, (*place, _quantizer(tensor), tensor.requires_grad, OrderedDict())
+    if tensor.layout is not strided:
+        from ..layouts.sparse.files import state_of
+
+        return rebuild.rebuild_sparse_tensor, state_of(tensor)
     common: tuple = (tensor.storage_offset(), size, stride, tensor.requires_grad, OrderedDict())
     pending = {name: True for name in ("conj", "neg") if getattr(spec, name)}
     metadata = (pending,) if pending else ()

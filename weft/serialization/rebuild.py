@@ -87,6 +87,13 @@ def rebuild_qtensor(
     return rebuilt_tensor(integers, dtype, sizes, _check(quantizer, tuple, "quantizer"))
 
 
+def rebuild_sparse_tensor(layout: Layout, state: tuple) -> Tensor:
+    """A sparse tensor. `state` has its parts and its size, and whether a tensor in COO is coalesced."""
+    from ..layouts.sparse.files import rebuilt_tensor  # most files have no sparse tensor
+
+    return rebuilt_tensor(_check(layout, Layout, "layout"), _check(state, tuple, "state"))
+
+
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
     """A Parameter on the memory of a tensor."""
     from ..nn.parameter import Parameter

@@ -9,6 +9,7 @@ from ...core.dtype import LEGACY_NAMES, int32, int64
 from ...core.tensor import Tensor
 from ...ops.order.searching import searchsorted
 from ..checks import Switch
+from .compression import check_inner, check_pointers
 from .coordinates import check_in_range, is_coalesced
 
 # ---- Coordinates ---------------------------------------------------------------------------------------------------
@@ -83,6 +84,21 @@ def check_compressed(
     if outer.numel():
         matrices = math.prod(outer.shape[:-1])
         _check_indices(outer.reshape(matrices, -1), inner.reshape(matrices, inner.shape[-1]), minors, names)
+
+
+def check_readable(
+    outer: Tensor, inner: Tensor, values: Tensor, size: Sequence[int], by_rows: bool, is_blocked: bool
+) -> None:
+    """Check only what keeps reading within the memory of the parts: entries of a row may be in any order.
+
+    Raises: RuntimeError.
+    """
+    names = _Names(by_rows, is_blocked)
+    blocksize = _check_sizes(outer, inner, values, size, names)
+    if outer.dtype not in (int32, int64) or outer.dtype is not inner.dtype:
+        raise RuntimeError(f"{names.outer} and {names.inner} must be both int32 or both int64")
+    check_pointers(outer, inner.shape[-1])
+    check_inner(inner, size[outer.dim() - 1 + by_rows] // blocksize[by_rows])
 
 
 class _Names:

@@ -25,7 +25,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType |
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
         dtype = int64
     if dim is None:
-        return _sum_of_all(input, dtype) if input.layout is sparse_coo else _whole_sum(input, dtype)
+        return _sum_of_all(input, dtype)
     if input.layout is sparse_coo:
         return _summed(input, dim, keepdim, dtype)
     result = _summed(as_coo(input), dim, True, dtype)

@@ -49,3 +49,23 @@ def test_the_old_values_get_a_gradient_of_zero(layout, text):
         weft, layout, f"{text}; (y.to_dense().sum() + 0 * g.to_dense().sum()).backward(); g.grad.to_dense()"
     )
     assert not got.any()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[1:])
+@pytest.mark.parametrize(
+    "text", ["torch.ones_like(x)", "torch.full_like(x, 2)", "torch.ones_like(x, dtype=torch.int32)"]
+)
+def test_entries_like_those_of_a_tensor(layout, text):
+    compare(layout, text)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_random_entries(layout):
+    x = evaluated(weft, layout, "torch.randn_like(x, dtype=torch.float32)")
+    kept = evaluated(weft, layout, "torch.ones_like(x).to_dense() != 0")
+    assert x.layout is getattr(weft, layout) and x.dtype is weft.float32
+    assert ((x.to_dense() != 0) == kept).all()
+
+
+def test_a_dense_tensor_like_a_sparse_one():
+    compare("sparse_coo", "torch.ones_like(x, layout=torch.strided)")

@@ -112,3 +112,32 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     """Give each entry this value. Elements without an entry stay zero."""
     write(_filled(input, value), input)
     return input
+
+
+def _define_filled_like(name: str) -> None:
+    function = FUNCTIONS[name]
+
+    def like(
+        input: Tensor,
+        *args: Any,
+        dtype: Any = None,
+        layout: Layout | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        **options: Any,
+    ) -> Tensor:
+        device = device or input.device
+        if layout is None or layout is input.layout:
+            made = on_values(summed(input.detach()), function, *args, dtype=dtype, device=device, **options)
+        else:
+            template = FUNCTIONS["empty"](input.shape, dtype=dtype or input.dtype, device=device)
+            made = function(template, *args, layout=layout, **options)
+        return made.requires_grad_() if requires_grad else made
+
+    like.__doc__ = "Each entry has such a value. Elements without an entry stay zero."
+    rule(name)(like)
+
+
+for _name in "full_like ones_like rand_like randn_like".split():
+    _define_filled_like(_name)

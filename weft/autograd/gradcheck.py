@@ -16,6 +16,7 @@ import numpy as np
 from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
 from ..core.layout_calls import rules_of
+from ..core.layout_spec import is_strided
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..interop.numpy import from_numpy
@@ -113,6 +114,8 @@ def gradgradcheck(
     True
     """
     checked_inputs = _tuple(inputs)
+    if rules_of(checked_inputs):
+        func, checked_inputs = of_values(func, checked_inputs, masked)
     outputs = _outputs(func, checked_inputs)
     if grad_outputs is None:
         cts = [_random_like(y, gen_non_contig_grad_outputs) for y in outputs]
@@ -152,8 +155,9 @@ def _tuple(value: Any) -> tuple:
 
 
 def _outputs(func: Callable, inputs: Sequence[Any]) -> list[Tensor]:
-    """The results that are differentiable."""
-    return [y for y in _tuple(func(*inputs)) if isinstance(y, Tensor) and y.requires_grad]
+    """The results that are differentiable; sparse ones are made dense."""
+    found = [y for y in _tuple(func(*inputs)) if isinstance(y, Tensor) and y.requires_grad]
+    return [y if is_strided(y.spec) else y.to_dense() for y in found]
 
 
 def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:

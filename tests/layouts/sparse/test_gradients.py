@@ -531,3 +531,36 @@ def test_gradients_with_strides_keep_all_entries():
         return found
 
     same(program)
+
+
+# ---- Checks of derivatives -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("masked", [True, False])
+def test_gradcheck_and_gradgradcheck(layout, masked):
+    blocksize = (3, 1) if layout[7] == "b" else None
+    x = matrix(weft).to_dense().double()
+    s = x.to_sparse(layout=getattr(weft, layout), blocksize=blocksize).requires_grad_()
+    m = weft.arange(6.0, dtype=weft.float64).reshape(3, 2).requires_grad_()
+    check, check_twice = weft.autograd.gradcheck, weft.autograd.gradgradcheck
+    assert check(lambda s, m: (s * 2) @ m, (s, m), masked=masked, fast_mode=True)
+    assert check(lambda s: s.sin(), s, masked=masked)
+    assert check_twice(lambda s, m: (s @ m).pow(2), (s, m), masked=masked, fast_mode=True)
+    as_sparse = weft.sparse.as_sparse_gradcheck(check)
+    assert as_sparse(lambda s: s * 3, (s,), masked=masked)
+
+
+def test_gradcheck_finds_a_wrong_derivative_of_a_sparse_result():
+    class Wrong(weft.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.to_sparse()
+
+        @staticmethod
+        def backward(ctx, ct):
+            return ct.to_dense() * 2
+
+    x = weft.arange(1.0, 5.0, dtype=weft.float64).reshape(2, 2).requires_grad_()
+    assert weft.autograd.gradcheck(lambda x: x.to_sparse(), x)
+    assert not weft.autograd.gradcheck(Wrong.apply, x, raise_exception=False)

@@ -63,13 +63,6 @@ CALLS = {
 }
 
 
-# Their gradient is a sum of gradients.
-REPEATED = (
-    "unbind", "iteration", "split", "split by sizes", "chunk", "tensor_split", "cat", "cat of columns", "stack",
-    "stack behind", "hstack", "vstack",
-)  # fmt: skip
-
-
 def several(found):
     return list(found) if isinstance(found, tuple) else [found]
 
@@ -107,8 +100,6 @@ def test_elements_and_parts(call, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("call", [call for call in CALLS if call not in ("flatten", "reshape")])
 def test_gradients(call, layout):
-    if layout != "sparse_coo" and call in REPEATED:
-        pytest.skip("the sum of two compressed tensors")
     elements = to_weft(dense())
     x = in_layout(elements, layout).requires_grad_()
     whole = elements.clone().requires_grad_()

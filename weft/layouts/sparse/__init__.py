@@ -18,6 +18,7 @@ from . import (  # noqa: F401 (fill the rules)
     resizing,
     selecting,
     shape,
+    solving,
     statistics,
     unary,
 )

@@ -1,0 +1,75 @@
+"""`torch.sparse.spsolve`: sparse systems of linear equations, by SciPy's SuperLU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.layout import sparse_csc
+from ...core.tensor import Tensor
+from ...engine.blas import scipy
+from ...families.array_op import array, inside, tensor_of
+from ...families.custom_vjp import custom_vjp
+from ..parts import is_plain, values_of
+from .compressed import compressed_parts
+from .compression import majors_of
+from .conversion import as_compressed
+from .rules import SPARSE
+
+
+def _of_solution(
+    ct: Tensor,
+    out: Tensor,
+    values: Tensor,
+    other: Tensor,
+    outer: Tensor,
+    inner: Tensor,
+    is_adjoint: bool,
+    *,
+    wanted: Any,
+) -> tuple:
+    """With y the solution for the cotangent and the other side of the matrix, the cotangent of A is -y x^H where A has entries."""
+    found = _solved(values, ct, outer, inner, not is_adjoint)
+    of_matrix = None
+    if wanted[0]:
+        columns, rows = majors_of(outer, len(inner)), inner
+        left, right = (out, found) if is_adjoint else (found, out)
+        left, right = left.index_select(0, rows), right.index_select(0, columns)
+        of_matrix = -(left * right.conj())
+        of_matrix = of_matrix.sum(1) if of_matrix.dim() == 2 else of_matrix
+    return of_matrix, found if wanted[1] else None, None, None
+
+
+@custom_vjp(joint=_of_solution, inputs=4)
+def _solved(values: Tensor, other: Tensor, outer: Tensor, inner: Tensor, is_adjoint: bool) -> Tensor:
+    """The solution of A x = other, or of A^H x = other, for A in CSC."""
+    values, other = (each.resolve_conj().resolve_neg().contiguous() for each in (values, other))
+    size = len(outer) - 1
+    if not size:
+        return other.clone()
+    with inside("torch.sparse.spsolve", [values, other]):
+        matrix = scipy("sparse").csc_array((array(values), array(inner), array(outer)), shape=(size, size))
+        factors = scipy("sparse.linalg").splu(matrix)
+        return tensor_of(factors.solve(array(other), "H" if is_adjoint else "N"))
+
+
+@SPARSE.rule("sparse.spsolve")
+def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
+    """x with `input @ x = other`, or with `x @ input = other` if not `left`. input: a square matrix.
+
+    Raises: RuntimeError if the matrix has no inverse.
+    """
+    if input.dim() != 2 or input.shape[0] != input.shape[1]:
+        raise RuntimeError(f"spsolve: expected a square matrix, got a tensor of shape {list(input.shape)}")
+    if not is_plain(other) or other.dim() not in (1, 2) or other.shape[0 if left else -1] != len(input):
+        raise RuntimeError(
+            f"spsolve: the right side must be dense and fit a matrix of size {len(input)}, got shape {list(other.shape)}"
+        )
+    if values_of(input).dtype is not other.dtype or not (other.is_floating_point() or other.is_complex()):
+        raise RuntimeError(
+            f"spsolve: expected both operands in one floating dtype, got {input.dtype} and {other.dtype}"
+        )
+    matrix = input if left else input.t()
+    outer, inner, values = compressed_parts(as_compressed(matrix, sparse_csc))
+    turned = other if left or other.dim() == 1 else other.t()
+    result = _solved(values, turned, outer, inner, False)
+    return result if left or other.dim() == 1 else result.t()

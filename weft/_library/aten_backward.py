@@ -191,7 +191,9 @@ def _from_indices(name: str, dims: int) -> None:
     def backward(grad_output: Tensor, self: Tensor, *options: Any) -> Tensor:
         indices = options[-1]
         outer = self.shape[: self.ndim - dims]
-        zeros = PUBLIC["zeros"]((*outer, self[(0,) * len(outer)].numel()), dtype=grad_output.dtype)
+        zeros = PUBLIC["zeros"](
+            (*outer, self[(0,) * len(outer)].numel()), dtype=grad_output.dtype, device=grad_output.device
+        )
         flat = zeros.scatter_add(-1, indices.reshape(*outer, -1), grad_output.reshape(*outer, -1))
         return flat.reshape(self.shape)
 
@@ -214,7 +216,7 @@ for _dims in (2, 3):
 def _upsampling(name: str) -> None:
     @own(f"{name}_backward")
     def backward(grad_output: Tensor, output_size: Any, input_size: Sequence[int], *options: Any) -> Tensor:
-        zeros = PUBLIC["zeros"](list(input_size), dtype=grad_output.dtype)
+        zeros = PUBLIC["zeros"](list(input_size), dtype=grad_output.dtype, device=grad_output.device)
         return pull(lambda x: upsampled(name, x, output_size, *options), grad_output, zeros)[0]
 
 
@@ -365,7 +367,7 @@ def _of_view(name: str, view: Callable) -> None:
 
     @own(f"{name}_backward")
     def backward(grad_output: Tensor, input_sizes: Sequence[int], *options: Any) -> Tensor:
-        zeros = PUBLIC["zeros"](list(input_sizes), dtype=grad_output.dtype)
+        zeros = PUBLIC["zeros"](list(input_sizes), dtype=grad_output.dtype, device=grad_output.device)
         return pull(lambda x: view(x, *options), grad_output, zeros)[0]
 
 
@@ -381,16 +383,18 @@ def _masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: Sequence[
     count = 1
     for each in sizes:
         count *= each
-    return PUBLIC["cat"]([taken, PUBLIC["zeros"](count - taken.numel(), dtype=taken.dtype)]).reshape(
-        list(sizes)
-    )
+    return PUBLIC["cat"](
+        [taken, PUBLIC["zeros"](count - taken.numel(), dtype=taken.dtype, device=taken.device)]
+    ).reshape(list(sizes))
 
 
 @own("embedding_dense_backward")
 def _embedding_dense_backward(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
-    zeros = PUBLIC["zeros"]((num_weights, grad_output.shape[-1]), dtype=grad_output.dtype)
+    zeros = PUBLIC["zeros"](
+        (num_weights, grad_output.shape[-1]), dtype=grad_output.dtype, device=grad_output.device
+    )
     function = PUBLIC["embedding"]
     return pull(lambda w: function(w, indices, padding_idx, scale_grad_by_freq), grad_output, zeros)[0]
 

@@ -7,13 +7,14 @@ arguments in another form than the schema, and functions that PyTorch composes o
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._ops import ops
-from ..core.device import get_default_device
+from ..core.device import CPU, as_device, get_default_device
 from ..core.dispatch import PLAIN
 from ..core.dtype import (
     DType,
@@ -30,6 +31,7 @@ from ..core.dtype import (
 )
 from ..core.layout import contiguous_format
 from ..core.overrides import modes
+from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..ops.creation.from_data import tensor as new_tensor
 from ..ops.tensor.printing import tensor_format, tensor_repr
@@ -74,9 +76,27 @@ def called(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if name is None:
         return PLAIN
     own = _CALLS.get(name)
-    if own is not None:
-        return own(*args, **kwargs)
-    return by_schema(name, args, kwargs, function)
+    result = by_schema(name, args, kwargs, function) if own is None else own(*args, **kwargs)
+    return _public_tuple(name, result) if type(result) in (list, tuple) else result
+
+
+def _public_tuple(name: str, results: Sequence[Any]) -> tuple:
+    """Several results as PyTorch's Python functions give them: a named tuple if the schema of the operator names them, else a tuple."""
+    fields = _fields(_SYNONYMS.get(name, name), len(results))
+    return return_type(name, fields)(results) if fields else tuple(results)
+
+
+@functools.cache
+def _fields(name: str, count: int) -> tuple[str, ...]:
+    """The names of `count` results of an operator; empty if no schema names all of them."""
+    if not aten_operators._listed().get(name):
+        return ()
+    packet = getattr(aten, name)
+    for overload in packet.overloads():
+        names = [each.name for each in getattr(packet, overload)._schema.returns]
+        if len(names) == count > 1 and all(names):
+            return tuple(names)
+    return ()
 
 
 def by_schema(name: str, args: tuple, kwargs: dict[str, Any], function: Any = None) -> Any:
@@ -450,13 +470,31 @@ for _name in ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like",
 @_calls("tensor")
 def _tensor(data: Any, **options: Any) -> Any:
     requires_grad = options.pop("requires_grad", False)
+    where = options.get("device")
+    if where is not None and not isinstance(data, Tensor) and as_device(where).type != "cpu":
+        options["device"] = CPU  # a mode decides whether there is such a device
     outer, modes.dispatch = modes.dispatch, ()
     try:
         made = new_tensor(data, **options)
     finally:
         modes.dispatch = outer
     result = aten.lift_fresh(made)
+    if where is not None and as_device(where).type != result.device.type:
+        result = result.to(where)
     return result.requires_grad_() if requires_grad else result
+
+
+@_calls("as_tensor")
+def _as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    return PLAIN if isinstance(data, Tensor) else _tensor(data, dtype=dtype, device=device)
+
+
+@_calls("new_tensor")
+def _new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    dtype, device = dtype or self.dtype, device or self.device
+    return _tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 # ---- Layers and losses -------------------------------------------------------------------------------------------------------------

@@ -370,14 +370,14 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
     """Watcher of ops: an elementwise op that a composed function calls itself is an operator for modes as well.
 
-    The update of an optimizer, which is one kernel, is composed of operators.
+    The update of an optimizer, which is one kernel, is composed of operators. Of other ops only the mode itself decides.
     """
-    if not modes.dispatch or method != "run" or static:
+    if not modes.dispatch or method != "run":
         return PLAIN
-    if isinstance(op, FusedUpdate):
+    if isinstance(op, FusedUpdate) and not static:
         return op.compose(*args)
-    if not isinstance(op, Map):
-        return PLAIN
+    if not isinstance(op, Map) or static:
+        return modes.dispatch[-1]._call_op(op, args, static)
     from .aten_calls import by_schema
 
     return by_schema(op.name, args, {})

@@ -176,6 +176,16 @@ class FakeTensorMode(TorchDispatchMode):
         result.fake_mode = self
         return result
 
+    def _call_op(self, op: Any, args: tuple, static: dict[str, Any]) -> Any:
+        def fake(value: Any) -> Any:
+            if type(value) is not Tensor or value.spec.device.backend.has_memory:
+                return value
+            result: FakeTensor = of_class(FakeTensor, value)
+            result.fake_mode = self
+            return result
+
+        return tree_map(fake, op.run(*args, **static))
+
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         name = func._opname
@@ -186,7 +196,10 @@ class FakeTensorMode(TorchDispatchMode):
         if name in _SHAPED_BY_VALUES or name == "index" and _has_mask(args[1]):
             raise DynamicOutputShapeException(func)
         given = list(_tensors((args, kwargs)))
-        strangers = [each for each in given if not isinstance(each, FakeTensor)]
+        # Tensors without memory are the results of steps that are no operators.
+        strangers = [
+            each for each in given if type(each) is not FakeTensor and each.spec.device.backend.has_memory
+        ]
         if strangers and not self.allow_non_fake_inputs:
             raise AssertionError(
                 f"Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
@@ -218,7 +231,7 @@ class _Plain:
         # Operators take numbers on the CPU beside tensors of other devices.
         others = [each.device for each in given if each.device.type != "cpu"]
         self.elsewhere = _claim(others[0]) if others else None
-        devices = {each.device for each in given if each.shape}
+        devices = {_claim(each.device) for each in given if each.shape}
         if len(devices) > 1:
             raise FakeTensorDeviceMismatchError(
                 f"Unhandled FakeTensor Device Propagation for the call, found devices {', '.join(map(str, devices))}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..compat.missing import module_getattr
-from ..core.dispatch import unwatch, watch
+from ..core.dispatch import PLAIN, unwatch, watch
 from ..core.modes import unwatch_functions, watch_functions
 from ..core.overrides import modes
 from ..core.restoring import Restoring
@@ -38,6 +38,10 @@ class TorchDispatchMode(Restoring):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
+
+    def _call_op(self, op: Any, args: tuple, static: dict[str, Any]) -> Any:
+        """The result of an op that is not an operator of PyTorch; PLAIN if the op runs as it would without the mode."""
+        return PLAIN
 
     def __enter__(self) -> Any:
         _push_mode(self)

@@ -44,7 +44,7 @@ from .matmul import matmul
 def _check_phases(*products: Tensor | None, error: str) -> None:
     """Raises: RuntimeError if a loss depends on the phases of vectors: vectors.mH @ ct is not real on the diagonal."""
     phases = [product.diagonal(0, -2, -1).imag for product in products if product is not None]
-    if not phases[0].device.backend.has_memory:
+    if not phases[0].spec.device.backend.has_memory:
         return
     total = phases[0] if len(phases) == 1 else phases[0] + phases[1]
     if not beneath(total.detach().abs() <= 1e-2).all():
@@ -149,7 +149,7 @@ def _check_eig(A: Tensor, name: str) -> None:
     if A.spec.dtype.category < 2:
         raise RuntimeError(f"Unknown Complex ScalarType for {LEGACY_NAMES[A.spec.dtype]}")
     check_supported(A, "linalg_eig_out_cpu")
-    if A.device.backend.has_memory and not all_finite(host_array(beneath(A))):
+    if A.spec.device.backend.has_memory and not all_finite(host_array(beneath(A))):
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 

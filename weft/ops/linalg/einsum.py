@@ -25,7 +25,8 @@ def _operands_one_by_one(args: tuple) -> tuple:
 
 
 def _computed(*args: Any) -> Tensor:
-    """`einsum`, with the operands one by one."""
+    """`einsum`; while modes are on, its list of operands arrives as it was given."""
+    args = _operands_one_by_one(args)
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "

@@ -48,7 +48,7 @@ def _check(input: Tensor, q: Any, interpolation: str) -> Tensor:
     if not isinstance(q, Tensor):
         if not 0 <= number(q, "quantile", "q", 2) <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
-        q = tensor(q, dtype=input.spec.dtype, device=input.device)
+        q = tensor(q, dtype=input.spec.dtype, device=input.spec.device)
     if input.spec.numel == 0:
         raise RuntimeError("quantile() input tensor must be non-empty")
     if len(q.spec.shape) > 1:

@@ -9,7 +9,6 @@ from typing import Any
 from ..core.dispatch import watchers
 from ..core.entry import entry
 from ..core.layout import preserve_format
-from ..core.layout_spec import NotStrided
 from ..core.overrides import handles_dispatch, modes
 from ..core.plans import PlanCache
 from ..core.recording import unrecorded
@@ -228,12 +227,7 @@ def root(tensor: Tensor, gradient: Any = None, position: int = 0) -> tuple[Any, 
     elif watchers:
         seed = _watched_seed(tensor)
     else:
-        try:
-            plan = _seed_plans[(tensor.spec,)]
-        except NotStrided:
-            raise RuntimeError(
-                f"grad can be implicitly created only for scalar outputs\nthis one is {tensor.layout}: pass its gradient"
-            ) from None
+        plan = _seed_plans[(tensor.spec,)]
         storage = plan.allocate()
         plan.entry(storage.ptr, 1.0, plan.meta, plan.count)
         seed = make(storage, 0, plan.spec)

@@ -6,12 +6,15 @@ from typing import Any
 
 from ..core.dtype import int32, int64
 from ..core.layout import strided
+from ..core.overrides import disabled
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 
 
 class NestedTensor(Tensor):
     """What files call the class of a jagged tensor. In weft its class is Tensor."""
+
+    __torch_function__ = disabled  # without it, each call of a function would look for such tensors
 
 
 class DimRange:

@@ -3,6 +3,8 @@
 import copy
 import pickle
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -375,3 +377,19 @@ def test_a_function_without_a_rule_names_itself():
         NotImplementedError, match="^torch.as_strided is not implemented for nested tensors: write"
     ):
         made(weft, "jagged").as_strided((1,), (1,))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_comparison_and_normalizing(layout):
+    x, y = made(weft, layout), made(weft, layout)
+    assert weft.equal(x, y) and weft.allclose(x, y) and not weft.equal(x, y * 2)
+    assert not weft.equal(x, weft.nested.nested_tensor(parts(weft)[:2], layout=getattr(weft, layout)))
+    if layout == "jagged":
+        found = weft.nn.functional.normalize(x, dim=-1)
+        same(plain(found)[1:], [torch.nn.functional.normalize(each, dim=-1) for each in parts(torch)])
+
+
+def test_import_loads_no_layout():
+    program = "import sys, weft, weft.nn; print([name for name in sys.modules if name.startswith('weft.layouts.nested')])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout.strip() == "[]", found.stderr

@@ -19,6 +19,7 @@ from .tensors import (
     dim_of,
     is_contiguous,
     is_jagged,
+    is_nested,
     jagged,
     lengths_of,
     like,
@@ -194,6 +195,28 @@ def rebuild_jagged(parts: tuple[Tensor, ...], ragged_dim: int, requires_grad: bo
 def rebuild_strided(parts: tuple[Tensor, ...], pieces: list[tuple], requires_grad: bool) -> Tensor:
     result = strided(parts[0], [Piece(*each) for each in pieces])
     return result.requires_grad_() if requires_grad else result
+
+
+# ---- Comparison -----------------------------------------------------------------------------------------------------------
+
+
+def _comparing(name: str) -> None:
+    function = FUNCTIONS[name]
+
+    def compare(input: Tensor, other: Tensor, *args: Any, **kwargs: Any) -> bool:
+        """Whether the components of both are equal, or close to each other."""
+        if not is_nested(input) or not is_nested(other) or input.layout is not other.layout:
+            raise RuntimeError(f"{name}: compare two nested tensors of one layout, or their components")
+        pairs = list(zip(components(input), components(other)))
+        if len(input) != len(other) or any(a.shape != b.shape for a, b in pairs):
+            return False
+        return all(function(a, b, *args, **kwargs) for a, b in pairs)
+
+    rule(name)(compare)
+
+
+_comparing("equal")
+_comparing("allclose")
 
 
 # ---- Printing -------------------------------------------------------------------------------------------------------------

@@ -339,6 +339,14 @@ def expand(self: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     return like(self, values_of(self).expand(inner))
 
 
+@rule("expand_as")
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    if is_jagged(self):
+        return expand(self, other.shape)
+    parts = zip(components(self), components(other), strict=True)
+    return joined(self, [a.expand_as(b) for a, b in parts])
+
+
 def _splitting(name: str) -> None:
     """chunk, split and others of the signature (input, how, dim=0)."""
     function = plain_function(name)

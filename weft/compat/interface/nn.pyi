@@ -266,7 +266,9 @@ from torch.nn.init import xavier_uniform_
 from torch.nn.parallel.distributed import DistributedDataParallel
 
 # module torch.nn.parallel.comm: imported by this module
-from torch._utils import _get_device_index
+from torch._utils import (
+    _flatten_dense_tensors, _get_device_index, _reorder_tensors_as, _take_tensors, _unflatten_dense_tensors
+)
 
 # module torch.nn.parallel.data_parallel: imported by this module
 from torch._utils import _get_all_device_indices, _get_available_device_type, _get_device_index
@@ -295,6 +297,9 @@ from torch.utils._foreach_utils import (
 
 # module torch.nn.utils.parametrize: imported by this module
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+# module torch.nn.utils.stateless: imported by this module
+from torch.nn.utils._named_member_accessor import NamedMemberAccessor
 
 # module torch.nn.utils.weight_norm: imported by this module
 from torch.nn.parameter import UninitializedParameter

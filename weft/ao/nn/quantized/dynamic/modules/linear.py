@@ -1,0 +1,55 @@
+"""The linear layer of floats with a quantized weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ......_ops import ops
+from ......compat.missing import module_getattr
+from ......core.dtype import float16, qint8
+from ......core.tensor import Tensor
+from ...modules.linear import Linear as QuantizedLinear
+from ...modules.utils import observed_weight
+
+
+class Linear(QuantizedLinear):
+    """A linear layer whose input is quantized with parameters that suit it. The result is of floats.
+
+    >>> import weft as torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(3, 2))
+    >>> torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)[0]
+    DynamicQuantizedLinear(in_features=3, out_features=2, dtype=torch.qint8, qscheme=torch.per_tensor_affine)
+    """
+
+    _version = 4
+
+    def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = qint8):
+        super().__init__(in_features, out_features, bias_, dtype)
+        self.version = self._version
+
+    def forward(self, x: Tensor) -> Tensor:
+        packed = self._packed_params._packed_params
+        if self._packed_params.dtype is float16:
+            return ops.quantized.linear_dynamic_fp16(x, packed)
+        # Half of the integers, as on processors whose sums of products have 16 bits: PyTorch's default.
+        return ops.quantized.linear_dynamic(x, packed, True).to(x.dtype)
+
+    def _get_name(self) -> str:
+        return "DynamicQuantizedLinear"
+
+    def extra_repr(self) -> str:
+        text = f"in_features={self.in_features}, out_features={self.out_features}, dtype={self._packed_params.dtype}"
+        return text + (f", qscheme={self.weight().qscheme()}" if self._packed_params.dtype is qint8 else "")
+
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+        """The layer of a layer of floats, whose weight is quantized as its QConfig says."""
+        observer = mod.qconfig.weight()
+        dtype = float16 if observer.dtype is float16 else qint8
+        weight = mod.weight.detach().float() if dtype is float16 else observed_weight(mod.weight, observer)
+        made = cls(mod.in_features, mod.out_features, dtype=dtype)
+        made.set_weight_bias(weight, mod.bias)
+        return made
+
+
+__getattr__ = module_getattr(__name__)

@@ -1,0 +1,69 @@
+"""Batch normalization of quantized tensors, with the averages that training has left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....._ops import ops
+from .....compat.missing import module_getattr
+from .....core.tensor import Tensor
+from .....nn import BatchNorm2d as FloatBatchNorm2d
+from .....nn import BatchNorm3d as FloatBatchNorm3d
+from .....ops.creation.from_data import tensor
+from .utils import result_parameters
+
+
+class _QuantizedBatchNorm:
+    _kind = ""
+    scale: Tensor
+    zero_point: Tensor
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        super().__init__(num_features, eps, momentum)  # type: ignore[call-arg]
+        self.register_buffer("scale", tensor(1.0))  # type: ignore[attr-defined]
+        self.register_buffer("zero_point", tensor(0))  # type: ignore[attr-defined]
+
+    def forward(self: Any, input: Tensor) -> Tensor:
+        call = getattr(ops.quantized, f"batch_norm{self._kind}")
+        parameters = (self.weight, self.bias, self.running_mean, self.running_var, self.eps)
+        return call(
+            input,
+            *(each.detach() if isinstance(each, Tensor) else each for each in parameters),
+            float(self.scale),
+            int(self.zero_point),
+        )
+
+    def _get_name(self) -> str:
+        return f"QuantizedBatchNorm{self._kind}"
+
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+        """The quantized layer of a layer that was observed."""
+        scale, zero_point = result_parameters(mod)
+        made: Any = cls(mod.num_features, mod.eps)
+        for name in ("weight", "bias", "running_mean", "running_var"):
+            setattr(made, name, getattr(mod, name))
+        made.scale, made.zero_point = tensor(scale), tensor(zero_point)
+        return made
+
+
+class BatchNorm2d(_QuantizedBatchNorm, FloatBatchNorm2d):
+    """Batch normalization of images."""
+
+    _kind = "2d"
+
+
+class BatchNorm3d(_QuantizedBatchNorm, FloatBatchNorm3d):
+    """Batch normalization of volumes."""
+
+    _kind = "3d"
+
+
+__getattr__ = module_getattr(__name__)

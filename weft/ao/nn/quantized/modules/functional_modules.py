@@ -1,0 +1,129 @@
+"""Sums, products and joined tensors as modules, so that their results are observed and quantized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....._ops import ops
+from .....compat.missing import module_getattr
+from .....core.registry import FUNCTIONS
+from .....core.tensor import Tensor
+from .....nn import Identity, Module
+from .....ops.creation.from_data import tensor
+from .utils import result_parameters
+
+
+class FloatFunctional(Module):
+    """Functions of floats whose results an observer notes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.activation_post_process: Any = Identity()
+
+    def forward(self, x: Any) -> Any:
+        raise RuntimeError(
+            "FloatFunctional is not intended to use the 'forward'. Please use the underlying operation"
+        )
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + y."""
+        return self.activation_post_process(x + y)
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x + y, which is not observed."""
+        return x + y
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x * y."""
+        return self.activation_post_process(x * y)
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x * y, which is not observed."""
+        return x * y
+
+    def cat(self, x: Any, dim: int = 0) -> Tensor:
+        """The tensors joined along a dim."""
+        return self.activation_post_process(FUNCTIONS["cat"](x, dim))
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """relu(x + y)."""
+        return self.activation_post_process((x + y).relu())
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x @ y."""
+        return self.activation_post_process(x @ y)
+
+
+class QFunctional(Module):
+    """Functions of quantized tensors. `scale` and `zero_point` are those of the results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.zero_point = 1.0, 0
+        self.activation_post_process = Identity()
+
+    def forward(self, x: Any) -> Any:
+        raise RuntimeError(
+            "Functional is not intended to use the 'forward'. Please use the underlying operation"
+        )
+
+    def _get_name(self) -> str:
+        return "QFunctional"
+
+    def extra_repr(self) -> str:
+        return f"scale={self.scale}, zero_point={self.zero_point}"
+
+    def _call(self, name: str, *args: Any) -> Tensor:
+        return self.activation_post_process(getattr(ops.quantized, name)(*args, self.scale, self.zero_point))
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x + y."""
+        return self._call("add", x, y)
+
+    def add_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x + y."""
+        return ops.quantized.add_scalar(x, y)
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x * y."""
+        return self._call("mul", x, y)
+
+    def mul_scalar(self, x: Tensor, y: float) -> Tensor:
+        """x * y."""
+        return ops.quantized.mul_scalar(x, y)
+
+    def cat(self, x: Any, dim: int = 0) -> Tensor:
+        """The tensors joined along a dim."""
+        return self.activation_post_process(ops.quantized.cat(x, dim, self.scale, self.zero_point))
+
+    def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
+        """relu(x + y)."""
+        return self._call("add_relu", x, y)
+
+    def matmul(self, x: Tensor, y: Tensor) -> Tensor:
+        """x @ y."""
+        return self._call("matmul", x, y)
+
+    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "scale"], destination[prefix + "zero_point"] = (
+            tensor(self.scale),
+            tensor(self.zero_point),
+        )
+
+    def _load_from_state_dict(
+        self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, *rest: Any
+    ) -> None:
+        self.scale = float(state_dict.pop(prefix + "scale"))
+        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
+
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> QFunctional:
+        """The quantized functions of functions that were observed."""
+        made = cls()
+        made.scale, made.zero_point = result_parameters(mod)
+        return made
+
+
+__getattr__ = module_getattr(__name__)

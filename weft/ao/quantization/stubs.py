@@ -1,0 +1,42 @@
+"""Places in a model where floats are quantized, and where they are floats again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...compat.missing import module_getattr
+from ...core.tensor import Tensor
+from ...nn import Module
+
+
+class QuantStub(Module):
+    """Observes its input; `convert` makes it a Quantize."""
+
+    def __init__(self, qconfig: Any = None):
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Passes its input on; `convert` makes it a DeQuantize."""
+
+
+class QuantWrapper(Module):
+    """A model between a QuantStub and a DeQuantStub."""
+
+    def __init__(self, module: Module):
+        super().__init__()
+        qconfig = getattr(module, "qconfig", None)
+        self.quant, self.dequant = QuantStub(qconfig), DeQuantStub(qconfig)
+        self.module = module
+        self.train(module.training)
+
+    def forward(self, X: Tensor) -> Tensor:
+        return self.dequant(self.module(self.quant(X)))
+
+
+__getattr__ = module_getattr(__name__)

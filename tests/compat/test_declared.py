@@ -42,8 +42,10 @@ for path in declared.FOLDER.glob("*.pyi"):
 def test_what_is_called_says_what_is_missing():
     with pytest.raises(NotImplementedError, match=r"^torch.cuda.current_device: weft declares .* CPU only"):
         weft.cuda.current_device()
-    with pytest.raises(NotImplementedError, match=r"^torch.ao.quantization.stubs.QuantStub: .* quantized"):
-        weft.ao.quantization.QuantStub()
+    with pytest.raises(
+        NotImplementedError, match=r"^torch.ao.quantization.quantize_fx.fuse_fx: .* quantized"
+    ):
+        weft.ao.quantization.quantize_fx.fuse_fx(None)
     with pytest.raises(AttributeError, match="nearest names: current_device"):
         weft.cuda.curent_device  # noqa: B018
     with pytest.raises(ModuleNotFoundError):

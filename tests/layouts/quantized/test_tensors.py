@@ -51,7 +51,7 @@ q.t() q.view(6,-1) q.reshape(4,3) q[1:,::2] q[...,None] q[0] q[1,2] q[f>0] q[tor
 q.expand(2,3,4) q.unfold(1,2,1) q.chunk(2) q.split(1) q.unbind() q.flip(0) q.repeat(2,1) q.tile(2) q.diagonal() q.movedim(0,1)
 q.index_select(0,torch.tensor([1])) q.as_strided((2,2),(3,1)) q.narrow(1,0,2) list(q) q.t().contiguous() q.t().clone() q.detach() q.flatten()
 q.squeeze() q.repeat_interleave(2) q[None].squeeze(0) q.unsqueeze(1) q.resize_(2,2) q.clone().resize_(3)
-p[0] p[1] p[:,1:] p.unsqueeze(0) p.view(3,2,2) p.clone() p.detach() p[1:2] p.chunk(3) p.unbind() p.contiguous() p.t() p.permute(1,0) p.expand(2,3,4)
+p[0] p[1] p[1:] p[::2] p[1:].dequantize() p[:,1:] p.unsqueeze(0) p.view(3,2,2) p.clone() p.detach() p[1:2] p.chunk(3) p.unbind() p.contiguous() p.t() p.permute(1,0) p.expand(2,3,4)
 p.index_select(0,torch.tensor([1])) p.max() p.relu() torch.cat([p,p])
 n.view(12) n.contiguous() n.detach()
 q.masked_fill(f>0,0.5) q.clone().fill_(1.5) q.clone().copy_(f) q.clone().copy_(other) p.clone().copy_(f) p.clone().fill_(0.7) q.clone().copy_(s)

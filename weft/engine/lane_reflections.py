@@ -35,7 +35,9 @@ def qr(g: Group) -> None:
 def reflection(g: Group, a: Matrix, k: str) -> str:
     """The reflection that clears column k below row k: its vector replaces them, but for the first element, which is 1.
 
-    Returns its scale. The sum of squares is that of elements divided by a power of two, so that it neither overflows nor vanishes.
+    Returns its scale. All is computed from elements divided by a power of two, so that squares neither overflow nor vanish. A norm
+    of less than the least normal number has few digits, and the reflection made of it would not be orthogonal: matrices of
+    low rank have such columns.
     """
     b, below = g.b, g.b.integer("add", k, 1)
     largest, squares = b.variable(g.vector, g.zero), b.variable(g.vector, g.zero)
@@ -46,18 +48,18 @@ def reflection(g: Group, a: Matrix, k: str) -> str:
     unit = power_of_two(g, b.get(largest, g.vector))
     with b.loop(below, a.height) as i:
         part = g.two("fdiv", g.load(a, i, k), unit)
+        g.store(a, i, k, part)
         b.set(squares, g.vector, g.call("fma", part, part, b.get(squares, g.vector)))
-    head = g.load(a, k, k)
-    part = g.two("fdiv", head, unit)
+    head = g.two("fdiv", g.load(a, k, k), unit)
     rest = b.get(squares, g.vector)
-    norm = g.two("fmul", g.call("sqrt", g.call("fma", part, part, rest)), unit)
+    norm = g.call("sqrt", g.call("fma", head, head, rest))
     image = b.let(f"fneg {g.vector} {g.call('copysign', norm, head)}")
     is_clear = g.compare("oeq", rest, g.zero)
     scale = g.two("fdiv", g.two("fsub", image, head), g.chosen(is_clear, g.one, image))
     divisor = g.chosen(is_clear, g.one, g.two("fsub", head, image))
     with b.loop(below, a.height) as i:
         g.store(a, i, k, g.two("fdiv", g.load(a, i, k), divisor))
-    g.store(a, k, k, g.chosen(is_clear, head, image))
+    g.store(a, k, k, g.two("fmul", g.chosen(is_clear, head, image), unit))
     return g.chosen(is_clear, g.zero, scale)
 
 

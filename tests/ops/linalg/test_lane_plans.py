@@ -266,6 +266,18 @@ def test_eigenvectors_of_special_matrices(dtype, tolerance):
             assert (one[k].numpy().tobytes()) == (two[0].numpy().tobytes())
 
 
+@pytest.mark.parametrize("dtype", "fd")
+def test_bases_of_matrices_of_low_rank_are_orthogonal(dtype):
+    """Rounding errors of rounding errors are subnormal numbers, which have few digits."""
+    eps = np.finfo(dtype).eps
+    for n in (8, 14, 16, 19, 25, 32):
+        ones = weft.from_numpy(np.ones((4, n, n), dtype))
+        basis, upper = weft.linalg.qr(ones)
+        for each in (basis, weft.linalg.eigh(ones)[1]):
+            np.testing.assert_allclose((each.mT @ each).numpy()[0], np.eye(n), atol=20 * n * eps)
+        np.testing.assert_allclose((basis @ upper).numpy(), ones.numpy(), rtol=20 * n * eps)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_eigenvalues_of_numbers_that_are_not_finite(value):
     a = positive((20, 5, 5))

@@ -190,3 +190,27 @@ def test_memory_is_shared_with_views_and_versions_count():
     view, before = q[1], q._version
     view.fill_(0.0)
     assert q.int_repr()[1].tolist() == [10] * 4 and q._version == before + 1 and view._base is not None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda q, x: weft.maximum(q, x),
+        lambda q, x: weft.max(x, q),
+        lambda q, x: x.minimum(q),
+        lambda q, x: weft.where(x > 0.3, q, x),
+        lambda q, x: q.where(x > 0.3, 0.5),
+        lambda q, x: weft.where(q),
+        lambda q, x: q.tril(),
+    ],
+)
+def test_integers_are_not_taken_for_numbers(call):
+    x = weft.tensor([[0.5, 0.0, 0.25]])
+    q = weft.quantize_per_tensor(x, 0.25, 3, weft.quint8)
+    with pytest.raises(
+        NotImplementedError, match="not implemented for quantized tensors: write x.dequantize"
+    ):
+        call(q, x)
+    assert weft.maximum(q, q).dequantize().tolist() == x.tolist()
+    assert weft.where(x > 0.3, q, q).dequantize().tolist() == x.tolist()
+    assert q.max(1)[0].dequantize().tolist() == [0.5]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dispatch import PLAIN
 from ...core.dtype import QUANTIZED as STORED
-from ...core.dtype import float32
+from ...core.dtype import bool_, float32
 from ...core.layout import preserve_format, suggested_format
 from ...core.tensor import Tensor
 from ...ops.assembly.joining import cat as joined
@@ -46,8 +46,10 @@ _MOVING = frozenset(
     flip fliplr flipud rot90 roll repeat tile repeat_interleave index_select gather take take_along_dim masked_select hsplit vsplit dsplit
     sort msort topk kthvalue max min amax amin maximum minimum cummax cummin where resize_ t_ transpose_ swapaxes_ squeeze_ unsqueeze_
     as_strided_ channel_shuffle pixel_shuffle pixel_unshuffle nn.functional.channel_shuffle nn.functional.pixel_shuffle
-    nn.functional.pixel_unshuffle tril triu atleast_1d atleast_2d atleast_3d squeeze_copy narrow_copy""".split()
+    nn.functional.pixel_unshuffle atleast_1d atleast_2d atleast_3d squeeze_copy narrow_copy""".split()
 )
+# These take elements from two tensors.
+_CHOOSING = frozenset("where max min maximum minimum".split())
 QUANTIZED.unchanged = frozenset(
     """__len__ __repr__ __format__ __contains__ storage untyped_storage _typed_storage
     storage_offset data_ptr const_data_ptr is_contiguous nbytes is_pinned is_shared share_memory_ is_set_to is_same_size dim_order stride
@@ -61,6 +63,8 @@ def on_integers(name: str, function: Callable, args: tuple, kwargs: dict[str, An
     x = next(each for each in _flat((args, list(kwargs.values()))) if is_quantized(each))
     if name not in _KEEPING and name not in _CHANNEL_VIEWS and name not in _MOVING:
         return PLAIN
+    if name in _CHOOSING:
+        _check_choices(name, args, kwargs)
     if x.dtype in BITS:
         return _on_bytes(name, function, x, args, kwargs)
     quantizer = quantizer_of(x)
@@ -95,6 +99,17 @@ def on_integers(name: str, function: Callable, args: tuple, kwargs: dict[str, An
 
 
 QUANTIZED.on_integers = on_integers
+
+
+def _check_choices(name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Raises: NotImplementedError if a function would choose between integers of a quantized tensor and numbers, or none but asks for nonzeros."""
+    given = (*args, *(value for key, value in kwargs.items() if key != "out"))
+    if name == "where":
+        choices = [each for each in given if not isinstance(each, Tensor) or each.dtype is not bool_]
+    else:
+        choices = [each for each in given if isinstance(each, Tensor)]
+    if name == "where" and len(choices) < 2 or not all(map(is_quantized, choices)):
+        raise QUANTIZED.missing(name)
 
 
 def _flat(values: Any) -> Iterator[Any]:

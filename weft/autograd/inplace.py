@@ -414,7 +414,12 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
             reason = VIEW_OF_LEAF
         if reason is not None:
             view._unwritable = reason  # type: ignore[attr-defined]
-    base = view._base
+    note_view(view)
+
+
+def note_view(view: Tensor) -> None:
+    """Let in-place operations on the base of a view refresh the view."""
+    base: Any = view._base
     if view._autograd is not None and type(base._autograd) is not Leaf:
         _register(base, view)
 
@@ -473,6 +478,8 @@ def views_of(base: Tensor, search: bool) -> list[Tensor]:
 
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:
     spec, whole, start = view.spec, base.spec, view._byte_offset - base._byte_offset
+    if type(spec) is not Spec:  # a view with names
+        spec = make_spec(spec.shape, spec.stride, spec.dtype, spec.device)
     if spec.dtype is whole.dtype and spec.conj is whole.conj and spec.neg is whole.neg:
         node = new_node(
             AS_STRIDED, (base,), (spec.shape, spec.stride, start // spec.dtype.itemsize), None, spec

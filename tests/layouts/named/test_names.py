@@ -168,3 +168,24 @@ def test_rules_name_public_functions():
     known = FUNCTIONS.keys() | vars(weft.Tensor).keys()
     assert [name for name in _rules if name not in known] == []
     assert {"add", "exp", "lt"} <= elementwise_names
+
+
+@pytest.mark.parametrize("written", ["base", "named"])
+@pytest.mark.parametrize("read", ["base", "named"])
+@pytest.mark.parametrize("view", [lambda y: y.rename("A", "B"), lambda y: y.refine_names("A", "B").T.T])
+def test_writes_into_a_tensor_and_its_named_view_have_gradients(written, read, view):
+    leaf = weft.ones(2, 3, requires_grad=True)
+    base = leaf * 1
+    both = {"base": base, "named": view(base)}
+    both[written].mul_(3)
+    both[written].mul_(2)
+    both[read].sum().backward()
+    assert leaf.grad.tolist() == [[6.0] * 3] * 2 and both["named"].names == ("A", "B")
+
+
+def test_a_named_view_of_a_leaf_is_no_leaf():
+    leaf = weft.ones(2, 3, requires_grad=True)
+    view = leaf.rename("A", "B")
+    assert not view.is_leaf and view._is_view()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        view.mul_(2)

@@ -57,6 +57,11 @@ def _renamed(self: Tensor, names: tuple, renames: dict[str, Any], function: str)
     return checked_names(_expanded(_single(names), own, function), len(own), function)
 
 
+def _view(self: Tensor) -> Tensor:
+    """All of the tensor without names, as a view for autograd, so that each knows of in-place writes into the other."""
+    return plain(self).view(self.shape)
+
+
 def rename(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
     """A view with other names: all of them (`...` stands for those that stay), or new ones for old ones. `rename(None)` drops them.
 
@@ -65,7 +70,7 @@ def rename(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
     >>> x.rename(C="channels").names, x.rename(None).names, x.rename("A", ...).names
     (('N', 'channels'), (None, None), ('A', 'C'))
     """
-    return named(plain(self), _renamed(self, names, rename_map, "rename"))
+    return named(_view(self), _renamed(self, names, rename_map, "rename"))
 
 
 def rename_(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
@@ -90,7 +95,7 @@ def refine_names(self: Tensor, *names: Any) -> Tensor:
                 f"refine_names: cannot coerce Tensor{shown(own)} to Tensor{shown(given)} because '{old}' is different from '{new}': "
                 f"write rename({old}='{new}')"
             )
-    return named(plain(self), given)
+    return named(_view(self), given)
 
 
 def set_names(self: Tensor, names: Any) -> None:

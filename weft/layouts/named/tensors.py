@@ -10,10 +10,11 @@ import keyword
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...autograd.inplace import note_view
 from ...core.layout import strided
 from ...core.layout_spec import layout_spec
 from ...core.spec import Spec, make_spec
-from ...core.tensor import Tensor, make
+from ...core.tensor import VIEW_NOTES, Tensor, make
 from .rules import NAMED
 
 Names = tuple[str | None, ...]
@@ -33,7 +34,17 @@ def plain(tensor: Tensor) -> Tensor:
     result = make(
         tensor._storage, tensor._byte_offset, make_spec(spec.shape, spec.stride, spec.dtype, spec.device)
     )
+    return _at_place_of(tensor, result)
+
+
+def _at_place_of(tensor: Tensor, result: Tensor) -> Tensor:
+    """The result with the place of the tensor in the graph. A view learns of in-place writes into its base."""
     result._autograd, result._base = tensor._autograd, tensor._base
+    if result._base is not None:
+        for note in VIEW_NOTES:
+            if note in tensor.__dict__:
+                result.__dict__[note] = tensor.__dict__[note]
+        note_view(result)
     return result
 
 
@@ -46,8 +57,7 @@ def named(tensor: Tensor, names: Sequence[str | None]) -> Tensor:
     spec = tensor.spec
     wanted = layout_spec(spec.shape, spec.stride, spec.dtype, spec.device, strided, NAMED, tuple(names))
     result = make(tensor._storage, tensor._byte_offset, wanted)
-    result._autograd, result._base = tensor._autograd, tensor._base
-    return result
+    return _at_place_of(tensor, result)
 
 
 def take(target: Tensor, written: Tensor, names: Names) -> Tensor:

@@ -193,3 +193,26 @@ def test_what_watches_or_transforms_plain_tensors_leaves_others_alone(make):
     with pytest.raises(NotImplementedError, match="vmap.*tensors: write"):
         weft.vmap(lambda x: x * 2)(x)
     assert (weft.nn.Parameter(x) * 2).layout is x.layout
+
+
+ERRORS = """
+import weft as torch
+y = torch.ones(2, 2)
+def errors():
+    for call in (lambda: torch.add(y), lambda: y.abs(1), lambda: torch.special.expit(), lambda: y.__getitem__()):
+        try:
+            call()
+        except TypeError as error:
+            yield str(error)
+before = list(errors())
+torch.sparse_coo_tensor([[0]], [2.0], (2,))
+assert (after := list(errors())) == before and len(after) == 4, (before, after)
+"""
+
+
+@pytest.mark.parametrize("calls", ["python", "native"])
+def test_errors_of_plain_tensors_stay_the_same_after_the_first_such_tensor(calls):
+    found = subprocess.run(
+        [sys.executable, "-c", ERRORS], capture_output=True, text=True, env={"WEFT_CALLS": calls, "PATH": ""}
+    )
+    assert found.returncode == 0, found.stderr

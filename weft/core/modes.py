@@ -219,6 +219,7 @@ def with_own_code(function: FunctionType) -> FunctionType:
         function.__closure__,
     )
     copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
+    copy.__qualname__ = function.__qualname__  # which errors about arguments name
     return copy
 
 

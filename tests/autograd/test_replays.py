@@ -254,6 +254,13 @@ def test_reading_numbers():
             [1][torch.tensor(0.0)]
 
 
+def test_a_string_is_no_name_of_an_argument():
+    for _ in range(4):
+        assert torch.arange(start=1, end=5).tolist() == [1, 2, 3, 4]
+        with pytest.raises(TypeError):
+            torch.arange("end", 1, start=5)
+
+
 def test_a_mode_sees_replayed_calls():
     seen = []
 

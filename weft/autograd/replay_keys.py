@@ -255,6 +255,7 @@ def encode_call() -> Text:
     named = f.load("%names", SIZE, "i64")
     f.store(total, 0, f.add("%nargs", named), "i64")
     f.ask("push", f"ptr %frame, i64 {f.address(name('tuple'))}", "no")
+    f.ask("push", f"ptr %frame, i64 {named}", "no")  # strings are arguments, too
     with f.each(named) as k:
         keyword = f.load(f.place("%names", TUPLE_ITEMS), f.let(f"mul i64 {k}, 8"), "i64")
         f.ask("push", f"ptr %frame, i64 {keyword}", "no")

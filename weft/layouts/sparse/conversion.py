@@ -78,13 +78,17 @@ def _coalesced(self: Tensor) -> Tensor:
 
 
 def as_coo(self: Tensor) -> Tensor:
-    """A sparse tensor of any layout in COO."""
+    """A sparse tensor of any layout in COO; one that was compressed is coalesced."""
+    return self if self.layout is sparse_coo else coalesce(_entries_in_order(self))
+
+
+def _entries_in_order(self: Tensor) -> Tensor:
+    """A sparse tensor in COO, with its entries in their order. As in PyTorch, only those of CSR count as coalesced."""
     if self.layout is sparse_coo:
         return self
     form = format_of(self)
     indices, values = compression.to_coordinates(compressed_parts(self), form.by_rows, blocksize_of(self))
-    result = coo(indices, values, self.shape, form.by_rows and not form.blocks)
-    return result if form.by_rows and not form.blocks else coalesce(result)
+    return coo(indices, values, self.shape, form.by_rows and not form.blocks or indices.shape[1] < 2)
 
 
 # ---- Compressed layouts ---------------------------------------------------------------------------------------------
@@ -192,7 +196,7 @@ def _between(
 ) -> Tensor:
     if wanted is not sparse_coo:
         return as_compressed(self, wanted, blocksize)
-    result = as_coo(self)
+    result = _entries_in_order(self)
     if sparse_dim is not None and sparse_dim != sparse_dim_of(result):
         raise RuntimeError(
             f"to_sparse: conversion from {self.layout} with sparse_dim {sparse_dim_of(result)} to sparse_dim {sparse_dim}"

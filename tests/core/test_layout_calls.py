@@ -216,3 +216,16 @@ def test_errors_of_plain_tensors_stay_the_same_after_the_first_such_tensor(calls
         [sys.executable, "-c", ERRORS], capture_output=True, text=True, env={"WEFT_CALLS": calls, "PATH": ""}
     )
     assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("convert", [lambda x: x.coalesce(), lambda x: x.to_dense().to_sparse_csr()])
+def test_a_write_into_the_values_counts_for_autograd(convert):
+    x, w = convert(sparse()), weft.ones(3, 2, requires_grad=True)
+    before = x._version
+    product = weft.mm(x, w)
+    x.values().mul_(2)
+    assert x._version == before + 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+    x.mul_(2)
+    assert x._version == before + 2

@@ -22,16 +22,18 @@ from ..families.custom_vjp import custom_vjp
 class PartsStorage(Storage):
     """The storage of a tensor with parts. It has no memory of its own: `ptr` raises, so no kernel reads it by accident."""
 
-    __slots__ = ("parts", "spec")
+    __slots__ = ("parts", "spec", "writes")
 
     parts: tuple[Tensor, ...]  # detached, none of them takes part in autograd
     spec: LayoutSpec
+    writes: int  # in-place operations, without those on the memory of the values
 
     def __init__(self, parts: tuple[Tensor, ...], spec: LayoutSpec):
         self.parts, self.spec = parts, spec
         self.device, self.bin, self.owner = spec.device, FOREIGN, None
         self.nbytes_ = sum(part.nbytes for part in parts)
         self.exposed = True  # so that autograd never takes over the memory of the parts
+        vars(Storage)["version"].__set__(self, 0)  # machine code reads the slot
         self.version = 0
 
     def __del__(self):
@@ -43,8 +45,24 @@ class PartsStorage(Storage):
 
     def take(self, other: PartsStorage) -> None:
         """Hold from now on what the other storage holds."""
-        self.version += 1
+        version = self.version + 1
         self.parts, self.spec, self.nbytes_ = other.parts, other.spec, other.nbytes_
+        self.version = version
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        """Counts writes into the memory of the values, too, because `x.values().mul_(2)` changes x."""
+        return self.writes + self._version_of_values()
+
+    @version.setter
+    def version(self, number: int) -> None:
+        self.writes = number - self._version_of_values()
+
+    def _version_of_values(self) -> int:
+        version = self.parts[-1]._storage.version
+        return (
+            version if type(version) is int else 0
+        )  # memory that was allocated in inference mode has no version
 
     @property
     def ptr(self) -> int:  # type: ignore[override]

@@ -166,7 +166,6 @@ def _filling(name: str) -> Callable:
                         f"{name}: the components lie in other places: write x.contiguous() first"
                     )
         function(parts_of(self)[-1], *map(_values, args), **kwargs)
-        self._storage.version += 1
         return self
 
     return rule

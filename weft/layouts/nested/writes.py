@@ -38,7 +38,6 @@ def _assign(result: Tensor, target: Tensor) -> None:
             f"result type {result.dtype} can't be cast to the desired output type {target.dtype}"
         )
     parts_of(target)[-1].copy_(parts_of(result)[-1])
-    target._storage.version += 1
     if result._autograd is not None:
         target._autograd = result._autograd
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.dtype import LEGACY_NAMES
 from ...core.layout import sparse_coo
 from ...core.layout_calls import Rules
@@ -57,9 +55,7 @@ def _has_indices_of(result: Tensor, target: Tensor) -> bool:
 
 
 def _write_values(result: Tensor, target: Tensor) -> None:
-    parts_of(target)[-1].copy_(parts_of(result)[-1])
-    storage: Any = target._storage
-    storage.version += 1
+    parts_of(target)[-1].copy_(parts_of(result)[-1])  # counts as a write into the target, too
     if result._autograd is not None:
         target._autograd = result._autograd
 

@@ -1,6 +1,7 @@
 """Replayed calls give what the Python functions give: values, metadata, graphs, versions, errors and counts of references."""
 
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ import warnings
 import pytest
 
 import weft as torch
+from weft.autograd import replay_calls as calls
 from weft.autograd import replays
 from weft.engine.memory import FENCE
 from weft.engine.objects import layout_is_known
@@ -328,6 +330,18 @@ def test_constants_are_new_tensors():
             expected = b.tolist()
             a.fill_(-1)
             assert b.tolist() == make().tolist() == expected
+
+
+def test_constants_of_submodules_are_kept():
+    tables = {table.called: table for table in replays._tables}
+    for name in replays.CONSTANTS:
+        assert name in tables
+    before = tables["fft_fftfreq"].learned
+    for _ in range(4):
+        assert torch.fft.fftfreq(5, d=0.5).tolist() == pytest.approx([0, 0.4, 0.8, -0.8, -0.4])
+    assert tables["fft_fftfreq"].learned == before + 1
+    record = replays._record("fft_fftfreq", b"", (5,), [], torch.fft.fftfreq(5), ())
+    assert record[1] != struct.pack("q", calls.NEVER)
 
 
 def test_constants_follow_their_arguments():

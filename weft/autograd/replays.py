@@ -63,9 +63,9 @@ ASKING = ("is_contiguous",)
 CREATING = {f"{form.format(name)}": value for form in ("{}", "{}_like", "new_{}")
             for name, value in (("empty", None), ("zeros", 0), ("ones", 1))}  # fmt: skip
 # Functions whose result has values that follow from their arguments alone, if no argument besides the tensor whose metadata they
-# read is a tensor.
+# read is a tensor. By their `__name__`.
 CONSTANTS = """
-    arange eye linspace logspace full scalar_tensor tril_indices triu_indices fft.fftfreq fft.rfftfreq
+    arange eye linspace logspace full scalar_tensor tril_indices triu_indices fft_fftfreq fft_rfftfreq
 """.split()
 CONSTANTS_LIKE = ("full_like", "new_full")
 # Bytes of such a result, which its record keeps. A replayed call copies them, which takes 0.1 us for 4 KiB (AMD Zen 4).
@@ -697,7 +697,7 @@ def _functions() -> Iterator[FunctionType]:
         *DRAWING_LIKE,
         *calls.METHODS,
     ):
-        for found in (FUNCTIONS.get(each), vars(Tensor).get(each)):
+        for found in (FUNCTIONS.get(each.replace("fft_", "fft.")), vars(Tensor).get(each)):
             if isinstance(found, FunctionType) and id(found) not in seen:
                 seen.add(id(found))
                 yield found

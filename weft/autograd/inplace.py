@@ -414,7 +414,9 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
             reason = VIEW_OF_LEAF
         if reason is not None:
             view._unwritable = reason  # type: ignore[attr-defined]
-    note_view(view)
+    base = view._base  # as in `note_view`, which would take 7 bytecodes more
+    if view._autograd is not None and type(base._autograd) is not Leaf:
+        _register(base, view)
 
 
 def note_view(view: Tensor) -> None:

@@ -419,3 +419,12 @@ for turn in range(3000):
 
 def test_finalizers_that_change_operands():
     run(FINALIZERS, "native")
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_numbers_alone(name):
+    """The results are kept: read one by one, the second one had the memory, and so the value, of the first."""
+    expected = {"add": 4.5, "sub": -0.5, "mul": 5.0, "div": pytest.approx(0.8)}[name]
+    for _ in range(3):
+        results = [getattr(torch, name)(2, 2.5) for _ in range(4)]
+        assert [each.item() for each in results] == [expected] * 4

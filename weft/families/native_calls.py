@@ -109,6 +109,8 @@ def _words(plan: Any, key: tuple) -> bytes | None:
     if type(row) is not int or not row:  # a kernel that is no row
         return None
     tensors = [each for each in key if type(each) is Spec]
+    if not tensors:  # `torch.mul(2, 2.5)`; machine code finds the numbers behind a tensor
+        return None
     number = _number(plan.operand_dtype, [each for each in key if type(each) is not Spec])
     operands = 1 + len(tensors)
     if number is None or operands > STRIDES:

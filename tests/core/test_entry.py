@@ -143,6 +143,9 @@ def test_overridable_functions_are_those_of_pytorch():
         "torch.Tensor.__abs__", "torch.Tensor.__idiv__", "torch.Tensor.__neg__", "torch.Tensor.__pos__",
         "torch.Tensor.__rdiv__", "torch.Tensor.to_device", "torch.Tensor.unravel_index", "torch.dsmm", "torch.hsmm",
         "torch.mm", "torch.native_channel_shuffle", "torch.saddmm", "torch.segment_reduce", "torch.to_dlpack",
+        # PyTorch has given up named tensors.
+        "torch.Tensor.align_as", "torch.Tensor.align_to", "torch.Tensor.has_names", "torch.Tensor.names.__get__", "torch.align_tensors",
+        "torch.Tensor.refine_names", "torch.Tensor.rename", "torch.Tensor.rename_",
     }  # fmt: skip
     for name in ("torch.functional.einsum", "torch.nn.functional.conv1d", "torch.nn.init.uniform_"):
         assert name in own & reference

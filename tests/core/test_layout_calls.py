@@ -229,3 +229,14 @@ def test_a_write_into_the_values_counts_for_autograd(convert):
         product.sum().backward()
     x.mul_(2)
     assert x._version == before + 2
+
+
+def test_nested_lists_of_data_are_left_to_the_function():
+    """Without a tensor of another layout nobody looks into them."""
+    sparse()
+    endless = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="too many dimensions"):
+        weft.tensor(endless)
+    assert weft.tensor([[1.0, 2.0]]).tolist() == [[1.0, 2.0]]
+    assert weft.cat([weft.zeros(2, 3).to_sparse(), sparse()]).is_sparse

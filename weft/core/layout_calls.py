@@ -134,14 +134,25 @@ def _shown(name: str) -> str:
     return f"Tensor.{name}" if name not in FUNCTIONS and name in vars(Tensor) else f"torch.{name}"
 
 
-def rules_of(values: Iterable[Any]) -> Rules | None:
-    """The rules of the first of the values, or of the items of lists and tuples among them, that is not a plain tensor."""
+_NUMBERS = frozenset((int, float, complex, bool, str))
+
+
+def rules_of(values: Iterable[Any], depth: int = 3) -> Rules | None:
+    """The rules of the first of the values, or of the items of lists and tuples among them, that is not a plain tensor.
+
+    depth: how many levels of lists are looked into. A list that begins with a number is data, and may be long.
+    """
     for value in values:
         if isinstance(value, Tensor):
             if type(value.spec) is not Spec:
                 return value.spec.rules  # type: ignore[attr-defined]
-        elif type(value) is list or type(value) is tuple:
-            found = rules_of(value)
+        elif (
+            (type(value) is list or type(value) is tuple)
+            and value
+            and depth
+            and type(value[0]) not in _NUMBERS
+        ):
+            found = rules_of(value, depth - 1)
             if found is not None:
                 return found
     return None

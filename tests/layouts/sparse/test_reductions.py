@@ -105,3 +105,13 @@ def test_derivatives(function):
     values = to_weft(values).requires_grad_()
     assert weft.autograd.gradcheck(of_values, (values,))
     assert weft.autograd.gradgradcheck(of_values, (values,))
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "scaled_dot_product_attention"])
+def test_functions_of_the_dense_softmax_refuse(name):
+    x = weft.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse()
+    others = (weft.tensor([0, 1]),) if name == "cross_entropy" else (x, x)
+    with pytest.raises(
+        NotImplementedError, match=f"{name} is not implemented for sparse tensors: write x.to_dense"
+    ):
+        getattr(weft.nn.functional, name)(x, *others)

@@ -129,7 +129,7 @@ def _switch(name: str) -> Any:
         if isinstance(mod, FakeQuantizeBase):
             getattr(mod, name)()
 
-    switch.__name__ = name
+    switch.__name__ = switch.__qualname__ = name
     switch.__doc__ = f"`model.apply({name})`: call the method of this name of each FakeQuantize."
     return switch
 

@@ -127,3 +127,22 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
 @rule("sparse.log_softmax", "log_softmax")
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     return _along(input, dim, dtype, True)
+
+
+# ---- What is made of softmax -------------------------------------------------------------------------------------------
+
+
+def _refused(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise SPARSE.missing(name)
+
+    return refuse
+
+
+# They would run as they are, and then take the softmax of a sparse tensor, which leaves out what a dense softmax counts.
+for _name in (
+    "nn.functional.cross_entropy",
+    "nn.functional.scaled_dot_product_attention",
+    "_scaled_dot_product_attention_math",
+):
+    rule(_name)(_refused(_name))

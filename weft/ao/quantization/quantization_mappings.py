@@ -50,12 +50,14 @@ def get_default_qconfig_propagation_list() -> set[Any]:
 
 
 def get_static_quant_module_class(
-    float_module_class: Any, additional_static_quant_mapping: Any = None, is_custom_module_class: bool = False
+    float_module_class: Any, additional_static_quant_mapping: Any = None, is_reference: bool = False
 ) -> Any:
     """The quantized layer for one of floats.
 
-    Raises: AssertionError if there is none.
+    Raises: AssertionError if there is none; NotImplementedError for reference layers.
     """
+    if is_reference:
+        raise NotImplementedError("get_static_quant_module_class: reference layers are not there yet")
     found = {**_STATIC, **(additional_static_quant_mapping or {})}.get(float_module_class)
     if found is None:
         raise AssertionError(

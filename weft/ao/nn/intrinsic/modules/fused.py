@@ -33,11 +33,17 @@ class LinearReLU(_FusedModule):
 
     _first = Linear
 
+    def __init__(self, linear: Any, relu: Any):
+        super().__init__(linear, relu)
+
 
 class ConvReLU1d(_FusedModule):
     """Conv1d, then ReLU."""
 
     _first = Conv1d
+
+    def __init__(self, conv: Any, relu: Any):
+        super().__init__(conv, relu)
 
 
 class ConvReLU2d(_FusedModule):
@@ -45,11 +51,17 @@ class ConvReLU2d(_FusedModule):
 
     _first = Conv2d
 
+    def __init__(self, conv: Any, relu: Any):
+        super().__init__(conv, relu)
+
 
 class ConvReLU3d(_FusedModule):
     """Conv3d, then ReLU."""
 
     _first = Conv3d
+
+    def __init__(self, conv: Any, relu: Any):
+        super().__init__(conv, relu)
 
 
 __getattr__ = module_getattr(__name__)

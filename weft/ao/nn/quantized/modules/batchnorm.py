@@ -46,11 +46,15 @@ class _QuantizedBatchNorm:
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The quantized layer of a layer that was observed."""
-        scale, zero_point = result_parameters(mod)
-        made: Any = cls(mod.num_features, mod.eps)
+        return cls.from_reference(mod, *result_parameters(mod))
+
+    @classmethod
+    def from_reference(cls, bn: Any, output_scale: Any, output_zero_point: Any) -> Any:
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        made: Any = cls(bn.num_features, bn.eps, bn.momentum)
         for name in ("weight", "bias", "running_mean", "running_var"):
-            setattr(made, name, getattr(mod, name))
-        made.scale, made.zero_point = tensor(scale), tensor(zero_point)
+            setattr(made, name, getattr(bn, name))
+        made.scale, made.zero_point = tensor(float(output_scale)), tensor(int(output_zero_point))
         return made
 
 

@@ -12,7 +12,7 @@ from .....core.tensor import Tensor
 from .....nn import Sequential
 from .....ops.creation.creation import zeros
 from .....ops.creation.from_data import tensor
-from .utils import WeightedQuantizedModule, observed_weight, result_parameters
+from .utils import WeightedQuantizedModule, observed_weight
 
 
 class _ConvNd(WeightedQuantizedModule):
@@ -105,13 +105,29 @@ class _ConvNd(WeightedQuantizedModule):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The quantized layer of a layer that was observed, or trained with rounded numbers."""
-        scale, zero_point = result_parameters(mod)
         conv = mod[0] if isinstance(mod, Sequential) else mod
         observer = getattr(mod, "weight_fake_quant", None) or mod.qconfig.weight()
+        return cls.get_qconv(conv, mod.activation_post_process, observer)
+
+    @classmethod
+    def get_qconv(cls, mod: Any, activation_post_process: Any, weight_post_process: Any = None) -> Any:
+        """The quantized layer of a layer of floats, by the observers of its result and of its weight."""
+        observer = mod.qconfig.weight() if weight_post_process is None else weight_post_process
+        return cls._like(
+            mod, observed_weight(mod.weight, observer), *activation_post_process.calculate_qparams()
+        )
+
+    @classmethod
+    def from_reference(cls, ref_qconv: Any, output_scale: Any, output_zero_point: Any) -> Any:
+        """The layer of a reference layer, with the parameters of the result."""
+        return cls._like(ref_qconv, ref_qconv.get_quantized_weight(), output_scale, output_zero_point)
+
+    @classmethod
+    def _like(cls, conv: Any, weight: Tensor, scale: Any, zero_point: Any) -> Any:
         geometry = (conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.groups)
         made = cls(conv.in_channels, conv.out_channels, *geometry, conv.bias is not None, conv.padding_mode)
-        made.set_weight_bias(observed_weight(conv.weight, observer), conv.bias)
-        made.scale, made.zero_point = scale, zero_point
+        made.set_weight_bias(weight, conv.bias)
+        made.scale, made.zero_point = float(scale), int(zero_point)
         return made
 
 

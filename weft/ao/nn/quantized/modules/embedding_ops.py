@@ -52,6 +52,13 @@ class Embedding(Module):
         )
 
     @classmethod
+    def from_reference(cls, ref_embedding: Any) -> Embedding:
+        """The layer of a reference layer."""
+        ref = ref_embedding
+        kept = ref.padding_idx, ref.max_norm, ref.norm_type, ref.scale_grad_by_freq, ref.sparse
+        return cls(ref.num_embeddings, ref.embedding_dim, *kept, ref.get_quantized_weight(), ref.weight_dtype)
+
+    @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Embedding:
         """The quantized layer of a layer with a QConfig whose weight has float parameters for each row."""
         observer = mod.qconfig.weight()

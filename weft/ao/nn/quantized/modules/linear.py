@@ -139,6 +139,14 @@ class Linear(WeightedQuantizedModule):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, *rest)
 
     @classmethod
+    def from_reference(cls, ref_qlinear: Any, output_scale: Any, output_zero_point: Any) -> Any:
+        """The layer of a reference layer, with the parameters of the result."""
+        made = cls(ref_qlinear.in_features, ref_qlinear.out_features)
+        made.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
+        made.scale, made.zero_point = float(output_scale), int(output_zero_point)
+        return made
+
+    @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The quantized layer of a layer that was observed, or trained with rounded numbers."""
         scale, zero_point = result_parameters(mod)

@@ -14,6 +14,11 @@ from .....nn import Module
 class WeightedQuantizedModule(Module):
     """The base of layers with quantized weights."""
 
+    @classmethod
+    def from_reference(cls, ref_module: Any, output_scale: Any, output_zero_point: Any) -> Any:
+        """The layer of a reference layer, which says how its weight is quantized, with the parameters of the result."""
+        raise NotImplementedError(f"{cls.__name__}.from_reference")
+
 
 def _quantize_weight(float_wt: Tensor, observer: Any) -> Tensor:
     """The weight with the scales and the zero points that an observer has chosen."""

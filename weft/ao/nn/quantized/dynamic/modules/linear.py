@@ -42,6 +42,13 @@ class Linear(QuantizedLinear):
         return text + (f", qscheme={self.weight().qscheme()}" if self._packed_params.dtype is qint8 else "")
 
     @classmethod
+    def from_reference(cls, ref_qlinear: Any) -> Any:  # type: ignore[override]  # PyTorch's signature
+        """The layer of a reference layer."""
+        made = cls(ref_qlinear.in_features, ref_qlinear.out_features, dtype=ref_qlinear.weight_dtype)
+        made.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
+        return made
+
+    @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The layer of a layer of floats, whose weight is quantized as its QConfig says."""
         observer = mod.qconfig.weight()

@@ -29,8 +29,8 @@ sys.path.insert(0, str(FOLDER.parents[2]))
 
 CPU_ONLY = "this version of weft computes on the CPU only; test torch.{}.is_available() first"
 ONE_PROCESS = "this version of weft runs in one process only"
-QUANTIZED = "quantized tensors are not there yet"
-SPARSE = "sparse tensors are not there yet"
+QUANTIZED = "weft has quantized tensors and the eager workflow of quantization, but not this"
+SPARSE = "weft has sparse tensors, but not this"
 TWO_OF_FOUR = "matrices with two of four elements are products of CUDA's"
 TORCHSCRIPT = "weft has no TorchScript: programs run as they are"
 GRADUAL = "passes that infer the types of sizes are not there yet"

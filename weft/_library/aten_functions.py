@@ -463,7 +463,7 @@ _ABSENT = {
     "pinned memory is for transfers to an accelerator, and this version of weft computes on the CPU only": (
         "_pin_memory",
     ),
-    "sparse tensors are not there yet": (
+    "the operators of sparse tensors are not there yet; the functions of torch and torch.sparse are": (
         *("_sparse_addmm", "_sparse_mm", "_sparse_mm_reduce_impl", "_sparse_mm_reduce_impl_backward"),
         *("_sparse_sum", "_sparse_softmax", "_sparse_log_softmax", "_sparse_coo_tensor_unsafe"),
         *(

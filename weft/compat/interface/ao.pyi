@@ -1,16 +1,16 @@
-# module torch.ao.nn.intrinsic: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.modules.fused import (
     BNReLU2d, BNReLU3d, ConvAdd2d, ConvAddReLU2d, ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d,
     ConvBnReLU3d, LinearBn1d, LinearLeakyReLU, LinearTanh
 )
 
-# module torch.ao.nn.intrinsic.modules: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.modules.fused import (
     BNReLU2d, BNReLU3d, ConvAdd2d, ConvAddReLU2d, ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d,
     ConvBnReLU3d, LinearBn1d, LinearLeakyReLU, LinearTanh
 )
 
-# module torch.ao.nn.intrinsic.modules.fused: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.modules.fused: weft has quantized tensors and the eager workflow of quantization, but not this
 class BNReLU2d(torch.ao.nn.intrinsic.modules.fused._FusedModule):
     def __init__(self, batch_norm, relu): ...
 class BNReLU3d(torch.ao.nn.intrinsic.modules.fused._FusedModule):
@@ -40,7 +40,7 @@ class LinearLeakyReLU(torch.ao.nn.intrinsic.modules.fused._FusedModule):
 class LinearTanh(torch.ao.nn.intrinsic.modules.fused._FusedModule):
     def __init__(self, linear, tanh): ...
 
-# module torch.ao.nn.intrinsic.qat: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.qat: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
     ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d, ConvReLU2d,
     ConvReLU3d, freeze_bn_stats, update_bn_stats
@@ -48,7 +48,7 @@ from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
 from torch.ao.nn.intrinsic.qat.modules.linear_fused import LinearBn1d
 from torch.ao.nn.intrinsic.qat.modules.linear_relu import LinearReLU
 
-# module torch.ao.nn.intrinsic.qat.modules: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.qat.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
     ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d, ConvReLU2d,
     ConvReLU3d, freeze_bn_stats, update_bn_stats
@@ -56,7 +56,7 @@ from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
 from torch.ao.nn.intrinsic.qat.modules.linear_fused import LinearBn1d
 from torch.ao.nn.intrinsic.qat.modules.linear_relu import LinearReLU
 
-# module torch.ao.nn.intrinsic.qat.modules.conv_fused: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.qat.modules.conv_fused: weft has quantized tensors and the eager workflow of quantization, but not this
 class ConvBn1d(torch.nn.modules.conv.Conv1d):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=None, padding_mode='zeros', eps=1e-05, momentum=0.1, freeze_bn=False, qconfig=None): ...
     def reset_running_stats(self): ...
@@ -132,7 +132,7 @@ class ConvReLU3d(torch.nn.modules.conv.Conv3d, torch.ao.nn.intrinsic.modules.fus
 def freeze_bn_stats(mod): ...
 def update_bn_stats(mod): ...
 
-# module torch.ao.nn.intrinsic.qat.modules.linear_fused: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.qat.modules.linear_fused: weft has quantized tensors and the eager workflow of quantization, but not this
 class LinearBn1d(torch.nn.modules.linear.Linear, torch.ao.nn.intrinsic.modules.fused._FusedModule):
     def __init__(self, in_features, out_features, bias=True, eps=1e-05, momentum=0.1, freeze_bn=False, qconfig=None): ...
     def reset_running_stats(self): ...
@@ -145,7 +145,7 @@ class LinearBn1d(torch.nn.modules.linear.Linear, torch.ao.nn.intrinsic.modules.f
     def from_float(cls, mod, use_precomputed_fake_quant=False): ...
     def to_float(self): ...
 
-# module torch.ao.nn.intrinsic.qat.modules.linear_relu: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.qat.modules.linear_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 class LinearReLU(torch.nn.modules.linear.Linear, torch.ao.nn.intrinsic.modules.fused._FusedModule):
     def __init__(self, in_features, out_features, bias=True, qconfig=None): ...
     def forward(self, input): ...
@@ -153,18 +153,18 @@ class LinearReLU(torch.nn.modules.linear.Linear, torch.ao.nn.intrinsic.modules.f
     def from_float(cls, mod, use_precomputed_fake_quant=False): ...
     def to_float(self): ...
 
-# module torch.ao.nn.intrinsic.quantized: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.modules.bn_relu import BNReLU2d, BNReLU3d
 from torch.ao.nn.intrinsic.quantized.modules.conv_add import ConvAdd2d, ConvAddReLU2d
 from torch.ao.nn.intrinsic.quantized.modules.linear_relu import LinearLeakyReLU, LinearTanh
 
-# module torch.ao.nn.intrinsic.quantized.dynamic: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu import LinearReLU
 
-# module torch.ao.nn.intrinsic.quantized.dynamic.modules: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu import LinearReLU
 
-# module torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 class LinearReLU(torch.ao.nn.quantized.dynamic.modules.linear.Linear):
     def __init__(self, in_features, out_features, bias=True, dtype=...): ...
     def forward(self, x): ...
@@ -173,12 +173,12 @@ class LinearReLU(torch.ao.nn.quantized.dynamic.modules.linear.Linear):
     @classmethod
     def from_reference(cls, ref_qlinear_relu): ...
 
-# module torch.ao.nn.intrinsic.quantized.modules: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.modules.bn_relu import BNReLU2d, BNReLU3d
 from torch.ao.nn.intrinsic.quantized.modules.conv_add import ConvAdd2d, ConvAddReLU2d
 from torch.ao.nn.intrinsic.quantized.modules.linear_relu import LinearLeakyReLU, LinearTanh
 
-# module torch.ao.nn.intrinsic.quantized.modules.bn_relu: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized.modules.bn_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 class BNReLU2d(torch.ao.nn.quantized.modules.batchnorm.BatchNorm2d):
     def __init__(self, num_features, eps=1e-05, momentum=0.1, device=None, dtype=None): ...
     def forward(self, input): ...
@@ -194,7 +194,7 @@ class BNReLU3d(torch.ao.nn.quantized.modules.batchnorm.BatchNorm3d):
     @classmethod
     def from_reference(cls, bn_relu, output_scale, output_zero_point): ...
 
-# module torch.ao.nn.intrinsic.quantized.modules.conv_add: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized.modules.conv_add: weft has quantized tensors and the eager workflow of quantization, but not this
 class ConvAdd2d(torch.ao.nn.quantized.modules.conv.Conv2d):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros', device=None, dtype=None): ...
     def forward(self, input, extra_input): ...
@@ -210,7 +210,7 @@ class ConvAddReLU2d(torch.ao.nn.quantized.modules.conv.Conv2d):
     @classmethod
     def from_reference(cls, ref_qconv, output_scale, output_zero_point): ...
 
-# module torch.ao.nn.intrinsic.quantized.modules.linear_relu: quantized tensors are not there yet
+# module torch.ao.nn.intrinsic.quantized.modules.linear_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 class LinearLeakyReLU(torch.ao.nn.quantized.modules.linear.Linear):
     def __init__(self, in_features, out_features, negative_slope, bias=True, dtype=...): ...
     def forward(self, x): ...
@@ -226,18 +226,18 @@ class LinearTanh(torch.ao.nn.quantized.modules.linear.Linear):
     @classmethod
     def from_reference(cls, ref_mod, output_scale, output_zero_point): ...
 
-# module torch.ao.nn.qat: quantized tensors are not there yet
+# module torch.ao.nn.qat: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
 from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 from torch.ao.nn.qat.modules.linear import Linear
 
-# module torch.ao.nn.qat.dynamic: quantized tensors are not there yet
+# module torch.ao.nn.qat.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.dynamic.modules.linear import Linear
 
-# module torch.ao.nn.qat.dynamic.modules: quantized tensors are not there yet
+# module torch.ao.nn.qat.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.dynamic.modules.linear import Linear
 
-# module torch.ao.nn.qat.dynamic.modules.linear: quantized tensors are not there yet
+# module torch.ao.nn.qat.dynamic.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 class Linear(torch.nn.modules.linear.Linear):
     def __init__(self, in_features, out_features, bias=True, qconfig=None, device=None, dtype=None): ...
     def forward(self, input): ...
@@ -245,12 +245,12 @@ class Linear(torch.nn.modules.linear.Linear):
     def from_float(cls, mod, use_precomputed_fake_quant=False): ...
     def to_float(self): ...
 
-# module torch.ao.nn.qat.modules: quantized tensors are not there yet
+# module torch.ao.nn.qat.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
 from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 from torch.ao.nn.qat.modules.linear import Linear
 
-# module torch.ao.nn.qat.modules.conv: quantized tensors are not there yet
+# module torch.ao.nn.qat.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 class Conv1d(torch.nn.modules.conv.Conv1d):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros', qconfig=None, device=None, dtype=None): ...
     @classmethod
@@ -276,7 +276,7 @@ class Conv3d(torch.nn.modules.conv.Conv3d):
     def from_float(cls, mod, use_precomputed_fake_quant=False): ...
     def to_float(self): ...
 
-# module torch.ao.nn.qat.modules.embedding_ops: quantized tensors are not there yet
+# module torch.ao.nn.qat.modules.embedding_ops: weft has quantized tensors and the eager workflow of quantization, but not this
 class Embedding(torch.nn.modules.sparse.Embedding):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False, _weight=None, device=None, dtype=None, qconfig=None): ...
     def forward(self, input): ...
@@ -290,7 +290,7 @@ class EmbeddingBag(torch.nn.modules.sparse.EmbeddingBag):
     def from_float(cls, mod, use_precomputed_fake_quant=False): ...
     def to_float(self): ...
 
-# module torch.ao.nn.qat.modules.linear: quantized tensors are not there yet
+# module torch.ao.nn.qat.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.modules.fused import LinearReLU
 class Linear(torch.nn.modules.linear.Linear):
     def __init__(self, in_features, out_features, bias=True, qconfig=None, device=None, dtype=None): ...
@@ -299,15 +299,15 @@ class Linear(torch.nn.modules.linear.Linear):
     def from_float(cls, mod, use_precomputed_fake_quant=False): ...
     def to_float(self): ...
 
-# module torch.ao.nn.quantizable: quantized tensors are not there yet
+# module torch.ao.nn.quantizable: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantizable.modules.rnn import LSTM, LSTMCell
 from torch.ao.nn.quantizable.modules.activation import MultiheadAttention
 
-# module torch.ao.nn.quantizable.modules: quantized tensors are not there yet
+# module torch.ao.nn.quantizable.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantizable.modules.rnn import LSTM, LSTMCell
 from torch.ao.nn.quantizable.modules.activation import MultiheadAttention
 
-# module torch.ao.nn.quantizable.modules.activation: quantized tensors are not there yet
+# module torch.ao.nn.quantizable.modules.activation: weft has quantized tensors and the eager workflow of quantization, but not this
 class MultiheadAttention(torch.nn.modules.activation.MultiheadAttention):
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, vdim=None, batch_first=False, device=None, dtype=None): ...
     @classmethod
@@ -317,7 +317,7 @@ class MultiheadAttention(torch.nn.modules.activation.MultiheadAttention):
     def from_observed(cls, other): ...
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False): ...
 
-# module torch.ao.nn.quantizable.modules.rnn: quantized tensors are not there yet
+# module torch.ao.nn.quantizable.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 class LSTM(torch.nn.modules.module.Module):
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, device=None, dtype=None, *, split_gates=False): ...
     def forward(self, x, hidden=None): ...
@@ -334,7 +334,7 @@ class LSTMCell(torch.nn.modules.module.Module):
     @classmethod
     def from_float(cls, other, use_precomputed_fake_quant=False, split_gates=False): ...
 
-# module torch.ao.nn.quantized: quantized tensors are not there yet
+# module torch.ao.nn.quantized: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from torch.ao.nn.quantized.modules.dropout import Dropout
 from torch.ao.nn.quantized.modules.activation import (
@@ -347,19 +347,19 @@ from torch.ao.nn.quantized.modules.normalization import (
 )
 from torch.ao.nn.quantized.modules.rnn import LSTM
 
-# module torch.ao.nn.quantized.dynamic: quantized tensors are not there yet
+# module torch.ao.nn.quantized.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.dynamic.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 )
 from torch.ao.nn.quantized.dynamic.modules.rnn import GRU, GRUCell, LSTM, LSTMCell, RNNCell
 
-# module torch.ao.nn.quantized.dynamic.modules: quantized tensors are not there yet
+# module torch.ao.nn.quantized.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.dynamic.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 )
 from torch.ao.nn.quantized.dynamic.modules.rnn import GRU, GRUCell, LSTM, LSTMCell, RNNCell
 
-# module torch.ao.nn.quantized.dynamic.modules.conv: quantized tensors are not there yet
+# module torch.ao.nn.quantized.dynamic.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 class Conv1d(torch.ao.nn.quantized.modules.conv.Conv1d):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros', device=None, dtype=None, reduce_range=True): ...
     def forward(self, input, reduce_range=True): ...
@@ -409,7 +409,7 @@ class ConvTranspose3d(torch.ao.nn.quantized.modules.conv._ConvNd):
     @staticmethod
     def from_reference(cls, ref_qconvt, output_scale, output_zero_point): ...
 
-# module torch.ao.nn.quantized.dynamic.modules.rnn: quantized tensors are not there yet
+# module torch.ao.nn.quantized.dynamic.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 class GRU(RNNBase):
     def __init__(self, *args, **kwargs): ...
     def check_forward_args(self, input, hidden, batch_sizes): ...
@@ -479,7 +479,7 @@ class RNNCellBase(torch.nn.modules.module.Module):
 def apply_permutation(tensor, permutation, dim=1): ...
 def pack_weight_bias(qweight, bias, dtype): ...
 
-# module torch.ao.nn.quantized.functional: quantized tensors are not there yet
+# module torch.ao.nn.quantized.functional: weft has quantized tensors and the eager workflow of quantization, but not this
 def adaptive_avg_pool2d(input, output_size): ...
 def adaptive_avg_pool3d(input, output_size): ...
 def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None): ...
@@ -503,7 +503,7 @@ def upsample(input, size=None, scale_factor=None, mode='nearest', align_corners=
 def upsample_bilinear(input, size=None, scale_factor=None): ...
 def upsample_nearest(input, size=None, scale_factor=None): ...
 
-# module torch.ao.nn.quantized.modules: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from torch.ao.nn.quantized.modules.dropout import Dropout
 from torch.ao.nn.quantized.modules.activation import (
@@ -516,7 +516,7 @@ from torch.ao.nn.quantized.modules.normalization import (
 )
 from torch.ao.nn.quantized.modules.rnn import LSTM
 
-# module torch.ao.nn.quantized.modules.activation: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules.activation: weft has quantized tensors and the eager workflow of quantization, but not this
 class ELU(torch.nn.modules.activation.ELU):
     def __init__(self, scale, zero_point, alpha=1.0): ...
     def forward(self, input): ...
@@ -567,7 +567,7 @@ class Softmax(torch.nn.modules.activation.Softmax):
     @classmethod
     def from_reference(cls, mod, scale, zero_point): ...
 
-# module torch.ao.nn.quantized.modules.conv: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 class ConvTranspose1d(torch.ao.nn.quantized.modules.conv._ConvNd):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode='zeros', device=None, dtype=None): ...
     def set_weight_bias(self, w, b): ...
@@ -605,7 +605,7 @@ class ConvTranspose3d(torch.ao.nn.quantized.modules.conv._ConvNd):
     @staticmethod
     def from_reference(cls, ref_qconvt, output_scale, output_zero_point): ...
 
-# module torch.ao.nn.quantized.modules.dropout: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules.dropout: weft has quantized tensors and the eager workflow of quantization, but not this
 class Dropout(torch.nn.modules.dropout.Dropout):
     def __init__(self, *args, **kwargs): ...
     def forward(self, input): ...
@@ -614,7 +614,7 @@ class Dropout(torch.nn.modules.dropout.Dropout):
     @classmethod
     def from_reference(cls, mod, scale, zero_point): ...
 
-# module torch.ao.nn.quantized.modules.embedding_ops: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules.embedding_ops: weft has quantized tensors and the eager workflow of quantization, but not this
 class EmbeddingBag(Embedding):
     def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode='sum', sparse=False, _weight=None, include_last_offset=False, dtype=...): ...
     def forward(self, indices, offsets=None, per_sample_weights=None, compressed_indices_mapping=None): ...
@@ -627,7 +627,7 @@ class EmbeddingPackedParams(torch.nn.modules.module.Module):
     def set_weight(self, weight): ...
     def forward(self, x): ...
 
-# module torch.ao.nn.quantized.modules.functional_modules: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules.functional_modules: weft has quantized tensors and the eager workflow of quantization, but not this
 class FXFloatFunctional(torch.nn.modules.module.Module):
     def __init__(self, *args, **kwargs): ...
     def forward(self, x): ...
@@ -639,7 +639,7 @@ class FXFloatFunctional(torch.nn.modules.module.Module):
     def add_relu(self, x, y): ...
     def matmul(self, x, y): ...
 
-# module torch.ao.nn.quantized.modules.normalization: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules.normalization: weft has quantized tensors and the eager workflow of quantization, but not this
 class GroupNorm(torch.nn.modules.normalization.GroupNorm):
     def __init__(self, num_groups, num_channels, weight, bias, scale, zero_point, eps=1e-05, affine=True, device=None, dtype=None): ...
     def forward(self, input): ...
@@ -674,7 +674,7 @@ class LayerNorm(torch.nn.modules.normalization.LayerNorm):
     @classmethod
     def from_reference(cls, mod, scale, zero_point): ...
 
-# module torch.ao.nn.quantized.modules.rnn: quantized tensors are not there yet
+# module torch.ao.nn.quantized.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 class LSTM(torch.nn.modules.module.Module):
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, device=None, dtype=None, *, split_gates=False): ...
     @classmethod
@@ -685,7 +685,7 @@ class LSTM(torch.nn.modules.module.Module):
     @classmethod
     def from_float(cls, other, qconfig=None, split_gates=False): ...
 
-# module torch.ao.nn.quantized.reference: quantized tensors are not there yet
+# module torch.ao.nn.quantized.reference: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.reference.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 )
@@ -693,7 +693,7 @@ from torch.ao.nn.quantized.reference.modules.sparse import Embedding, EmbeddingB
 from torch.ao.nn.quantized.reference.modules.rnn import GRU, GRUCell, LSTM, LSTMCell, RNNCell
 from torch.ao.nn.quantized.reference.modules.linear import Linear
 
-# module torch.ao.nn.quantized.reference.modules: quantized tensors are not there yet
+# module torch.ao.nn.quantized.reference.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.reference.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 )
@@ -701,7 +701,7 @@ from torch.ao.nn.quantized.reference.modules.sparse import Embedding, EmbeddingB
 from torch.ao.nn.quantized.reference.modules.rnn import GRU, GRUCell, LSTM, LSTMCell, RNNCell
 from torch.ao.nn.quantized.reference.modules.linear import Linear
 
-# module torch.ao.nn.quantized.reference.modules.conv: quantized tensors are not there yet
+# module torch.ao.nn.quantized.reference.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.reference.modules.utils import ReferenceQuantizedModule
 class Conv1d(torch.nn.modules.conv.Conv1d):
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros', device=None, dtype=None, weight_qparams=None): ...
@@ -746,7 +746,7 @@ class ConvTranspose3d(torch.nn.modules.conv.ConvTranspose3d):
     @staticmethod
     def from_float(cls, float_conv, weight_qparams): ...
 
-# module torch.ao.nn.quantized.reference.modules.linear: quantized tensors are not there yet
+# module torch.ao.nn.quantized.reference.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.reference.modules.utils import ReferenceQuantizedModule
 class Linear(torch.nn.modules.linear.Linear):
     def __init__(self, in_features, out_features, bias_=True, device=None, dtype=None, weight_qparams=None): ...
@@ -756,7 +756,7 @@ class Linear(torch.nn.modules.linear.Linear):
     def get_weight(self): ...
     def get_quantized_weight(self): ...
 
-# module torch.ao.nn.quantized.reference.modules.rnn: quantized tensors are not there yet
+# module torch.ao.nn.quantized.reference.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 class GRU(RNNBase):
     def __init__(self, *args, **kwargs): ...
     def get_quantized_weight_bias_dict(self): ...
@@ -799,7 +799,7 @@ class RNNCellBase(torch.nn.modules.rnn.RNNCellBase):
     def get_weight_hh(self): ...
 def get_quantized_weight(module, wn): ...
 
-# module torch.ao.nn.quantized.reference.modules.sparse: quantized tensors are not there yet
+# module torch.ao.nn.quantized.reference.modules.sparse: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.reference.modules.utils import ReferenceQuantizedModule
 class Embedding(torch.nn.modules.sparse.Embedding):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False, _weight=None, device=None, dtype=None, weight_qparams=None): ...
@@ -816,21 +816,21 @@ class EmbeddingBag(torch.nn.modules.sparse.EmbeddingBag):
     def get_weight(self): ...
     def get_quantized_weight(self): ...
 
-# module torch.ao.nn.quantized.reference.modules.utils: quantized tensors are not there yet
+# module torch.ao.nn.quantized.reference.modules.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 class ReferenceQuantizedModule(torch.nn.modules.module.Module):
     def __init__(self, *args, **kwargs): ...
     def get_weight(self): ...
     def get_quantized_weight(self): ...
 
-# module torch.ao.nn.sparse: quantized tensors are not there yet
+# module torch.ao.nn.sparse: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.ao.nn.sparse.quantized: quantized tensors are not there yet
+# module torch.ao.nn.sparse.quantized: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.sparse.quantized.linear import Linear, LinearPackedParams
 
-# module torch.ao.nn.sparse.quantized.dynamic: quantized tensors are not there yet
+# module torch.ao.nn.sparse.quantized.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.sparse.quantized.dynamic.linear import Linear
 
-# module torch.ao.nn.sparse.quantized.dynamic.linear: quantized tensors are not there yet
+# module torch.ao.nn.sparse.quantized.dynamic.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.sparse.quantized.utils import LinearBlockSparsePattern
 class Linear(torch.nn.modules.module.Module):
     def __init__(self, in_features, out_features, row_block_size, col_block_size, bias=True, dtype=...): ...
@@ -842,7 +842,7 @@ class Linear(torch.nn.modules.module.Module):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False): ...
 
-# module torch.ao.nn.sparse.quantized.linear: quantized tensors are not there yet
+# module torch.ao.nn.sparse.quantized.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 class Linear(torch.nn.modules.module.Module):
     def __init__(self, in_features, out_features, row_block_size, col_block_size, bias=True, dtype=...): ...
     def extra_repr(self): ...
@@ -857,17 +857,17 @@ class LinearPackedParams(torch.nn.modules.module.Module):
     def set_weight_bias(self, weight, bias, row_block_size, col_block_size): ...
     def forward(self, x): ...
 
-# module torch.ao.nn.sparse.quantized.utils: quantized tensors are not there yet
+# module torch.ao.nn.sparse.quantized.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 class LinearBlockSparsePattern:
     def __init__(self, row_block_size=1, col_block_size=4): ...
     @staticmethod
     def block_size(): ...
 
-# module torch.ao.ns: quantized tensors are not there yet
+# module torch.ao.ns: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.ao.ns.fx: quantized tensors are not there yet
+# module torch.ao.ns.fx: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.ao.ns.fx.graph_matcher: quantized tensors are not there yet
+# module torch.ao.ns.fx.graph_matcher: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.fake_quantize import FakeQuantizeBase
 from torch.ao.ns.fx.ns_types import NSSubgraph
 from torch.ao.quantization.observer import ObserverBase
@@ -880,20 +880,20 @@ class SubgraphTypeRelationship(Enum):
     NOT_RELATED = 4
 def get_matching_subgraph_pairs(gm_a, gm_b, base_name_to_sets_of_related_ops=None, unmatchable_types_map=None): ...
 
-# module torch.ao.ns.fx.graph_passes: quantized tensors are not there yet
+# module torch.ao.ns.fx.graph_passes: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.ns.fx.ns_types import NSSingleResultValuesType, NSSubgraph
 from torch.ao.ns.fx.utils import NodeInputOrOutputType
 def add_loggers_to_model(gm, node_to_instrument_inputs_to_ref_node_name, node_to_instrument_outputs_to_ref_node_name, logger_cls, model_name): ...
 def create_a_shadows_b(name_a, gm_a, name_b, gm_b, matched_subgraph_pairs, logger_cls, should_log_inputs, node_type_to_io_type_map=None): ...
 
-# module torch.ao.ns.fx.mappings: quantized tensors are not there yet
+# module torch.ao.ns.fx.mappings: weft has quantized tensors and the eager workflow of quantization, but not this
 def add_op_to_sets_of_related_ops(base_name_to_sets_of_related_ops, op, related_op): ...
 def get_base_name_for_op(base_name_to_sets_of_related_ops, op): ...
 def get_base_name_to_sets_of_related_ops(): ...
 def get_node_type_to_io_type_map(): ...
 def get_unmatchable_types_map(): ...
 
-# module torch.ao.ns.fx.n_shadows_utils: quantized tensors are not there yet
+# module torch.ao.ns.fx.n_shadows_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.ns.fx.ns_types import NSSingleResultValuesType
 from torch.ao.quantization.qconfig_mapping import QConfigMapping
 class OutputProp:
@@ -910,21 +910,21 @@ def extract_weight_comparison(m): ...
 def group_results_by_subgraph(results): ...
 def print_n_shadows_summary(results_comparison): ...
 
-# module torch.ao.ns.fx.ns_types: quantized tensors are not there yet
+# module torch.ao.ns.fx.ns_types: weft has quantized tensors and the eager workflow of quantization, but not this
 class NSSingleResultValuesType(Enum):
     WEIGHT = 'weight'
     NODE_OUTPUT = 'node_output'
     NODE_INPUT = 'node_input'
 NSSubgraph = namedtuple('NSSubgraph', ['start_node', 'end_node', 'base_op_node'])
 
-# module torch.ao.ns.fx.pattern_utils: quantized tensors are not there yet
+# module torch.ao.ns.fx.pattern_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.fake_quantize import FakeQuantizeBase
 from torch.ao.quantization.observer import ObserverBase
 def end_node_matches_reversed_fusion(end_node, reversed_fusion, gm, seen_nodes): ...
 def get_reversed_fusions(): ...
 def get_type_a_related_to_b(base_name_to_sets_of_related_ops): ...
 
-# module torch.ao.ns.fx.qconfig_multi_mapping: quantized tensors are not there yet
+# module torch.ao.ns.fx.qconfig_multi_mapping: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.qconfig_mapping import QConfigMapping
 class QConfigMultiMapping:
     def __init__(self): ...
@@ -936,7 +936,7 @@ class QConfigMultiMapping:
     @classmethod
     def from_list_qconfig_mapping(cls, qconfig_mapping_list): ...
 
-# module torch.ao.ns.fx.utils: quantized tensors are not there yet
+# module torch.ao.ns.fx.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.fake_quantize import FakeQuantizeBase
 from torch.ao.quantization.observer import ObserverBase
 class NodeInputOrOutputType(Enum):
@@ -960,7 +960,7 @@ def op_type_supports_shadowing(node): ...
 def rekey_logger_info_on_node_name_of_model(results, model_name): ...
 def return_first_non_observer_node(node, gm): ...
 
-# module torch.ao.ns.fx.weight_utils: quantized tensors are not there yet
+# module torch.ao.ns.fx.weight_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.ns.fx.ns_types import NSSingleResultValuesType
 def extract_weight_from_node(node, gm, op_to_type_to_weight_extraction_fn=None): ...
 def get_conv_fun_weight(node, gm): ...
@@ -977,7 +977,7 @@ def mod_0_weight_detach(mod): ...
 def mod_weight_bias_0(mod): ...
 def mod_weight_detach(mod): ...
 
-# module torch.ao.pruning: quantized tensors are not there yet
+# module torch.ao.pruning: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.pruning.scheduler.base_scheduler import BaseScheduler
 from torch.ao.pruning.sparsifier.base_sparsifier import BaseSparsifier
 from torch.ao.pruning.scheduler.cubic_scheduler import CubicSL
@@ -990,9 +990,9 @@ from torch.ao.pruning.sparsifier.weight_norm_sparsifier import WeightNormSparsif
 def get_dynamic_sparse_quantized_mapping(): ...
 def get_static_sparse_quantized_mapping(): ...
 
-# module torch.ao.pruning.scheduler: quantized tensors are not there yet
+# module torch.ao.pruning.scheduler: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.ao.pruning.scheduler.base_scheduler: quantized tensors are not there yet
+# module torch.ao.pruning.scheduler.base_scheduler: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.pruning.sparsifier.base_sparsifier import BaseSparsifier
 class BaseScheduler:
     def __init__(self, sparsifier, last_epoch=-1, verbose=False): ...
@@ -1003,7 +1003,7 @@ class BaseScheduler:
     def print_sl(self, is_verbose, group, sl, epoch=None): ...
     def step(self, epoch=None): ...
 
-# module torch.ao.pruning.scheduler.cubic_scheduler: quantized tensors are not there yet
+# module torch.ao.pruning.scheduler.cubic_scheduler: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.pruning.scheduler.base_scheduler import BaseScheduler
 class CubicSL:
     def __init__(self, sparsifier, init_sl=0.0, init_t=0, delta_t=10, total_t=100, initially_zero=False, last_epoch=-1, verbose=False): ...
@@ -1016,7 +1016,7 @@ class CubicSL:
     def print_sl(self, is_verbose, group, sl, epoch=None): ...
     def step(self, epoch=None): ...
 
-# module torch.ao.pruning.scheduler.lambda_scheduler: quantized tensors are not there yet
+# module torch.ao.pruning.scheduler.lambda_scheduler: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.pruning.scheduler.base_scheduler import BaseScheduler
 from torch.ao.pruning.sparsifier.base_sparsifier import BaseSparsifier
 class LambdaSL:
@@ -1028,9 +1028,9 @@ class LambdaSL:
     def print_sl(self, is_verbose, group, sl, epoch=None): ...
     def step(self, epoch=None): ...
 
-# module torch.ao.pruning.sparsifier: quantized tensors are not there yet
+# module torch.ao.pruning.sparsifier: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.ao.pruning.sparsifier.base_sparsifier: quantized tensors are not there yet
+# module torch.ao.pruning.sparsifier.base_sparsifier: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.pruning.sparsifier.utils import FakeSparsity
 class BaseSparsifier:
     def __init__(self, defaults=None): ...
@@ -1043,7 +1043,7 @@ class BaseSparsifier:
     def step(self, use_path=True): ...
     def update_mask(self, module, tensor_name, **kwargs): ...
 
-# module torch.ao.pruning.sparsifier.nearly_diagonal_sparsifier: quantized tensors are not there yet
+# module torch.ao.pruning.sparsifier.nearly_diagonal_sparsifier: weft has quantized tensors and the eager workflow of quantization, but not this
 class NearlyDiagonalSparsifier:
     def __init__(self, nearliness=1): ...
     def update_mask(self, module, tensor_name, nearliness, **kwargs): ...
@@ -1056,7 +1056,7 @@ class NearlyDiagonalSparsifier:
     def step(self, use_path=True): ...
     def update_mask(self, module, tensor_name, **kwargs): ...
 
-# module torch.ao.pruning.sparsifier.utils: quantized tensors are not there yet
+# module torch.ao.pruning.sparsifier.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 class FakeSparsity(torch.nn.modules.module.Module):
     def __init__(self, mask): ...
     def forward(self, x): ...
@@ -1067,7 +1067,7 @@ def module_contains_param(module, parametrization): ...
 def module_to_fqn(model, module, prefix=''): ...
 def swap_module(mod, mapping): ...
 
-# module torch.ao.pruning.sparsifier.weight_norm_sparsifier: quantized tensors are not there yet
+# module torch.ao.pruning.sparsifier.weight_norm_sparsifier: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.pruning.sparsifier.base_sparsifier import BaseSparsifier
 class WeightNormSparsifier:
     def __init__(self, sparsity_level=0.5, sparse_block_shape=(1, 4), zeros_per_block=None, norm=None): ...
@@ -1081,7 +1081,7 @@ class WeightNormSparsifier:
     def step(self, use_path=True): ...
     def update_mask(self, module, tensor_name, **kwargs): ...
 
-# module torch.ao.quantization: quantized tensors are not there yet
+# module torch.ao.quantization: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.observer import (
     AffineQuantizedObserverBase, Granularity, MappingType, PerAxis, PerBlock, PerGroup, PerRow, PerTensor,
     PerToken, RecordingObserver, ReuseInputObserver, TorchAODType, ZeroPointDomain, RecordingObserver as
@@ -1137,10 +1137,10 @@ def fused_wt_fake_quant_range_neg_127_to_127(*args, **keywords): ...
 def per_channel_weight_observer_range_neg_127_to_127(*args, **keywords): ...
 def weight_observer_range_neg_127_to_127(*args, **keywords): ...
 
-# module torch.ao.quantization._learnable_fake_quantize: quantized tensors are not there yet
+# module torch.ao.quantization._learnable_fake_quantize: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.nn.parameter import Parameter
 
-# module torch.ao.quantization.backend_config: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import (
     BackendConfig, BackendPatternConfig, DTypeConfig, DTypeWithConstraints, ObservationType
 )
@@ -1155,7 +1155,7 @@ from torch.ao.quantization.backend_config.tensorrt import (
     get_tensorrt_backend_config, get_tensorrt_backend_config_dict
 )
 
-# module torch.ao.quantization.backend_config.backend_config: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.backend_config: weft has quantized tensors and the eager workflow of quantization, but not this
 BIAS_DTYPE_DICT_KEY = 'bias_dtype'
 class BackendConfig:
     def __init__(self, name=''): ...
@@ -1224,44 +1224,44 @@ ROOT_MODULE_DICT_KEY = 'root_module'
 ROOT_NODE_GETTER_DICT_KEY = 'root_node_getter'
 WEIGHT_DTYPE_DICT_KEY = 'weight_dtype'
 
-# module torch.ao.quantization.backend_config.executorch: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.executorch: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import (
     BackendConfig, BackendPatternConfig, DTypeConfig, DTypeWithConstraints, ObservationType
 )
 def get_executorch_backend_config(): ...
 
-# module torch.ao.quantization.backend_config.fbgemm: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.fbgemm: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig, DTypeConfig
 def get_fbgemm_backend_config(): ...
 
-# module torch.ao.quantization.backend_config.native: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.native: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig, DTypeConfig
 def get_native_backend_config(): ...
 def get_native_backend_config_dict(): ...
 def get_test_only_legacy_native_backend_config(): ...
 def get_test_only_legacy_native_backend_config_dict(): ...
 
-# module torch.ao.quantization.backend_config.onednn: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.onednn: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import (
     BackendConfig, BackendPatternConfig, DTypeConfig, ObservationType
 )
 from torch.ao.quantization.utils import MatchAllNode
 def get_onednn_backend_config(): ...
 
-# module torch.ao.quantization.backend_config.qnnpack: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.qnnpack: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import (
     BackendConfig, DTypeConfig, DTypeWithConstraints
 )
 def get_qnnpack_backend_config(): ...
 
-# module torch.ao.quantization.backend_config.tensorrt: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.tensorrt: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import (
     BackendConfig, BackendPatternConfig, DTypeConfig, ObservationType
 )
 def get_tensorrt_backend_config(): ...
 def get_tensorrt_backend_config_dict(): ...
 
-# module torch.ao.quantization.backend_config.utils: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import (
     BackendConfig, BackendPatternConfig, DTypeConfig
 )
@@ -1278,11 +1278,11 @@ def get_root_module_to_quantized_reference_module(backend_config): ...
 def pattern_to_human_readable(p): ...
 def remove_boolean_dispatch_from_name(p): ...
 
-# module torch.ao.quantization.backend_config.x86: quantized tensors are not there yet
+# module torch.ao.quantization.backend_config.x86: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig, DTypeConfig
 def get_x86_backend_config(): ...
 
-# module torch.ao.quantization.fake_quantize: quantized tensors are not there yet
+# module torch.ao.quantization.fake_quantize: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.observer import FixedQParamsObserver, HistogramObserver
 class FixedQParamsFakeQuantize(FakeQuantize):
     def __init__(self, observer): ...
@@ -1307,10 +1307,10 @@ def default_symmetric_fixed_qparams_fake_quant(*args, **keywords): ...
 def fused_per_channel_wt_fake_quant_range_neg_127_to_127(*args, **keywords): ...
 def fused_wt_fake_quant_range_neg_127_to_127(*args, **keywords): ...
 
-# module torch.ao.quantization.fuse_modules: quantized tensors are not there yet
+# module torch.ao.quantization.fuse_modules: weft has quantized tensors and the eager workflow of quantization, but not this
 def fuse_modules_qat(model, modules_to_fuse, inplace=False, fuser_func=..., fuse_custom_config_dict=None): ...
 
-# module torch.ao.quantization.fuser_method_mappings: quantized tensors are not there yet
+# module torch.ao.quantization.fuser_method_mappings: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.utils import MatchAllNode
 def fuse_conv_bn(is_qat, conv, bn): ...
 def fuse_conv_bn_relu(is_qat, conv, bn, relu): ...
@@ -1319,12 +1319,12 @@ def fuse_linear_bn(is_qat, linear, bn): ...
 def get_fuser_method(op_list, additional_fuser_method_mapping=None): ...
 def get_fuser_method_new(op_pattern, fuser_method_mapping): ...
 
-# module torch.ao.quantization.fx: quantized tensors are not there yet
+# module torch.ao.quantization.fx: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.fx.convert import convert
 from torch.ao.quantization.fx.fuse import fuse
 from torch.ao.quantization.fx.prepare import prepare
 
-# module torch.ao.quantization.fx._equalize: quantized tensors are not there yet
+# module torch.ao.quantization.fx._equalize: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.fx.graph_module import GraphModule
 from torch.fx.node import Node
 from torch.ao.quantization.observer import ObserverBase, PerChannelMinMaxObserver
@@ -1356,7 +1356,7 @@ def scale_weight_node(node, modules, equalization_scale, next_equalization_scale
 def update_obs_for_equalization(model, modules): ...
 def weight_equalization_observer(*args, **keywords): ...
 
-# module torch.ao.quantization.fx.convert: quantized tensors are not there yet
+# module torch.ao.quantization.fx.convert: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig
 from torch.ao.quantization.fx.custom_config import ConvertCustomConfig, PrepareCustomConfig
 from torch.ao.quantization.stubs import DeQuantStub
@@ -1370,7 +1370,7 @@ def convert_custom_module(node, graph, modules, custom_module_class_mapping, sta
 def convert_standalone_module(node, modules, model, is_reference, backend_config): ...
 def convert_weighted_module(node, modules, observed_node_names, node_name_to_qconfig, backend_config, is_decomposed=False, is_reference=False, model_device=None): ...
 
-# module torch.ao.quantization.fx.custom_config: quantized tensors are not there yet
+# module torch.ao.quantization.fx.custom_config: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig
 from torch.ao.quantization.qconfig_mapping import QConfigMapping
 from torch.ao.quantization.quant_type import QuantType
@@ -1416,14 +1416,14 @@ class StandaloneModuleConfigEntry:
     prepare_custom_config: object
     backend_config: object
 
-# module torch.ao.quantization.fx.fuse: quantized tensors are not there yet
+# module torch.ao.quantization.fx.fuse: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig
 from torch.ao.quantization.fx.custom_config import FuseCustomConfig
 from torch.ao.quantization.fx.fuse_handler import FuseHandler
 from torch.ao.quantization.utils import MatchAllNode
 def fuse(model, is_qat, fuse_custom_config=None, backend_config=None): ...
 
-# module torch.ao.quantization.fx.fuse_handler: quantized tensors are not there yet
+# module torch.ao.quantization.fx.fuse_handler: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig
 from torch.ao.quantization.fx.custom_config import FuseCustomConfig
 from torch.ao.quantization.utils import MatchAllNode
@@ -1434,7 +1434,7 @@ class FuseHandler:
     def __init__(self, node): ...
     def fuse(self, load_arg, named_modules, fused_graph, root_node, extra_inputs, matched_node_pattern, fuse_custom_config, fuser_method_mapping, is_qat): ...
 
-# module torch.ao.quantization.fx.graph_module: quantized tensors are not there yet
+# module torch.ao.quantization.fx.graph_module: weft has quantized tensors and the eager workflow of quantization, but not this
 class FusedGraphModule(torch.fx.graph_module.GraphModule):
     def __init__(self, root, graph, preserved_attr_names): ...
 class ObservedGraphModule(torch.fx.graph_module.GraphModule):
@@ -1444,30 +1444,30 @@ class ObservedStandaloneGraphModule(ObservedGraphModule):
 class QuantizedGraphModule(torch.fx.graph_module.GraphModule):
     def __init__(self, root, graph, preserved_attr_names): ...
 
-# module torch.ao.quantization.fx.lower_to_fbgemm: quantized tensors are not there yet
+# module torch.ao.quantization.fx.lower_to_fbgemm: weft has quantized tensors and the eager workflow of quantization, but not this
 def lower_to_fbgemm(model, qconfig_map, node_name_to_scope, keep_original_weights=False): ...
 
-# module torch.ao.quantization.fx.lower_to_qnnpack: quantized tensors are not there yet
+# module torch.ao.quantization.fx.lower_to_qnnpack: weft has quantized tensors and the eager workflow of quantization, but not this
 def lower_to_qnnpack(model, qconfig_map, node_name_to_scope): ...
 
-# module torch.ao.quantization.fx.lstm_utils: quantized tensors are not there yet
+# module torch.ao.quantization.fx.lstm_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig
 from torch.ao.quantization.fake_quantize import FakeQuantizeBase
 from torch.ao.quantization.qconfig import QConfig
 from torch.ao.quantization.qconfig_mapping import QConfigMapping
 
-# module torch.ao.quantization.fx.match_utils: quantized tensors are not there yet
+# module torch.ao.quantization.fx.match_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.utils import MatchAllNode
 from torch.ao.quantization.fx.quantize_handler import QuantizeHandler
 
-# module torch.ao.quantization.fx.pattern_utils: quantized tensors are not there yet
+# module torch.ao.quantization.fx.pattern_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.fake_quantize import FixedQParamsFakeQuantize
 from torch.ao.quantization.observer import ObserverBase
 def get_default_fusion_patterns(): ...
 def get_default_output_activation_post_process_map(is_training): ...
 def get_default_quant_patterns(): ...
 
-# module torch.ao.quantization.fx.prepare: quantized tensors are not there yet
+# module torch.ao.quantization.fx.prepare: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig, DTypeConfig
 from torch.ao.quantization.fx.utils import ObservedGraphModuleAttrs
 from torch.ao.quantization.observer import ObserverBase, PlaceholderObserver
@@ -1479,12 +1479,12 @@ def insert_observers_for_model(model, node_name_to_match_result_with_qconfig, no
 def prepare(model, qconfig_mapping, is_qat, node_name_to_scope, example_inputs, prepare_custom_config=None, _equalization_config=None, backend_config=None, is_standalone_module=False): ...
 def propagate_dtypes_for_known_nodes(graph, node_name_to_match_result_with_qconfig): ...
 
-# module torch.ao.quantization.fx.qconfig_mapping_utils: quantized tensors are not there yet
+# module torch.ao.quantization.fx.qconfig_mapping_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig, DTypeConfig
 from torch.ao.quantization.qconfig import QConfig
 from torch.ao.quantization.qconfig_mapping import QConfigMapping
 
-# module torch.ao.quantization.fx.quantize_handler: quantized tensors are not there yet
+# module torch.ao.quantization.fx.quantize_handler: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig, DTypeConfig, ObservationType
 class BatchNormQuantizeHandler(QuantizeHandler):
     def __init__(self, *args, **kwargs): ...
@@ -1518,14 +1518,14 @@ class RNNDynamicQuantizeHandler(QuantizeHandler):
 class StandaloneModuleQuantizeHandler(QuantizeHandler):
     def __init__(self, *args, **kwargs): ...
 
-# module torch.ao.quantization.fx.tracer: quantized tensors are not there yet
+# module torch.ao.quantization.fx.tracer: weft has quantized tensors and the eager workflow of quantization, but not this
 class QuantizationTracer(torch.fx._symbolic_trace.Tracer):
     def __init__(self, skipped_module_names, skipped_module_classes): ...
     def is_leaf_module(self, m, module_qualified_name): ...
 class ScopeContextManager(torch.fx.proxy.ScopeContextManager):
     def __init__(self, scope, current_module, current_module_path): ...
 
-# module torch.ao.quantization.fx.utils: quantized tensors are not there yet
+# module torch.ao.quantization.fx.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import DTypeWithConstraints
 from torch.ao.quantization.stubs import DeQuantStub
 from torch.ao.quantization.fake_quantize import FakeQuantizeBase, FixedQParamsFakeQuantize
@@ -1565,7 +1565,7 @@ def node_arg_is_bias(node, arg): ...
 def node_arg_is_weight(node, arg): ...
 def return_arg_list(arg_indices): ...
 
-# module torch.ao.quantization.observer: quantized tensors are not there yet
+# module torch.ao.quantization.observer: weft has quantized tensors and the eager workflow of quantization, but not this
 class AffineQuantizedObserverBase(torch.nn.modules.module.Module):
     def __init__(self, mapping_type, target_dtype, granularity, quant_min=None, quant_max=None, eps=None, scale_dtype=None, zero_point_dtype=None, preserve_zero=True, zero_point_domain=..., **kwargs): ...
     @classmethod
@@ -1634,7 +1634,7 @@ def load_observer_state_dict(mod, obs_dict): ...
 def per_channel_weight_observer_range_neg_127_to_127(*args, **keywords): ...
 def weight_observer_range_neg_127_to_127(*args, **keywords): ...
 
-# module torch.ao.quantization.qconfig: quantized tensors are not there yet
+# module torch.ao.quantization.qconfig: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.fake_quantize import FakeQuantizeBase, FusedMovingAvgObsFakeQuantize
 from torch.ao.quantization.observer import (
     MinMaxObserver, NoopObserver, ObserverBase, ReuseInputObserver, RecordingObserver as
@@ -1647,7 +1647,7 @@ def get_default_qat_qconfig_dict(backend='x86', version=1): ...
 def get_default_qconfig_dict(backend='x86', version=0): ...
 def qconfig_equals(q1, q2): ...
 
-# module torch.ao.quantization.qconfig_mapping: quantized tensors are not there yet
+# module torch.ao.quantization.qconfig_mapping: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.fake_quantize import FixedQParamsFakeQuantize
 from torch.ao.quantization.qconfig import QConfig
 from torch.ao.quantization.observer import PlaceholderObserver as default_placeholder_observer
@@ -1664,14 +1664,14 @@ class QConfigMapping:
 def get_default_qat_qconfig_mapping(backend='x86', version=1): ...
 def get_default_qconfig_mapping(backend='x86', version=0): ...
 
-# module torch.ao.quantization.quant_type: quantized tensors are not there yet
+# module torch.ao.quantization.quant_type: weft has quantized tensors and the eager workflow of quantization, but not this
 class QuantType(IntEnum):
     DYNAMIC = 0
     STATIC = 1
     QAT = 2
     WEIGHT_ONLY = 3
 
-# module torch.ao.quantization.quantization_mappings: quantized tensors are not there yet
+# module torch.ao.quantization.quantization_mappings: weft has quantized tensors and the eager workflow of quantization, but not this
 def get_default_compare_output_module_list(): ...
 def get_default_dynamic_sparse_quant_module_mappings(): ...
 def get_default_float_to_quantized_operator_mappings(): ...
@@ -1684,12 +1684,12 @@ def get_embedding_static_quant_module_mappings(): ...
 def get_quantized_operator(float_op): ...
 def no_observer_set(): ...
 
-# module torch.ao.quantization.quantize: quantized tensors are not there yet
+# module torch.ao.quantization.quantize: weft has quantized tensors and the eager workflow of quantization, but not this
 def get_default_custom_config_dict(): ...
 def prepare_qat(model, mapping=None, inplace=False): ...
 def quantize_qat(model, run_fn, run_args, inplace=False): ...
 
-# module torch.ao.quantization.quantize_fx: quantized tensors are not there yet
+# module torch.ao.quantization.quantize_fx: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import BackendConfig
 from torch.ao.quantization.fx.custom_config import ConvertCustomConfig, FuseCustomConfig, PrepareCustomConfig
 from torch.ao.quantization.fx.graph_module import ObservedGraphModule
@@ -1702,7 +1702,7 @@ def fuse_fx(model, fuse_custom_config=None, backend_config=None): ...
 def prepare_fx(model, qconfig_mapping, example_inputs, prepare_custom_config=None, _equalization_config=None, backend_config=None): ...
 def prepare_qat_fx(model, qconfig_mapping, example_inputs, prepare_custom_config=None, backend_config=None): ...
 
-# module torch.ao.quantization.quantize_jit: quantized tensors are not there yet
+# module torch.ao.quantization.quantize_jit: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.qconfig import QConfig
 from torch.ao.quantization.quant_type import QuantType
 def convert_dynamic_jit(model, inplace=False, debug=False, preserved_attrs=None): ...
@@ -1715,10 +1715,10 @@ def quantize_jit(model, qconfig_dict, run_fn, run_args, inplace=False, debug=Fal
 def script_qconfig(qconfig): ...
 def script_qconfig_dict(qconfig_dict): ...
 
-# module torch.ao.quantization.stubs: quantized tensors are not there yet
+# module torch.ao.quantization.stubs: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.qconfig import QConfig
 
-# module torch.ao.quantization.utils: quantized tensors are not there yet
+# module torch.ao.quantization.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.quant_type import QuantType
 class MatchAllNode:
     def __init__(self, *args, **kwargs): ...

@@ -15,27 +15,27 @@ class OrderedDictWrapper:
     def keys(self): ...
     def values(self): ...
 
-# module torch.nn.intrinsic: quantized tensors are not there yet
+# module torch.nn.intrinsic: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.modules.fused import (
     BNReLU2d, BNReLU3d, ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d,
     ConvReLU2d, ConvReLU3d, LinearBn1d, LinearReLU
 )
 
-# module torch.nn.intrinsic.modules: quantized tensors are not there yet
+# module torch.nn.intrinsic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.modules.fused import (
     BNReLU2d, BNReLU3d, ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d,
     ConvReLU2d, ConvReLU3d, LinearBn1d, LinearReLU
 )
 
-# module torch.nn.intrinsic.modules.fused: quantized tensors are not there yet
+# module torch.nn.intrinsic.modules.fused: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.modules.fused import (
     BNReLU2d, BNReLU3d, ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d,
     ConvReLU2d, ConvReLU3d, LinearBn1d, LinearReLU
 )
 
-# module torch.nn.intrinsic.qat: quantized tensors are not there yet
+# module torch.nn.intrinsic.qat: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.intrinsic.qat.modules: quantized tensors are not there yet
+# module torch.nn.intrinsic.qat.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
     ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d, ConvReLU2d,
     ConvReLU3d, freeze_bn_stats, update_bn_stats
@@ -43,80 +43,80 @@ from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
 from torch.ao.nn.intrinsic.qat.modules.linear_fused import LinearBn1d
 from torch.ao.nn.intrinsic.qat.modules.linear_relu import LinearReLU
 
-# module torch.nn.intrinsic.qat.modules.conv_fused: quantized tensors are not there yet
+# module torch.nn.intrinsic.qat.modules.conv_fused: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
     ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d, ConvReLU2d,
     ConvReLU3d, freeze_bn_stats, update_bn_stats
 )
 
-# module torch.nn.intrinsic.qat.modules.linear_fused: quantized tensors are not there yet
+# module torch.nn.intrinsic.qat.modules.linear_fused: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.qat.modules.linear_fused import LinearBn1d
 
-# module torch.nn.intrinsic.qat.modules.linear_relu: quantized tensors are not there yet
+# module torch.nn.intrinsic.qat.modules.linear_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.qat.modules.linear_relu import LinearReLU
 
-# module torch.nn.intrinsic.quantized: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.modules.bn_relu import BNReLU2d, BNReLU3d
 from torch.ao.nn.intrinsic.quantized.modules.conv_relu import ConvReLU1d, ConvReLU2d, ConvReLU3d
 from torch.ao.nn.intrinsic.quantized.modules.linear_relu import LinearReLU
 
-# module torch.nn.intrinsic.quantized.dynamic: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.intrinsic.quantized.dynamic.modules: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu import LinearReLU
 
-# module torch.nn.intrinsic.quantized.dynamic.modules.linear_relu: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized.dynamic.modules.linear_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu import LinearReLU
 
-# module torch.nn.intrinsic.quantized.modules: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.modules.bn_relu import BNReLU2d, BNReLU3d
 from torch.ao.nn.intrinsic.quantized.modules.conv_relu import ConvReLU1d, ConvReLU2d, ConvReLU3d
 from torch.ao.nn.intrinsic.quantized.modules.linear_relu import LinearReLU
 
-# module torch.nn.intrinsic.quantized.modules.bn_relu: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized.modules.bn_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.modules.bn_relu import BNReLU2d, BNReLU3d
 
-# module torch.nn.intrinsic.quantized.modules.conv_relu: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized.modules.conv_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.modules.conv_relu import ConvReLU1d, ConvReLU2d, ConvReLU3d
 
-# module torch.nn.intrinsic.quantized.modules.linear_relu: quantized tensors are not there yet
+# module torch.nn.intrinsic.quantized.modules.linear_relu: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.modules.linear_relu import LinearReLU
 
-# module torch.nn.qat: quantized tensors are not there yet
+# module torch.nn.qat: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
 from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 from torch.ao.nn.qat.modules.linear import Linear
 
-# module torch.nn.qat.dynamic: quantized tensors are not there yet
+# module torch.nn.qat.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.qat.dynamic.modules: quantized tensors are not there yet
+# module torch.nn.qat.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.dynamic.modules.linear import Linear
 
-# module torch.nn.qat.dynamic.modules.linear: quantized tensors are not there yet
+# module torch.nn.qat.dynamic.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.qat.modules: quantized tensors are not there yet
+# module torch.nn.qat.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
 from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 from torch.ao.nn.qat.modules.linear import Linear
 
-# module torch.nn.qat.modules.conv: quantized tensors are not there yet
+# module torch.nn.qat.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.qat.modules.embedding_ops: quantized tensors are not there yet
+# module torch.nn.qat.modules.embedding_ops: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 
-# module torch.nn.qat.modules.linear: quantized tensors are not there yet
+# module torch.nn.qat.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantizable: quantized tensors are not there yet
+# module torch.nn.quantizable: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantizable.modules: quantized tensors are not there yet
+# module torch.nn.quantizable.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantizable.modules.rnn import LSTM, LSTMCell
 from torch.ao.nn.quantizable.modules.activation import MultiheadAttention
 
-# module torch.nn.quantizable.modules.activation: quantized tensors are not there yet
+# module torch.nn.quantizable.modules.activation: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantizable.modules.rnn: quantized tensors are not there yet
+# module torch.nn.quantizable.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantized: quantized tensors are not there yet
+# module torch.nn.quantized: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.batchnorm import BatchNorm2d, BatchNorm3d
 from torch.ao.nn.quantized.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -135,30 +135,30 @@ from torch.ao.nn.quantized.modules.rnn import LSTM
 from torch.ao.nn.quantized.modules.linear import Linear
 from torch.nn.modules.pooling import MaxPool2d
 
-# module torch.nn.quantized.dynamic: quantized tensors are not there yet
+# module torch.nn.quantized.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantized.dynamic.modules: quantized tensors are not there yet
+# module torch.nn.quantized.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.dynamic.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 )
 from torch.ao.nn.quantized.dynamic.modules.rnn import GRU, GRUCell, LSTM, LSTMCell, RNNCell
 from torch.ao.nn.quantized.dynamic.modules.linear import Linear
 
-# module torch.nn.quantized.dynamic.modules.conv: quantized tensors are not there yet
+# module torch.nn.quantized.dynamic.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.dynamic.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 )
 
-# module torch.nn.quantized.dynamic.modules.linear: quantized tensors are not there yet
+# module torch.nn.quantized.dynamic.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantized.dynamic.modules.rnn: quantized tensors are not there yet
+# module torch.nn.quantized.dynamic.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.dynamic.modules.rnn import (
     GRU, GRUCell, LSTM, LSTMCell, PackedParameter, RNNBase, RNNCell, RNNCellBase, pack_weight_bias
 )
 
-# module torch.nn.quantized.functional: quantized tensors are not there yet
+# module torch.nn.quantized.functional: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantized.modules: quantized tensors are not there yet
+# module torch.nn.quantized.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.batchnorm import BatchNorm2d, BatchNorm3d
 from torch.ao.nn.quantized.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -177,35 +177,35 @@ from torch.ao.nn.quantized.modules.rnn import LSTM
 from torch.ao.nn.quantized.modules.linear import Linear
 from torch.nn.modules.pooling import MaxPool2d
 
-# module torch.nn.quantized.modules.activation: quantized tensors are not there yet
+# module torch.nn.quantized.modules.activation: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantized.modules.batchnorm: quantized tensors are not there yet
+# module torch.nn.quantized.modules.batchnorm: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantized.modules.conv: quantized tensors are not there yet
+# module torch.nn.quantized.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 )
 
-# module torch.nn.quantized.modules.dropout: quantized tensors are not there yet
+# module torch.nn.quantized.modules.dropout: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.dropout import Dropout
 
-# module torch.nn.quantized.modules.embedding_ops: quantized tensors are not there yet
+# module torch.nn.quantized.modules.embedding_ops: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.embedding_ops import Embedding, EmbeddingBag, EmbeddingPackedParams
 
-# module torch.nn.quantized.modules.functional_modules: quantized tensors are not there yet
+# module torch.nn.quantized.modules.functional_modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.functional_modules import FXFloatFunctional, FloatFunctional, QFunctional
 
-# module torch.nn.quantized.modules.linear: quantized tensors are not there yet
+# module torch.nn.quantized.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.linear import Linear, LinearPackedParams
 
-# module torch.nn.quantized.modules.normalization: quantized tensors are not there yet
+# module torch.nn.quantized.modules.normalization: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.normalization import (
     GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm
 )
 
-# module torch.nn.quantized.modules.rnn: quantized tensors are not there yet
+# module torch.nn.quantized.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.nn.quantized.modules.utils: quantized tensors are not there yet
+# module torch.nn.quantized.modules.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 
 # module torch.nn.modules.linear_cross_entropy: weft has one implementation of linear_cross_entropy, which is not in parts
 

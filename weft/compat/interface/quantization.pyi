@@ -1,4 +1,4 @@
-# module torch.quantization: quantized tensors are not there yet
+# module torch.quantization: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 from torch.ao.quantization.observer import (
     HistogramObserver, ObserverBase, PlaceholderObserver as default_placeholder_observer
@@ -28,48 +28,48 @@ def default_per_channel_weight_observer(*args, **keywords): ...
 def default_weight_fake_quant(*args, **keywords): ...
 def default_weight_observer(*args, **keywords): ...
 
-# module torch.quantization.fake_quantize: quantized tensors are not there yet
+# module torch.quantization.fake_quantize: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fuse_modules: quantized tensors are not there yet
+# module torch.quantization.fuse_modules: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fuser_method_mappings: quantized tensors are not there yet
+# module torch.quantization.fuser_method_mappings: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx: quantized tensors are not there yet
+# module torch.quantization.fx: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.convert: quantized tensors are not there yet
+# module torch.quantization.fx.convert: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.fuse: quantized tensors are not there yet
+# module torch.quantization.fx.fuse: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.fusion_patterns: quantized tensors are not there yet
+# module torch.quantization.fx.fusion_patterns: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.graph_module: quantized tensors are not there yet
+# module torch.quantization.fx.graph_module: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.match_utils: quantized tensors are not there yet
+# module torch.quantization.fx.match_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.pattern_utils: quantized tensors are not there yet
+# module torch.quantization.fx.pattern_utils: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.prepare: quantized tensors are not there yet
+# module torch.quantization.fx.prepare: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.quantization_patterns: quantized tensors are not there yet
+# module torch.quantization.fx.quantization_patterns: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.quantization_types: quantized tensors are not there yet
+# module torch.quantization.fx.quantization_types: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.fx.utils: quantized tensors are not there yet
+# module torch.quantization.fx.utils: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.observer: quantized tensors are not there yet
+# module torch.quantization.observer: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.qconfig: quantized tensors are not there yet
+# module torch.quantization.qconfig: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.quant_type: quantized tensors are not there yet
+# module torch.quantization.quant_type: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.quantization_mappings: quantized tensors are not there yet
+# module torch.quantization.quantization_mappings: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.quantize: quantized tensors are not there yet
+# module torch.quantization.quantize: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.quantize_fx: quantized tensors are not there yet
+# module torch.quantization.quantize_fx: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.quantize_jit: quantized tensors are not there yet
+# module torch.quantization.quantize_jit: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.stubs: quantized tensors are not there yet
+# module torch.quantization.stubs: weft has quantized tensors and the eager workflow of quantization, but not this
 
-# module torch.quantization.utils: quantized tensors are not there yet
+# module torch.quantization.utils: weft has quantized tensors and the eager workflow of quantization, but not this

@@ -413,21 +413,21 @@ from torch.utils.benchmark.utils.valgrind_wrapper.timer_interface import (
     CallgrindStats, CopyIfCallgrind, FunctionCount, FunctionCounts
 )
 
-# module torch.utils.benchmark: sparse tensors are not there yet
+# module torch.utils.benchmark: weft has sparse tensors, but not this
 class FuzzedSparseTensor(torch.utils.benchmark.utils.fuzzer.FuzzedTensor):
     def __init__(self, name, size, min_elements=None, max_elements=None, dim_parameter=None, sparse_dim=None, nnz=None, density=None, coalesced=None, dtype=..., cuda=False): ...
     @staticmethod
     def sparse_tensor_constructor(size, dtype, sparse_dim, nnz, is_coalesced): ...
 
-# module torch.utils.benchmark.op_fuzzers.sparse_binary: sparse tensors are not there yet
+# module torch.utils.benchmark.op_fuzzers.sparse_binary: weft has sparse tensors, but not this
 class BinaryOpSparseFuzzer(torch.utils.benchmark.utils.fuzzer.Fuzzer):
     def __init__(self, seed, dtype=..., cuda=False): ...
 
-# module torch.utils.benchmark.op_fuzzers.sparse_unary: sparse tensors are not there yet
+# module torch.utils.benchmark.op_fuzzers.sparse_unary: weft has sparse tensors, but not this
 class UnaryOpSparseFuzzer(torch.utils.benchmark.utils.fuzzer.Fuzzer):
     def __init__(self, seed, dtype=None, cuda=False): ...
 
-# module torch.utils.benchmark.utils.sparse_fuzzer: sparse tensors are not there yet
+# module torch.utils.benchmark.utils.sparse_fuzzer: weft has sparse tensors, but not this
 class FuzzedSparseTensor(torch.utils.benchmark.utils.fuzzer.FuzzedTensor):
     def __init__(self, name, size, min_elements=None, max_elements=None, dim_parameter=None, sparse_dim=None, nnz=None, density=None, coalesced=None, dtype=..., cuda=False): ...
     @staticmethod

@@ -113,7 +113,7 @@ def _not_for_subclasses(fn: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def _needs_sparse(fn: Callable, *args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError(
-        f"MaskedTensor.{fn.__name__}: weft has no sparse tensors yet; a MaskedTensor here has a strided mask"
+        f"MaskedTensor.{fn.__name__}: a MaskedTensor of weft has a strided mask, and no sparse one yet"
     )
 
 

@@ -283,7 +283,7 @@ class MaskedTensor(Tensor):
         return self._masked_mask
 
     def is_sparse_coo(self) -> bool:  # type: ignore[override]
-        return False  # weft has no sparse tensors
+        return False  # its data and mask are strided
 
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
         return False

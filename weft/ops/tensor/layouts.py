@@ -85,11 +85,13 @@ def _refusing(name: str, expected: str | None) -> Any:
 def _converting(name: str) -> Any:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         raise NotImplementedError(
-            f"Tensor.{name}: weft has dense tensors only; sparse and mkldnn layouts are not there yet"
+            f"Tensor.{name}: weft does not have the layout; of the sparse ones, write x.to_sparse(layout=...)"
         )
 
     method.__name__ = name
-    method.__doc__ = "Raises: NotImplementedError, because weft has dense tensors only."
+    method.__doc__ = (
+        "Raises: NotImplementedError, because weft does not have the layout, or has it by another name."
+    )
     return method
 
 

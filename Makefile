@@ -5,7 +5,7 @@ PYTHON ?= python3
 DEMO := .venv/bin
 TEST := .venv-test/bin
 LIBRARIES := .venv-libraries/bin
-EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
+EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits karate_club int8_sounds ragged_sentences named_images benchmark_broadcasting
 # What `make test` runs once more on each side of the fence (docs/reliability.md): 3 minutes of processor time a side.
 FENCED := tests/families \
 	$(patsubst %,tests/engine/test_%.py,gemm reduce radix ranks bisection packed counting) \

@@ -21,14 +21,34 @@ FRIENDS = {  # the friends of each member that come after it
     26: [29, 33],
     28: [31, 33],
 }
-STAYED = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21]  # with the teacher; the others went with the president
+STAYED = [
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    10,
+    11,
+    12,
+    13,
+    16,
+    17,
+    19,
+    21,
+]  # with the teacher; the others went with the president
 TEACHER, PRESIDENT, MEMBERS = 0, 33, 34
 
 pairs = torch.tensor([(one, other) for one, others in FRIENDS.items() for other in others]).T
 myself = torch.arange(MEMBERS).expand(2, -1)
 edges = torch.cat((pairs, pairs.flip(0), myself), dim=1)
 graph = torch.sparse_coo_tensor(edges, torch.ones(edges.shape[1]), (MEMBERS, MEMBERS)).coalesce()
-print(f"{MEMBERS} members, {pairs.shape[1]} friendships: {graph._nnz()} of {graph.numel()} elements are stored")
+print(
+    f"{MEMBERS} members, {pairs.shape[1]} friendships: {graph._nnz()} of {graph.numel()} elements are stored"
+)
 
 # Each member takes the mean of its friends, where friends of many count less (Kipf and Welling, arXiv:1609.02907).
 degree = torch.sparse.sum(graph, dim=1).to_dense()

@@ -21,25 +21,8 @@ FRIENDS = {  # the friends of each member that come after it
     26: [29, 33],
     28: [31, 33],
 }
-STAYED = [
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    10,
-    11,
-    12,
-    13,
-    16,
-    17,
-    19,
-    21,
-]  # with the teacher; the others went with the president
+# Who stayed with the teacher; the others went with the president.
+STAYED = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21]
 TEACHER, PRESIDENT, MEMBERS = 0, 33, 34
 
 pairs = torch.tensor([(one, other) for one, others in FRIENDS.items() for other in others]).T

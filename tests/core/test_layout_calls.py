@@ -240,3 +240,41 @@ def test_nested_lists_of_data_are_left_to_the_function():
         weft.tensor(endless)
     assert weft.tensor([[1.0, 2.0]]).tolist() == [[1.0, 2.0]]
     assert weft.cat([weft.zeros(2, 3).to_sparse(), sparse()]).is_sparse
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: weft.sparse.mm(x, 3), "argument 'mat2' .* must be Tensor, not int"),
+        (lambda x: x.sparse_mask(3), "argument 'mask' .* must be Tensor, not int"),
+        (lambda x: weft.neg([x, x]), "argument 'input' .* must be Tensor, not list"),
+        (lambda x: weft.add(x, "a"), "argument 'other' .* must be Tensor, not str"),
+        (lambda x: x + "a", "unsupported operand"),
+        (lambda x: x @ "a", "unsupported operand"),
+        (lambda x: "a" - x, "unsupported operand"),
+        (lambda x: x.sum("a"), "must be int, not str"),
+        (lambda x: x.transpose(0, "a"), "must be int, not str"),
+        (lambda x: weft.cat(x), "must be tuple of Tensors, not Tensor"),
+        (lambda x: weft.sin(x, 3), "takes 1 positional argument"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_of_types(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(sparse())
+
+
+def test_an_operator_asks_an_operand_of_another_class():
+    class Other:
+        def __radd__(self, other):
+            return "mine"
+
+        __rmatmul__ = __radd__
+
+    assert sparse() + Other() == sparse() @ Other() == "mine"
+
+
+def test_an_error_of_a_rule_stays_where_the_types_are_right():
+    with pytest.raises(RuntimeError, match="same size"):
+        sparse() + 1
+    with pytest.raises(IndexError):
+        sparse().sum(5)

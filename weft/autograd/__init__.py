@@ -52,5 +52,6 @@ _tape.can_overwrite = _inplace.can_overwrite
 _tape.record_overwrite = _inplace.record_overwrite
 _tape.take_grad_fn_of = _forward_inplace.take_grad_fn_of
 _tape.rename = _graph.rename
+_tape.rename_after = _graph.rename_after
 _tape.require_grad = _tensor.require_grad
 _tape.recorded_view = _inplace.recorded_view

@@ -502,7 +502,9 @@ def own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
     """The gradient in memory that no other tensor uses, with the strides of the leaf if the leaf is dense."""
     spec = ct.spec
     if lone and (spec.stride == wanted.stride if wanted.is_dense else spec.is_contiguous):
-        return ct if type(spec) is Spec or _holds_alone(ct) else ct.clone()
+        if type(spec) is Spec:
+            return ct
+        return spec.rules.gradient(ct) if _holds_alone(ct) else ct.clone()  # type: ignore[attr-defined]
     if spec.is_contiguous and spec.stride == wanted.stride and not spec.conj and not spec.neg:
         return ct.clone()  # a third of the time of the general case
     if wanted.is_dense and not wanted.conj and not wanted.neg and is_strided(spec):

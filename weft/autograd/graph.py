@@ -11,6 +11,7 @@ through the graph. A Leaf refers to its tensor weakly.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import weakref
@@ -322,6 +323,12 @@ def rename(result: Tensor, change: Callable[[str], str]) -> None:
         node.__class__ = node_type(change(type(node).__name__), type(node).__bases__[0])
 
 
+def rename_after(result: Tensor, name: str) -> None:
+    """Name the grad_fn of `result` after a function, or give it this name if it is one of a node."""
+    rename(result, lambda _: name if name[:1].isupper() else node_name(name))
+
+
+@functools.cache
 def node_name(name: str) -> str:
     """`add` -> AddBackward0, `log_softmax` -> LogSoftmaxBackward0, `special.i0e` -> SpecialI0EBackward0."""
     words = re.sub("(^|[^a-z])([a-z])", lambda match: match[1] + match[2].upper(), name.lower())

@@ -17,13 +17,14 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from . import overrides
-from .checking import write_checks
+from .checking import check_tensors, write_checks
 from .dispatch import PLAIN, recoverers
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
 from .modes import code_like, displaced, exchange_code, guarded, with_own_code
 from .names import ROOT
 from .outputs import check_unrecorded
-from .overrides import REFLECTED, full_name, override_types, public_function
+from .overrides import REFLECTED, DisableTorchFunctionSubclass, full_name, override_types, public_function
+from .recording import unrecorded
 from .registry import ALIASES, FUNCTIONS, entry_of
 from .spec import Spec
 from .tensor import Tensor
@@ -78,6 +79,10 @@ class Rules:
     def is_dense(self, spec: LayoutSpec) -> bool:
         """Whether the strides of a tensor with this spec leave no gaps."""
         return Spec.is_dense.fget(spec)  # type: ignore[attr-defined]
+
+    def gradient(self, ct: Tensor) -> Tensor:
+        """What a leaf gets as its `grad` if only the backward pass holds this gradient: a tensor with the same parts."""
+        return ct
 
     def rule(self, *names: str) -> Callable[[Callable], Callable]:
         """Decorator: the function computes the public functions of these names."""
@@ -161,7 +166,42 @@ def rules_of(values: Iterable[Any], depth: int = 3) -> Rules | None:
 def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The answer of the rules of the arguments to a call; PLAIN if all of them are plain, or the function runs as it is."""
     rules = rules_of(args) or kwargs and rules_of(kwargs.values())
-    return rules.answer(public_name(function), function, args, kwargs) if rules else PLAIN
+    if not rules:
+        return PLAIN
+    name = public_name(function)
+    try:
+        return rules.answer(name, function, args, kwargs)
+    except (AttributeError, TypeError) as error:
+        answered = _answer_of_types(function, args, kwargs)
+        if answered is NotImplemented:
+            return answered
+        if isinstance(answered, TypeError) and not isinstance(error, TypeError):
+            raise answered from None
+        if isinstance(error, AttributeError):
+            name, args = rules.forward(name, args)
+            check_tensors(rules.functions.get(name, function), name, args, kwargs)
+        raise
+
+
+def _answer_of_types(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What a function says to the types of its arguments: its TypeError, NotImplemented if it is an operator, or something else.
+
+    The function is called with plain tensors of the device meta in place of all tensors.
+    """
+    try:
+        with unrecorded(), DisableTorchFunctionSubclass():
+            return function(
+                *map(_stand_in, args), **{name: _stand_in(value) for name, value in kwargs.items()}
+            )
+    except Exception as error:
+        return error
+
+
+def _stand_in(value: Any) -> Any:
+    """A plain tensor with as many dims and the dtype of a tensor; the items of lists and tuples likewise."""
+    if isinstance(value, Tensor):
+        return FUNCTIONS["empty"]((1,) * value.spec.ndim, dtype=value.spec.dtype, device="meta")
+    return type(value)(map(_stand_in, value)) if type(value) in (list, tuple) else value
 
 
 _names: dict[Callable, str] = {}

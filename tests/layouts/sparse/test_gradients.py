@@ -564,3 +564,13 @@ def test_gradcheck_finds_a_wrong_derivative_of_a_sparse_result():
     x = weft.arange(1.0, 5.0, dtype=weft.float64).reshape(2, 2).requires_grad_()
     assert weft.autograd.gradcheck(lambda x: x.to_sparse(), x)
     assert not weft.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
+
+
+@pytest.mark.parametrize("entries", [1, 2])
+def test_the_gradient_of_a_leaf_does_not_say_that_it_is_coalesced(entries):
+    flags = []
+    for lib in (torch, weft):
+        x = lib.sparse_coo_tensor([list(range(entries))], [2.0] * entries, (3,)).coalesce().requires_grad_()
+        (x * 2).to_dense().sum().backward()
+        flags.append(x.grad.is_coalesced())
+    assert flags[0] == flags[1] == (entries == 1)

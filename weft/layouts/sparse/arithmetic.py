@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
+from ...core.arguments import wrong_type
 from ...core.layout import sparse_coo
 from ...core.promotion import promote_types
 from ...core.registry import FUNCTIONS
@@ -52,6 +54,9 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
     Raises: RuntimeError if the shapes differ, and for a number, because a number would be added to the zeros, too.
     """
+    for each in (input, other):
+        if not isinstance(each, Tensor | Number):
+            raise wrong_type(each, "add", "other", "Tensor", 2)
     if not isinstance(input, Tensor) or not isinstance(other, Tensor) or input.shape != other.shape:
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same size, but self has size {_size(input)} while other has size "

@@ -22,6 +22,7 @@ from .compressed import (
 )
 from .compression import Compressed
 from .coo import coo, indices_of, is_coalesced, sparse_dim_of
+from .node_names import named
 from .rules import SPARSE
 
 rule = SPARSE.rule
@@ -135,6 +136,7 @@ def _compressed_coo(self: Tensor, layout: Layout) -> Tensor:
 # ---- The public methods -----------------------------------------------------------------------------------------------
 
 
+@named
 def to_sparse(
     self: Tensor,
     sparse_dim: int | None = None,
@@ -204,26 +206,31 @@ def _between(
     return result
 
 
+@named
 def to_sparse_coo(self: Tensor) -> Tensor:
     """The tensor in COO."""
     return to_sparse(self)
 
 
+@named
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """The tensor in CSR: for each row, the columns and values of its elements."""
     return to_sparse(self, layout=sparse_csr, dense_dim=dense_dim)
 
 
+@named
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """The tensor in CSC: for each column, the rows and values of its elements."""
     return to_sparse(self, layout=sparse_csc, dense_dim=dense_dim)
 
 
+@named
 def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
     """The tensor in BSR: for each row of blocks, the columns and values of its blocks."""
     return to_sparse(self, layout=sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
 
 
+@named
 def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
     """The tensor in BSC: for each column of blocks, the rows and values of its blocks."""
     return to_sparse(self, layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)

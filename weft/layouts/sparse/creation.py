@@ -13,10 +13,12 @@ from . import invariants
 from .compressed import FORMATS, compressed
 from .compression import Compressed
 from .coo import coo
+from .node_names import named
 
 as_tensor, empty = FUNCTIONS["as_tensor"], FUNCTIONS["empty"]
 
 
+@named
 def sparse_coo_tensor(
     indices: Any = None,
     values: Any = None,
@@ -79,6 +81,7 @@ def _inferred(indices: Tensor, values: Tensor) -> tuple[int, ...]:
 # ---- Compressed layouts ---------------------------------------------------------------------------------------------
 
 
+@named
 def sparse_compressed_tensor(
     compressed_indices: Any,
     plain_indices: Any,

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from ...core import checking
 from ...core.promotion import promote_types
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor, wrap_dim
@@ -22,7 +23,7 @@ _cat, empty = FUNCTIONS["cat"], FUNCTIONS["empty"]
 
 @rule("cat")
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    template = _first_sparse(tensors)
+    template = _first_sparse(checking.tensors(tensors, "cat", "tensors", 1))
     parts = [as_coo(each) for each in tensors]
     shape = _cat([empty(1, device="meta").expand(each.shape) for each in parts], dim).shape
     sparse_dim = sparse_dim_of(parts[0])
@@ -82,7 +83,7 @@ def _padded(values: Tensor, dim: int, start: int, size: int) -> Tensor:
 
 @rule("stack")
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    template = _first_sparse(tensors)
+    template = _first_sparse(checking.tensors(tensors, "stack", "tensors", 1))
     dim = wrap_dim(dim, template.dim() + 1)
     for position, each in enumerate(tensors):
         if each.shape != template.shape:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ...core.dtype import LEGACY_NAMES
 from ...core.layout import sparse_coo
 from ...core.layout_calls import Rules
@@ -9,6 +12,7 @@ from ...core.promotion import can_cast
 from ...core.recording import tape
 from ...core.tensor import Tensor
 from ..parts import assign, is_plain, parts_of, values_of, with_values
+from .node_names import name_nodes
 
 
 def _restrict(ct: Tensor, template: Tensor) -> Tensor:
@@ -60,4 +64,19 @@ def _write_values(result: Tensor, target: Tensor) -> None:
         target._autograd = result._autograd
 
 
-SPARSE = Rules("sparse", "write x.to_dense() to compute with the dense tensor", write, _restrict)
+class _SparseRules(Rules):
+    """The rules of sparse tensors. Nodes of autograd get PyTorch's names."""
+
+    def answer(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        name, args = self.forward(name, args)
+        return name_nodes(super().answer(name, function, args, kwargs), name, args, kwargs)
+
+    def gradient(self, ct: Tensor) -> Tensor:
+        """As in PyTorch, the new tensor of COO does not say that it is coalesced, unless it has less than two entries."""
+        storage: Any = ct._storage
+        if ct.layout is sparse_coo:
+            storage.is_coalesced = storage.parts[0].shape[1] < 2
+        return ct
+
+
+SPARSE = _SparseRules("sparse", "write x.to_dense() to compute with the dense tensor", write, _restrict)

@@ -120,14 +120,9 @@ _FROM_CHANNELS = _step(
 # ---- One scale and one zero point ------------------------------------------------------------------------------------
 
 
-def quantize_per_tensor(input: Tensor, scale: float, zero_point: int, dtype: DType) -> Tensor:
-    """The integers of a float32 tensor, in uint8, int8 or int32."""
-    return _BY_TENSOR[dtype](input, float(scale), zero_point)
-
-
-def quantize_by_scales(input: Tensor, scales: Tensor, zero_point: int, dtype: DType) -> Tensor:
-    """As `quantize_per_tensor` with a scale, float32, for each element."""
-    return _BY_TENSOR[dtype](input, scales, zero_point)
+def quantize_per_tensor(input: Tensor, scale: float | Tensor, zero_point: int, dtype: DType) -> Tensor:
+    """The integers of a float32 tensor, in uint8, int8 or int32. A tensor of scales, float32, broadcasts against the input."""
+    return _BY_TENSOR[dtype](input, scale, zero_point)
 
 
 def dequantize_per_tensor(integers: Tensor, scale: float, zero_point: int) -> Tensor:

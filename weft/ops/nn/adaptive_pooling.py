@@ -19,7 +19,7 @@ from .pooling import check_filled, maxima_at, pooled, window_sum
 from .window_views import like_format, wide
 
 
-def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[int, ...]:
+def adaptive_sizes(name: str, input: Tensor, n: int, output_size: Any) -> tuple[int, ...]:
     """The sizes of the output; None keeps the size of the input."""
     check_tensor(input, name)
     sizes = input.spec.shape
@@ -45,9 +45,12 @@ def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[in
     contiguous_spec((*sizes[:-n], *wanted), input.spec.dtype)  # raises if the number of elements overflows
     if max(wanted, default=0) >= 2**31:
         raise RuntimeError(f"{name}: can't allocate memory for output_size {list(wanted)}")
+    return wanted
+
+
+def _check_floats(name: str, input: Tensor) -> None:
     if input.spec.dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
-    return wanted
 
 
 def _adaptive_positions(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +63,8 @@ def _adaptive_positions(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _adaptive_average(name: str, n: int, input: Tensor, output_size: Any) -> Tensor:
-    wanted = _output_size(name, input, n, output_size)
+    wanted = adaptive_sizes(name, input, n, output_size)
+    _check_floats(name, input)
     check_filled(name, input, n)
     dtype = input.spec.dtype
     (found,) = wide(dtype, input)
@@ -85,15 +89,21 @@ def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:
         return input
     if count and size % count == 0:
         return input.unflatten(dim, (count, size // count)).mean(dim + 1)
-    positions, lengths = _adaptive_positions(size, count)
+    sums, lengths = sums_along(input, dim, count)
+    return sums / on_device(lengths, input.spec.device, input.spec.dtype)
+
+
+def sums_along(input: Tensor, dim: int, count: int) -> tuple[Tensor, np.ndarray]:
+    """The sums of `count` windows of a dim, and how many elements each has, in a shape that broadcasts."""
+    positions, lengths = _adaptive_positions(input.spec.shape[dim], count)
     most = positions.shape[1]
     taken = input.index_select(dim, on_device(positions.ravel(), input.spec.device)).unflatten(
         dim, (count, most)
     )
     behind = [1] * (input.spec.ndim - dim - 1)
     surplus = (np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)
-    divisor = on_device(lengths.reshape(count, *behind), input.spec.device, input.spec.dtype)
-    return taken.masked_fill(on_device(surplus, input.spec.device), 0).sum(dim + 1) / divisor
+    kept = taken.masked_fill(on_device(surplus, input.spec.device), 0)
+    return kept.sum(dim + 1, dtype=input.spec.dtype), lengths.reshape(count, *behind)
 
 
 @public("function", "nn.functional.adaptive_avg_pool1d")
@@ -133,7 +143,8 @@ def _define_adaptive_max(n: int) -> None:
     name = f"adaptive_max_pool{n}d"
 
     def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
-        wanted = _output_size(name, input, n, output_size)
+        wanted = adaptive_sizes(name, input, n, output_size)
+        _check_floats(name, input)
         check_filled(name, input, n + 1 if n > 1 else n)
         if math.prod(wanted) == 0 or input.spec.numel == 0:
             sizes = (*input.spec.shape[:-n], *wanted)

@@ -20,23 +20,25 @@ def _average(
     name: str, n: int, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 ) -> Tensor:
     check_input(name, input, n, (bool_, uint8))
-    if divisor_override == 0:
-        raise RuntimeError("divisor must be not zero")
     geometry = PoolGeometry(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
+    shares = divisor(geometry, count_include_pad, divisor_override)
     if n == 3 and any(size < k for size, k in zip(geometry.sizes, geometry.kernel, strict=True)):
         raise RuntimeError(f"input image {geometry.sizes} smaller than kernel size {geometry.kernel}")
     dtype = input.spec.dtype
     (source,) = wide(dtype, input)
     total = window_sum(padded(source, geometry, 0), *geometry.looking, geometry.counts)
-    divisor = divisor_override or _divisor(geometry, count_include_pad)
-    if isinstance(divisor, np.ndarray):
-        divisor = on_device(divisor, total.spec.device, total.spec.dtype)
-    found = total / divisor if dtype.category >= 2 else total.div(divisor, rounding_mode="trunc")
+    if isinstance(shares, np.ndarray):
+        shares = on_device(shares, total.spec.device, total.spec.dtype)
+    found = total / shares if dtype.category >= 2 else total.div(shares, rounding_mode="trunc")
     return pooled("AvgPool", n, like_format(found.to(dtype), input))
 
 
-def _divisor(geometry: PoolGeometry, count_include_pad: bool) -> Any:
+def divisor(geometry: PoolGeometry, count_include_pad: bool, override: int | None) -> Any:
     """How many elements each window averages over: one number if all agree."""
+    if override == 0:
+        raise RuntimeError("divisor must be not zero")
+    if override is not None:
+        return override
     counted: Any = np.ones((), np.int64)
     for size, k, step, pad, count in zip(
         geometry.sizes, geometry.kernel, geometry.stride, geometry.padding, geometry.counts, strict=True

@@ -52,6 +52,49 @@ CASES = {
     "strings": lambda t: ("a", "a"),
 }
 
+NUMBERS = [[0, 2.0, 0, 0], [0, 0, 3, 4]]
+OTHERS = {
+    "another value": [[0, 2.5, 0, 0], [0, 0, 3, 4]],
+    "another place": [[2.0, 0, 0, 0], [0, 0, 3, 4]],
+    "one value more": [[1, 2.0, 0, 0], [0, 0, 3, 4]],
+}
+LAYOUTS = {
+    "COO": lambda t, x: x.to_sparse(),
+    "CSR": lambda t, x: x.to_sparse_csr(),
+    "CSC": lambda t, x: x.to_sparse_csc(),
+    "BSR": lambda t, x: x.to_sparse_bsr((1, 2)),
+    "BSC": lambda t, x: x.to_sparse_bsc((1, 2)),
+    "quantized": lambda t, x: t.quantize_per_tensor(x, 0.1, 3, t.quint8),
+}
+
+
+def _of_layout(layout, other):
+    make = LAYOUTS[layout]
+    return lambda t: (make(t, t.tensor(NUMBERS)), make(t, t.tensor(other)))
+
+
+for _layout in LAYOUTS:
+    CASES[f"{_layout}, equal"] = _of_layout(_layout, NUMBERS)
+    for _name, _other in OTHERS.items():
+        CASES[f"{_layout}, {_name}"] = _of_layout(_layout, _other)
+CASES |= {
+    "layouts": lambda t: (t.eye(2).to_sparse(), t.eye(2).to_sparse_csr()),
+    "unchecked layouts": lambda t: (t.eye(2).to_sparse(), t.eye(2).to_sparse_csr(), {"check_layout": False}),
+    "quantized dtypes": lambda t: (
+        t.quantize_per_tensor(t.ones(2), 0.1, 3, t.quint8),
+        t.quantize_per_tensor(t.ones(2), 0.1, 3, t.qint8),
+    ),
+    "quantized and not": lambda t: (t.quantize_per_tensor(t.ones(2), 0.1, 3, t.quint8), t.ones(2)),
+    "another zero point": lambda t: (
+        t.quantize_per_tensor(t.ones(2), 0.1, 3, t.quint8),
+        t.quantize_per_tensor(t.ones(2), 0.1, 4, t.quint8),
+    ),
+    "schemes of quantization": lambda t: (
+        t.quantize_per_tensor(t.ones(1), 0.1, 3, t.quint8),
+        t.quantize_per_channel(t.ones(1), t.tensor([0.1]), t.tensor([3]), 0, t.quint8),
+    ),
+}
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_verdicts_and_messages_are_those_of_pytorch(name):
@@ -66,3 +109,17 @@ def test_verdicts_and_messages_are_those_of_pytorch(name):
                 (type(error), str(error).replace("weft.", "torch.").replace("torch.core.tensor", "torch"))
             )
     assert verdicts[0] == verdicts[1]
+
+
+def test_nested_tensors_are_compared_by_component():
+    def nested(*components):
+        return weft.nested.nested_tensor([weft.ones(*sizes) for sizes in components])
+
+    weft.testing.assert_close(nested((2, 3), (1, 3)), nested((2, 3), (1, 3)))
+    with pytest.raises(
+        AssertionError, match=r"'shape' do not match: .*\n\nThe failure occurred for item \[1\]"
+    ):
+        weft.testing.assert_close(nested((2, 3), (1, 3)), nested((2, 3), (2, 3)))
+    jagged = weft.nested.nested_tensor([weft.ones(2, 3), weft.ones(1, 3)], layout=weft.jagged)
+    with pytest.raises(AssertionError, match=r"Mismatched elements: 9 / 9"):
+        weft.testing.assert_close(jagged, jagged * 2)

@@ -50,19 +50,18 @@ class PartsStorage(Storage):
         self.version = version
 
     @property
-    def version(self) -> int:  # type: ignore[override]
-        """Counts writes into the memory of the values, too, because `x.values().mul_(2)` changes x."""
-        return self.writes + self._version_of_values()
+    def version(self) -> Any:  # type: ignore[override]
+        """Counts writes into the memory of the values, too, because `x.values().mul_(2)` changes x.
+
+        Values that were made in inference mode have a version that counts nothing, and so has then the tensor.
+        """
+        version = self.parts[-1]._storage.version
+        return self.writes + version if type(version) is int else version
 
     @version.setter
-    def version(self, number: int) -> None:
-        self.writes = number - self._version_of_values()
-
-    def _version_of_values(self) -> int:
+    def version(self, number: Any) -> None:
         version = self.parts[-1]._storage.version
-        return (
-            version if type(version) is int else 0
-        )  # memory that was allocated in inference mode has no version
+        self.writes = number - version if type(version) is int else 0
 
     @property
     def ptr(self) -> int:  # type: ignore[override]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..core.dtype import (
     float32,
     float64,
 )
+from ..core.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..core.tensor import Tensor
 
 # dtype -> (rtol, atol); all others have to be equal.
@@ -92,6 +93,8 @@ def _difference(actual: Any, expected: Any, where: str, attributes: list[str], *
         if len(actual) != len(expected):
             return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}" + _at(where)
         pairs = [(f"[{i}]", *pair) for i, pair in enumerate(zip(actual, expected, strict=True))]
+    elif _is_strided_nested(actual) and _is_strided_nested(expected):
+        return _difference(actual.unbind(), expected.unbind(), where, attributes, *how)
     else:
         problem = _leaf_difference(actual, expected, attributes, *how)
         return None if problem is None else problem + _at(where)
@@ -101,6 +104,11 @@ def _difference(actual: Any, expected: Any, where: str, attributes: list[str], *
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_strided_nested(value: Any) -> bool:
+    """Whether this is a tensor whose sizes only its components have."""
+    return isinstance(value, Tensor) and value.is_nested and value.layout is strided
 
 
 def _at(where: str) -> str:
@@ -122,7 +130,66 @@ def _leaf_difference(actual, expected, attributes, rtol, atol, equal_nan) -> str
         ours, theirs = (t.stride() if name == "stride()" else getattr(t, name) for t in (a, b))
         if ours != theirs:
             return f"The values for attribute '{name}' do not match: {ours} != {theirs}."
-    rtol, atol = _tolerances(a.dtype, b.dtype) if rtol is None else (rtol, atol)
+        if name == "layout" and (problem := _quantizer_difference(a, b)):
+            return problem
+    if a.layout is not b.layout:
+        a, b = a.to_dense(), b.to_dense()
+    if a.layout in _INDICES and (problem := _specified_difference(a, b)):
+        return problem
+    for part, ours, theirs in _parts(a, b):
+        problem = _values_difference(part, ours, theirs, rtol, atol, equal_nan)
+        if problem is not None:
+            return problem
+    return None
+
+
+# Layout of sparse tensors -> its name in messages, and the methods that give its indices.
+_INDICES = {
+    sparse_coo: ("COO", ("_indices",)),
+    sparse_csr: ("CSR", ("crow_indices", "col_indices")),
+    sparse_csc: ("CSC", ("ccol_indices", "row_indices")),
+    sparse_bsr: ("BSR", ("crow_indices", "col_indices")),
+    sparse_bsc: ("BSC", ("ccol_indices", "row_indices")),
+}
+
+
+def _quantizer_difference(a: Tensor, b: Tensor) -> str | None:
+    if a.is_quantized != b.is_quantized:
+        return f"The values for attribute 'is_quantized' do not match: {a.is_quantized} != {b.is_quantized}."
+    if a.is_quantized and a.qscheme() != b.qscheme():
+        return f"The values for attribute 'qscheme()' do not match: {a.qscheme()} != {b.qscheme()}."
+    return None
+
+
+def _specified_difference(a: Tensor, b: Tensor) -> str | None:
+    if a._nnz() == b._nnz():
+        return None
+    kind, _ = _INDICES[a.layout]
+    return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {b._nnz()}"
+
+
+def _parts(a: Tensor, b: Tensor) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """What two tensors of one layout hold, part by part, as plain tensors: (the part's name in messages, of a, of b)."""
+    if a.is_quantized:
+        yield "Quantized tensor-likes", a.dequantize(), b.dequantize()
+    elif a.is_nested:
+        yield "Tensor-likes", a.values(), b.values()
+    elif a.layout in _INDICES:
+        kind, indices = _INDICES[a.layout]
+        for method in indices:
+            name = method.removeprefix("_")
+            yield f"Sparse {kind} {name}", getattr(a, method)(), getattr(b, method)()
+        values = "_values" if a.layout is sparse_coo else "values"
+        yield f"Sparse {kind} values", getattr(a, values)(), getattr(b, values)()
+    else:
+        yield "Tensor-likes", a, b
+
+
+def _values_difference(part: str, a: Tensor, b: Tensor, rtol, atol, equal_nan) -> str | None:
+    if part.endswith("indices"):
+        rtol = atol = 0.0
+    elif rtol is None:
+        rtol, atol = _tolerances(a.dtype, b.dtype)
     if a.dtype is not b.dtype:
         common = weft.promote_types(a.dtype, b.dtype)
         a, b = a.to(common), b.to(common)
@@ -131,7 +198,7 @@ def _leaf_difference(actual, expected, attributes, rtol, atol, equal_nan) -> str
         return None
     if not a.dim():
         return _number_difference(a.item(), b.item(), rtol, atol, equal_nan)
-    return _report(a, b, close, rtol, atol)
+    return _report(part, a, b, close, rtol, atol)
 
 
 def _is_number(value: Any) -> bool:
@@ -167,7 +234,7 @@ def _dtype_of(number: Any) -> DType | None:
     return float64 if isinstance(number, float) else complex128 if isinstance(number, complex) else None
 
 
-def _report(actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: float) -> str:
+def _report(part: str, actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: float) -> str:
     exact = not rtol and not atol
     if not actual.is_floating_point() and not actual.is_complex():
         actual, expected = actual.to(weft.int64), expected.to(weft.int64)
@@ -177,7 +244,7 @@ def _report(actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: 
     relative[close] = 0
     count, total = int((~close).sum()), close.numel()
     lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!\n",
+        f"{part} are not {'equal' if exact else 'close'}!\n",
         f"Mismatched elements: {count} / {total} ({count / total:.1%})",
     ]
     for name, values, limit in (("absolute", distance, atol), ("relative", relative, rtol)):

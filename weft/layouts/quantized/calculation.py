@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...core.dtype import QUANTIZED as STORED
 from ...core.dtype import float32, int32, quint8
 from ...core.registry import FUNCTIONS
@@ -36,8 +38,8 @@ def _comparing(name: str) -> None:
     function = FUNCTIONS[name]
 
     @rule(name)
-    def compared(input: Any, other: Any) -> Tensor:
-        return function(_numbers(input), _numbers(other))
+    def compared(input: Any, other: Any, *tolerances: Any, **options: Any) -> Tensor:
+        return function(_numbers(input), _numbers(other), *tolerances, **options)
 
 
 for _name in "eq ne lt le gt ge isclose".split():
@@ -134,6 +136,21 @@ def _hardsigmoid(x: Tensor) -> Tensor:
 @rule("tanh", "nn.functional.tanh")
 def tanh(input: Tensor) -> Tensor:
     return quantize(dequantize(input).tanh(), _range_of_result(input, True), input.dtype)
+
+
+@rule("nn.functional.gelu")
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    by = per_tensor(input, "gelu")
+    numbers = FUNCTIONS["nn.functional.gelu"](dequantize(input), approximate=approximate)
+    return quantize(numbers, QParams(float(np.float32(by.scale)), by.zero_point), input.dtype)
+
+
+@rule(*(f"nn.functional.{name}" for name in "dropout alpha_dropout dropout1d dropout2d dropout3d".split()))
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """The tensor itself, as in evaluation."""
+    if training:
+        raise QUANTIZED.missing("nn.functional.dropout")
+    return input
 
 
 # ---- Reductions ----------------------------------------------------------------------------------------------------------

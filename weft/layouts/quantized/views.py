@@ -9,7 +9,8 @@ from ...core.dispatch import PLAIN
 from ...core.dtype import QUANTIZED as STORED
 from ...core.dtype import bool_, float32
 from ...core.layout import preserve_format, suggested_format
-from ...core.tensor import Tensor
+from ...core.subclasses import check_subclass
+from ...core.tensor import Tensor, of_class
 from ...ops.assembly.joining import cat as joined
 from ...ops.creation.creation import empty
 from ...ops.creation.ranges import arange
@@ -34,7 +35,7 @@ rule = QUANTIZED.rule
 # For every quantizer, which the results keep.
 _KEEPING = frozenset(
     """contiguous detach data view reshape flatten view_as reshape_as unflatten ravel cpu cuda pin_memory resolve_conj resolve_neg
-    _conj_physical""".split()
+    _conj_physical conj real""".split()
 )
 # Views whose results have some of the channels, or channels along another dim.
 _CHANNEL_VIEWS = frozenset(
@@ -54,7 +55,7 @@ QUANTIZED.unchanged = frozenset(
     """__len__ __repr__ __format__ __contains__ storage untyped_storage _typed_storage
     storage_offset data_ptr const_data_ptr is_contiguous nbytes is_pinned is_shared share_memory_ is_set_to is_same_size dim_order stride
     is_inference get_device is_tensor numel is_complex is_floating_point is_signed is_conj is_neg is_same_size names has_names _is_view
-    requires_grad_ storage_type is_storage typename allclose empty_quantized quantize_per_tensor quantize_per_channel
+    requires_grad_ storage_type is_storage typename allclose size as_tensor asarray to_dense empty_quantized quantize_per_tensor quantize_per_channel
     quantize_per_tensor_dynamic""".split()
 )
 
@@ -91,8 +92,8 @@ def on_integers(name: str, function: Callable, args: tuple, kwargs: dict[str, An
             )
     plain_args = _plain(args)
     result = function(*plain_args, **{key: _plain(value) for key, value in kwargs.items()})
-    if name.endswith("_") and result is plain_args[0]:
-        return take(x, result, quantizer)
+    if result is plain_args[0]:
+        return take(x, result, quantizer) if name.endswith("_") else x
     if is_quantized(kwargs.get("out")):
         return take(kwargs["out"], result, quantizer)
     return _each_quantized(result, x, quantizer)
@@ -311,6 +312,12 @@ def index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fal
     if accumulate:
         raise RuntimeError("index_put: integers with a zero point are not added up: write x.dequantize()")
     return like(self, plain(self).index_put(tuple(indices), _integers_for(self, values, "index_put")))
+
+
+@rule("as_subclass")
+def as_subclass(self: Tensor, cls: type) -> Tensor:
+    check_subclass(cls)
+    return of_class(cls, self.detach())
 
 
 @rule("set_")

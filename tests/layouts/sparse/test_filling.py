@@ -1,6 +1,7 @@
 """Sparse tensors without entries, and filled ones, compared with PyTorch's."""
 
 import pytest
+import torch
 from sparse_expressions import LAYOUTS, compare, evaluated
 
 import weft
@@ -69,3 +70,47 @@ def test_random_entries(layout):
 
 def test_a_dense_tensor_like_a_sparse_one():
     compare("sparse_coo", "torch.ones_like(x, layout=torch.strided)")
+
+
+KINDS = ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"]
+BLOCKS = {"sparse_bsr": (2, 3), "sparse_bsc": (2, 3)}
+
+
+@pytest.mark.parametrize("wanted", KINDS)
+@pytest.mark.parametrize("own", [*KINDS, "hybrid", "hybrid csr", "batched csr"])
+def test_zeros_like_in_another_layout(own, wanted):
+    results = []
+    for lib in (torch, weft):
+        x = example(lib, own)
+        try:
+            result = lib.zeros_like(x, layout=getattr(lib, wanted))
+        except RuntimeError:
+            result = None
+        results.append(result)
+    if results[0] is not None:
+        assert described(results[1]) == described(results[0])
+
+
+def example(lib, kind):
+    matrix, cube = lib.arange(24.0).view(4, 6), lib.arange(24.0).view(2, 3, 4)
+    if kind == "hybrid":
+        return cube.to_sparse(2)
+    if kind == "hybrid csr":
+        return cube.to_sparse_csr(dense_dim=1)
+    if kind == "batched csr":
+        return lib.ones(2, 3, 4).to_sparse_csr()
+    return matrix.to_sparse(layout=getattr(lib, kind), blocksize=BLOCKS.get(kind))
+
+
+def described(x):
+    parts = [x._values()] if x.layout in (torch.sparse_coo, weft.sparse_coo) else [x.values()]
+    return str(x.layout), tuple(x.shape), [tuple(part.shape) for part in parts], x.sparse_dim(), x.dense_dim()
+
+
+def test_empty_like_keeps_the_indices_of_a_compressed_tensor():
+    x = weft.eye(3).to_sparse_csr()
+    made = weft.empty_like(x, dtype=weft.int32)
+    assert (
+        made.dtype is weft.int32 and made.col_indices().equal(x.col_indices()) and made.values().shape == (3,)
+    )
+    assert made.col_indices().data_ptr() != x.col_indices().data_ptr()

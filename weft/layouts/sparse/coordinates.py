@@ -235,7 +235,7 @@ def to_dense(indices: Tensor, values: Tensor, sizes: Sequence[int]) -> Tensor:
     check_in_range(indices, sizes)
     dense = values.shape[1:]
     flat = zeros((math.prod(sizes), *dense), dtype=values.dtype, device=values.device)
-    return flat.index_add_(0, keys_of(indices, sizes), values).view(*sizes, *dense)
+    return flat.index_add_(0, keys_of(indices, sizes), values).view((*sizes, *dense))
 
 
 def from_dense(input: Tensor, sparse_dim: int) -> tuple[Tensor, Tensor]:

@@ -177,22 +177,29 @@ def _options(options: dict[str, Any], layout: Layout) -> dict[str, Any]:
 
 
 def empty_sparse(
-    size: Sequence[int], layout: Layout, dtype: Any = None, device: Any = None, dense_dim: int = 0
+    size: Sequence[int],
+    layout: Layout,
+    dtype: Any = None,
+    device: Any = None,
+    dense_dim: int = 0,
+    blocksize: tuple[int, int] | None = None,
 ) -> Tensor:
-    """A tensor without elements; all `size` is sparse but the last `dense_dim` dims."""
+    """A tensor without elements; all `size` is sparse but the last `dense_dim` dims. blocksize: of BSR and BSC."""
     size = tuple(size)
     if layout is sparse_coo:
         indices = empty((len(size) - dense_dim, 0), dtype=int64, device=device)
         values = empty((0, *size[len(size) - dense_dim :]), dtype=dtype, device=device)
         return coo(indices, values, size, True)
     form = FORMATS[layout]
-    if form.blocks:
+    if form.blocks and blocksize is None:
         raise RuntimeError(
             f"zeros expected sparse compressed (non-block) tensor layout but got {layout}: the blocksize is not known"
         )
+    blocks = blocksize if form.blocks and blocksize is not None else ()
     batch = size[: len(size) - 2 - dense_dim]
-    major = size[len(batch) + (0 if form.by_rows else 1)]
-    outer = FUNCTIONS["zeros"]((*batch, major + 1), dtype=int64, device=device)
+    major = 0 if form.by_rows else 1
+    count = size[len(batch) + major] // (blocks[major] if blocks else 1)
+    outer = FUNCTIONS["zeros"]((*batch, count + 1), dtype=int64, device=device)
     inner = empty((*batch, 0), dtype=int64, device=device)
-    values = empty((*batch, 0, *size[len(size) - dense_dim :]), dtype=dtype, device=device)
+    values = empty((*batch, 0, *blocks, *size[len(size) - dense_dim :]), dtype=dtype, device=device)
     return compressed(Compressed(outer, inner, values), size, layout)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.layout import Layout, sparse_coo
+from ...core.layout import Layout, sparse_coo, strided
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
 from ..parts import parts_of
-from .compressed import batch_dim_of, compressed
+from .access import dense_dim, with_parts
+from .compressed import batch_dim_of, blocksize_of, compressed
 from .compression import Compressed
 from .coo import coo, sparse_dim_of
+from .creation import empty_sparse
 from .rules import SPARSE, write
 from .unary import on_values, summed
 
@@ -39,6 +41,13 @@ def without_entries(x: Tensor, dtype: Any = None, device: Any = None) -> Tensor:
     return compressed(parts, x.shape, x.layout)
 
 
+def _uninitialized(x: Tensor, dtype: Any, device: Any) -> Tensor:
+    """A compressed tensor with the indices of x and any values."""
+    *structure, values = parts_of(x)
+    structure = [part.to(device, copy=True) for part in structure]
+    return with_parts(x, structure, FUNCTIONS["empty_like"](values, dtype=dtype, device=device))
+
+
 def _define_like(name: str) -> None:
     def like(
         input: Tensor,
@@ -52,7 +61,13 @@ def _define_like(name: str) -> None:
     ) -> Tensor:
         device = device or input.device
         if layout is None or layout is input.layout:
-            made = without_entries(input, dtype, device)
+            keeps = name == "empty" and input.layout is not sparse_coo
+            made = (_uninitialized if keeps else without_entries)(input, dtype, device)
+        elif layout is not strided:
+            blocksize = None if input.layout is sparse_coo else blocksize_of(input)
+            made = empty_sparse(
+                input.shape, layout, dtype or input.dtype, device, dense_dim(input), blocksize
+            )
         else:
             made = FUNCTIONS[name[:5]](input.shape, dtype=dtype or input.dtype, layout=layout, device=device)
         return made.requires_grad_() if requires_grad else made

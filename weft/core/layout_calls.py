@@ -19,6 +19,7 @@ from typing import Any
 from . import overrides
 from .checking import check_tensors, write_checks
 from .dispatch import PLAIN, recoverers
+from .dtype import QUANTIZED
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
 from .modes import code_like, displaced, exchange_code, guarded, with_own_code
 from .names import ROOT
@@ -171,7 +172,7 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     name = public_name(function)
     try:
         return rules.answer(name, function, args, kwargs)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, NotImplementedError) as error:
         answered = _answer_of_types(function, args, kwargs)
         if answered is NotImplemented:
             return answered
@@ -198,9 +199,10 @@ def _answer_of_types(function: Callable, args: tuple, kwargs: dict[str, Any]) ->
 
 
 def _stand_in(value: Any) -> Any:
-    """A plain tensor with as many dims and the dtype of a tensor; the items of lists and tuples likewise."""
+    """A plain tensor with as many dims and the dtype of a tensor, or of its integers; the items of lists and tuples likewise."""
     if isinstance(value, Tensor):
-        return FUNCTIONS["empty"]((1,) * value.spec.ndim, dtype=value.spec.dtype, device="meta")
+        dtype = QUANTIZED.get(value.spec.dtype, value.spec.dtype)
+        return FUNCTIONS["empty"]((1,) * value.spec.ndim, dtype=dtype, device="meta")
     return type(value)(map(_stand_in, value)) if type(value) in (list, tuple) else value
 
 

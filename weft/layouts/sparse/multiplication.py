@@ -303,12 +303,15 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 @rule("bmm")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of a batch, as one product with a matrix that has the batch along its diagonal."""
+    for place, each in enumerate((input, mat2), 1):
+        if each.dim() != 3:
+            raise RuntimeError(f"bmm: batch{place} must be a 3D tensor, not one of size {list(each.shape)}")
     if is_plain(input):
         return bmm(mat2.transpose(1, 2), input.transpose(1, 2)).transpose(1, 2)
     if not is_plain(mat2):
         raise SPARSE.missing("bmm")
     batch, rows, columns = input.shape
-    if mat2.dim() != 3 or mat2.shape[0] != batch or mat2.shape[1] != columns:
+    if mat2.shape[0] != batch or mat2.shape[1] != columns:
         raise RuntimeError(f"bmm: batches {list(input.shape)} and {list(mat2.shape)} cannot be multiplied")
     whole = coalesce(as_coo(input))
     place, row, column = indices_of(whole).unbind(0)

@@ -20,6 +20,7 @@ from . import overrides
 from .checking import check_tensors, write_checks
 from .dispatch import PLAIN, recoverers
 from .dtype import QUANTIZED
+from .entry import numpy_names
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
 from .modes import code_like, displaced, exchange_code, guarded, with_own_code
 from .names import ROOT
@@ -169,6 +170,8 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     rules = rules_of(args) or kwargs and rules_of(kwargs.values())
     if not rules:
         return PLAIN
+    if kwargs and (renamed := _other_names(function)):  # x.sum(axis=1) is x.sum(dim=1), also for a rule
+        kwargs = {renamed.get(name, name): value for name, value in kwargs.items()}
     name = public_name(function)
     try:
         return rules.answer(name, function, args, kwargs)
@@ -182,6 +185,9 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
             name, args = rules.forward(name, args)
             check_tensors(rules.functions.get(name, function), name, args, kwargs)
         raise
+
+
+_other_names = functools.cache(numpy_names)
 
 
 def _answer_of_types(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:

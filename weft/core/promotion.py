@@ -89,7 +89,7 @@ def common_dtype(operands: Iterable[Any]) -> DType:
     """The dtype in which an op computes. An operand is a Spec or the type of a Python number."""
     dimensioned = zero_dim = number = None
     for operand in operands:
-        if type(operand) is not Spec:
+        if not isinstance(operand, Spec):
             number = _join(number, number_dtype(operand))
         elif operand.shape:
             dimensioned = _join(dimensioned, operand.dtype)

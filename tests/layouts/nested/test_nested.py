@@ -393,3 +393,116 @@ def test_import_loads_no_layout():
     program = "import sys, weft, weft.nn; print([name for name in sys.modules if name.startswith('weft.layouts.nested')])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert found.stdout.strip() == "[]", found.stderr
+
+
+MORE = {
+    "sum axis": lambda t, n: n.sum(axis=-1, keepdims=True),
+    "named arguments": lambda t, n: t.chunk(input=n, chunks=2, dim=-1),
+    "new dim": lambda t, n: n[..., None],
+    "to itself": lambda t, n: [n.to("cpu") is n, n.float() is n, n.double().dtype == t.float64],
+    "result_type": lambda t, n: str(t.result_type(n, 1)).split(".")[1],
+    "bytes": lambda t, n: n.untyped_storage().nbytes(),
+}
+MORE_JAGGED = {
+    "chunk of the batch": lambda t, n: n.chunk(2),
+    "chunk of each component": lambda t, n: n.chunk(3),
+    "movedim": lambda t, n: n.movedim(1, 2),
+    "view_as": lambda t, n: n.view_as(n * 2),
+    "compared sizes": lambda t, n: [n.shape[1] > 1, n.shape[1] >= 0, n.shape[1] < 1],
+}
+
+
+@pytest.mark.parametrize(
+    ("layout", "name"),
+    [(layout, name) for layout in LAYOUTS for name in MORE] + [("jagged", name) for name in MORE_JAGGED],
+)
+def test_more_forms_of_calls(layout, name):
+    function = MORE.get(name) or MORE_JAGGED[name]
+    same(plain(function(weft, made(weft, layout))), plain(function(torch, made(torch, layout))))
+
+
+OF_COMPONENTS = {
+    "mean": (lambda t, n: n.mean(1), lambda t, c: c.mean(0)),
+    "var": (lambda t, n: n.var(-1, False, True), lambda t, c: c.var(-1, False, True)),
+    "norm": (lambda t, n: n.norm(p=1, dim=-1), lambda t, c: c.norm(p=1, dim=-1)),
+    "vector_norm": (
+        lambda t, n: t.linalg.vector_norm(n, dim=-1),
+        lambda t, c: t.linalg.vector_norm(c, dim=-1),
+    ),
+    "several dims": (lambda t, n: n.amax((1, 2)), lambda t, c: c.amax((0, 1))),
+    "a column of each": (lambda t, n: n[:, :, [0, 2]], lambda t, c: c[:, [0, 2]]),
+    "where a mask is true": (lambda t, n: n[n > 0], lambda t, c: c[c > 0]),
+    "bmm": (lambda t, n: t.bmm(n, t.ones(3, 4, 2)), lambda t, c: c @ t.ones(4, 2)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", OF_COMPONENTS)
+def test_functions_of_each_component(layout, name):
+    """PyTorch lacks these, or some of them in one layout."""
+    nested, component = OF_COMPONENTS[name]
+    got = nested(weft, made(weft, layout)).unbind()
+    same(plain(list(got)), [component(torch, each) for each in parts(torch)])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_components_by_position(layout):
+    x, own = made(weft, layout), parts(torch)
+    for index, chosen in (([2, 0], [2, 0]), ([True, False, True], [0, 2]), (slice(None, None, 2), [0, 2])):
+        same(plain(list(x[index].unbind())), [own[k] for k in chosen])
+    same(plain(list(x[weft.tensor([1, 1])].unbind())), [own[1], own[1]])
+    same(plain(list(x.split([1, 2])[1].unbind())), own[1:])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_writes_into_components(layout):
+    x, own = made(weft, layout), parts(torch)
+    x[0] = 5.0
+    x[:, 0, 1] = 7.0
+    x[1, 2] = weft.arange(4.0)
+    x[x > 4.0] = -1.0
+    own[0][:] = 5.0
+    own[1][2] = torch.arange(4.0)
+    for each in own:
+        each[0, 1] = 7.0
+        each[each > 4.0] = -1.0
+    same(plain(list(x.unbind())), own)
+    with pytest.raises(RuntimeError, match="no_grad"):
+        x.requires_grad_()[0] = 1.0
+
+
+def test_extrema_of_empty_components():
+    offsets, found = [0, 2, 2, 5], []
+    for t in (weft, torch):
+        x = t.nested.nested_tensor_from_jagged(t.arange(15.0).reshape(5, 3), t.tensor(offsets))
+        found.append(
+            [plain(f(x)) for f in (lambda x: x.amax(1), lambda x: tuple(x.min(1)), lambda x: x.argmax(1))]
+        )
+    same(*found)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda n: n.to_sparse(), NotImplementedError, "to_padded_tensor"),
+        (lambda n: n.resize_(3), NotImplementedError, "resize_"),
+        (lambda n: n.nonzero(), NotImplementedError, "nonzero is not implemented for nested"),
+        (lambda n: weft.tril(n), NotImplementedError, "tril is not implemented for nested"),
+        (lambda n: n.split(2, 1), RuntimeError, "split|different numbers"),
+        (lambda n: n.chunk(0, -1), RuntimeError, "greater than 0"),
+        (lambda n: n.unbind(5), RuntimeError, "dimension 0"),
+        (lambda n: n[None], RuntimeError, "dim=0"),
+        (lambda n: n.T, ValueError, "batch dimension"),
+        (lambda n: n.permute(0, 1), ValueError, "number of dimensions"),
+        (lambda n: n.sum(-1, True, 3), TypeError, "at most"),
+        (lambda n: weft.nested.nested_tensor_from_jagged(5), TypeError, "must be Tensor"),
+        (lambda n: weft.nested.to_padded_tensor([n], 0.0), TypeError, "must be Tensor"),
+        (lambda n: weft.nested.nested_tensor([weft.eye(2).to_sparse()]), RuntimeError, "plain tensors"),
+        (lambda n: n.shape[1] > 2, NotImplementedError, "ragged dim"),
+        (lambda n: n.shape[1] + 1, NotImplementedError, "ragged dim"),
+    ],
+)
+def test_more_errors(layout, call, error, text):
+    with pytest.raises(error, match=text):
+        call(made(weft, layout))

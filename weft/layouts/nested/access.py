@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dtype import int64
 from ...core.registry import FUNCTIONS
-from ...core.tensor import Tensor, make
+from ...core.tensor import Tensor
 from ...ops.tensor.printing import tensor_repr
 from ..parts import bare, parts_of, values_of
 from .ragged_size import RaggedSize
@@ -16,6 +16,7 @@ from .tensors import (
     Piece,
     components,
     contiguous,
+    detach,
     dim_of,
     is_contiguous,
     is_jagged,
@@ -118,7 +119,7 @@ def lengths(self: Tensor) -> Tensor | None:
 
 @rule("unbind")
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    if dim_of(dim, input.dim(), "unbind") != 0:
+    if dim not in (0, -input.dim()):
         raise RuntimeError(f"NestedTensor can only be unbound along dimension 0, got dimension {dim} instead")
     return tuple(components(input))
 
@@ -138,9 +139,36 @@ def storage_offset(self: Tensor) -> int:
     return parts_of(self)[-1].storage_offset()
 
 
-@rule("storage", "untyped_storage", "_typed_storage")
+@rule("untyped_storage")
+def untyped_storage(self: Tensor) -> Any:
+    return parts_of(self)[-1].untyped_storage()
+
+
+@rule("storage", "_typed_storage")
 def storage(self: Tensor) -> Any:
-    raise NotImplementedError("a nested tensor has several parts: read the storage of x.values()")
+    return parts_of(self)[-1].storage()
+
+
+@rule(
+    "to_sparse",
+    "to_sparse_coo",
+    "to_sparse_csr",
+    "to_sparse_csc",
+    "to_sparse_bsr",
+    "to_sparse_bsc",
+    "to_mkldnn",
+)
+def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    raise NotImplementedError(
+        "to_sparse is not implemented for nested tensors: write x.to_padded_tensor(0.0).to_sparse() to leave out the padding"
+    )
+
+
+@rule("resize_", "resize_as_", "set_")
+def resize(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    raise NotImplementedError(
+        "resize_ is not implemented for nested tensors: make another one of the parts that it is to have"
+    )
 
 
 @rule("tolist", "numpy", "__array__", "item")
@@ -153,9 +181,7 @@ def numbers(self: Tensor, *args: Any, **kwargs: Any) -> Any:
 # ---- Copies ---------------------------------------------------------------------------------------------------------------
 
 
-@rule("detach", "data")
-def detach(self: Tensor) -> Tensor:
-    return make(self._storage, 0, self.spec)
+rule("detach", "data")(detach)
 
 
 @rule("clone")

@@ -98,6 +98,10 @@ def _checked(layout: Layout | None) -> Layout:
 
 def _of_list(tensors: list[Tensor], layout: Layout | None, dtype: Any, device: Any) -> Tensor:
     wanted = _checked(layout)
+    if any(each.layout is not STRIDED or is_nested(each) for each in tensors):
+        raise RuntimeError(
+            "the components of a nested tensor must be plain tensors: write x.to_dense(), or x.unbind()"
+        )
     if wanted is STRIDED:
         if not tensors:
             return strided(empty(0, dtype=dtype, device=device), ())
@@ -165,6 +169,15 @@ def nested_tensor_from_jagged(
     >>> x.unbind()
     (tensor([0., 1.]), tensor([2., 3., 4.]))
     """
+    for name, each in (("values", values), ("offsets", offsets), ("lengths", lengths)):
+        if not isinstance(each, Tensor) and (each is not None or name == "values"):
+            raise TypeError(
+                f"nested_tensor_from_jagged(): argument '{name}' must be Tensor, not {type(each).__name__}"
+            )
+        if is_nested(each):
+            raise RuntimeError(
+                f"nested_tensor_from_jagged(): {name} must be a plain tensor: write x.values()"
+            )
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")

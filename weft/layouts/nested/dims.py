@@ -9,10 +9,14 @@ Where no ragged dim takes part, a function of a jagged tensor runs once, on the 
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.dtype import DType
+from ...core.grad_mode import mode
+from ...core.limits import finfo, iinfo
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ..parts import values_of
@@ -24,6 +28,7 @@ from .tensors import (
     components,
     concatenated,
     contiguous,
+    detach,
     dim_of,
     fills_values,
     is_jagged,
@@ -35,7 +40,7 @@ from .tensors import (
     strided,
 )
 
-cat, stack = FUNCTIONS["cat"], FUNCTIONS["stack"]
+arange, cat, stack = FUNCTIONS["arange"], FUNCTIONS["cat"], FUNCTIONS["stack"]
 rule = NESTED.rule
 
 
@@ -56,6 +61,11 @@ def _own_dim(x: Tensor, dim: int, name: str) -> int:
 def _collected(results: Sequence[Any], collect: Callable[[list[Tensor]], Tensor]) -> Any:
     """Results of components, collected; where each is a tuple, a tuple of collected ones."""
     if isinstance(results[0], (tuple, list)):
+        if len({len(each) for each in results}) > 1:
+            raise RuntimeError(
+                f"the components give different numbers of tensors, {[len(each) for each in results]}: write "
+                "[f(each) for each in x.unbind()]"
+            )
         kind: Any = type(results[0])
         return getattr(kind, "_make", kind)(_collected(each, collect) for each in zip(*results, strict=True))
     return collect(list(results))
@@ -101,51 +111,68 @@ for _name in "sort argsort".split():
 # ---- Reducing -----------------------------------------------------------------------------------------------------------
 
 
-def _reducing(name: str, position: int = 0) -> None:
-    """position: how many arguments stand between the input and the dims."""
+# Where these reduce an empty component, they give the limit of the dtype, and the index 0, as in PyTorch.
+_EXTREMA = {"amax": "min", "max": "min", "argmax": "min", "amin": "max", "min": "max", "argmin": "max"}
+
+
+def _reducing(name: str, *parameters: str) -> None:
+    """parameters: the names of the arguments that may be given by position."""
     function = plain_function(name)
 
     def reduce(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-        before, rest = args[:position], args[position:]
-        dims: Any = kwargs.pop("dim", None) if not rest else rest[0]
-        if is_nested(dims):  # max(x, y)
-            return FUNCTIONS[f"{name}imum"](input, dims)
-        if isinstance(dims, bool):  # var(x, unbiased)
-            rest, dims = (None, *rest), None
+        if args and is_nested(args[0]):  # max(x, y)
+            return FUNCTIONS[f"{name}imum"](input, *args)
+        if args and isinstance(args[0], bool):  # var(x, unbiased)
+            args = (None, *args)
+        if len(args) > len(parameters):
+            raise TypeError(
+                f"{name}() takes at most {len(parameters) + 1} arguments, but {len(args) + 1} were given"
+            )
+        kwargs.update(zip(parameters, args))
+        dims: Any = kwargs.pop("dim", -1 if name == "mode" else None)
         if dims is None or dims == () or dims == []:
-            return function(_all_values(input), *before, *rest[1:], **kwargs)
+            return function(_all_values(input), **kwargs)
         chosen = {dim_of(dim, input.dim(), name) for dim in ((dims,) if isinstance(dims, int) else dims)}
-        if len(rest) > 1 and isinstance(rest[1], bool):
-            kwargs["keepdim"], rest = rest[1], (rest[0], *rest[2:])
         shifted: Any = sorted(dim - 1 for dim in chosen - {0})
         if isinstance(dims, int) and shifted:
             shifted = shifted[0]
 
         def call(values: Tensor) -> Any:
-            return function(values, *before, shifted, *rest[1:], **kwargs)
+            if name in _EXTREMA and not all(values.shape[dim - 1] for dim in chosen - {0}):
+                values = _limit(values, chosen, _EXTREMA[name])
+            return function(values, dim=shifted, **kwargs)
 
+        keepdim = bool(kwargs.get("keepdim"))
         if is_jagged(input):
-            return _reduced_jagged(name, input, call, chosen, bool(kwargs.get("keepdim")))
-        _check_strided(name, input, chosen, bool(kwargs.get("keepdim")))
-        return _collected([call(each) for each in components(input)], lambda tensors: joined(input, tensors))
+            return _reduced_jagged(name, input, call, chosen, keepdim)
+        return _reduced_strided(name, input, call, chosen, keepdim)
 
     rule(name)(reduce)
+
+
+def _limit(component: Tensor, dims: set[int], end: str) -> Tensor:
+    """One element along each of the dims, the least or the greatest of the dtype, for a component without elements."""
+    sizes = [1 if dim in dims else size for dim, size in enumerate(component.shape, 1)]
+    limits: Any = finfo if component.dtype.is_floating_point else iinfo
+    return component.new_full(sizes, getattr(limits(component.dtype), end))
 
 
 def _all_values(x: Tensor) -> Tensor:
     return values_of(x) if is_jagged(x) and fills_values(x) else values_of(contiguous(x))
 
 
-def _check_strided(name: str, x: Tensor, dims: set[int], keepdim: bool) -> None:
-    if dims != {x.dim() - 1}:
+def _reduced_strided(name: str, x: Tensor, call: Callable, dims: set[int], keepdim: bool) -> Any:
+    if 0 in dims or name == "sum" and dims != {x.dim() - 1}:
         raise RuntimeError(
             f"{name}: NestedTensor can only be reduced across the last dimension, got dimension {min(dims)} instead: make it with "
             "layout=torch.jagged to reduce others"
         )
-    if not keepdim:
+    if name == "sum" and not keepdim:
         raise RuntimeError(
             f"{name}: NestedTensor always requires keepdim=True, unless it is made with layout=torch.jagged"
         )
+    collect = stack if len(dims) == x.dim() - 1 and not keepdim else lambda tensors: joined(x, tensors)
+    return _collected([call(each) for each in components(x)], collect)
 
 
 def _reduced_jagged(name: str, x: Tensor, call: Callable, dims: set[int], keepdim: bool) -> Any:
@@ -164,12 +191,13 @@ def _reduced_jagged(name: str, x: Tensor, call: Callable, dims: set[int], keepdi
 
 
 for _name in (
-    "sum nansum mean nanmean prod std var std_mean var_mean all any amax amin aminmax max min argmax argmin median nanmedian "
-    "mode logsumexp count_nonzero"
+    "sum nansum mean nanmean prod all any amax amin aminmax max min argmax argmin median nanmedian mode logsumexp count_nonzero"
 ).split():
-    _reducing(_name)
-_reducing("norm", 1)
-_reducing("linalg.vector_norm", 1)
+    _reducing(_name, "dim", "keepdim")
+for _name in "std var std_mean var_mean".split():
+    _reducing(_name, "dim", "unbiased", "keepdim")
+_reducing("norm", "p", "dim", "keepdim", "dtype")
+_reducing("linalg.vector_norm", "ord", "dim", "keepdim")
 
 
 # ---- Reshaping -----------------------------------------------------------------------------------------------------------
@@ -187,7 +215,7 @@ def permuted(x: Tensor, order: Sequence[int]) -> Tensor:
     return strided(values_of(x), pieces)
 
 
-@rule("transpose", "swapaxes", "swapdims")
+@rule("transpose", "swapdims")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     first, second = dim_of(dim0, input.dim(), "transpose"), dim_of(dim1, input.dim(), "transpose")
     if first == second:
@@ -201,6 +229,11 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return permuted(input, order)
 
 
+@rule("swapaxes")
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    return transpose(input, axis0, axis1)
+
+
 @rule("mT")
 def matrix_transpose(self: Tensor) -> Tensor:
     return transpose(self, -2, -1)
@@ -211,14 +244,38 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     given = (
         dims if dims is not None else order[0] if len(order) == 1 and not isinstance(order[0], int) else order
     )
-    found = [dim_of(dim, input.dim(), "permute") for dim in given]
-    if sorted(found) != list(range(input.dim())):
-        raise RuntimeError(
-            f"permute: {tuple(given)} is no order of the {input.dim()} dims of the nested tensor"
+    if len(given) != input.dim():
+        raise ValueError(
+            f"permute(): number of dimensions in the tensor input ({input.dim()}) does not match the length of the desired ordering "
+            f"of dimensions ({len(given)})."
         )
+    found = [dim_of(dim, input.dim(), "permute") for dim in given]
+    if len(set(found)) < len(found):
+        raise ValueError("permute(): duplicate dims are not allowed.")
     if found[0] != 0:
         raise ValueError("Permute is not supported on the batch dimension of a nested tensor")
     return permuted(input, found)
+
+
+@rule("T", "H", "t")
+def reversed_dims(self: Tensor) -> Tensor:
+    return permute(self, list(range(self.dim()))[::-1])
+
+
+@rule("movedim", "moveaxis")
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    source, destination = ((dims,) if isinstance(dims, int) else dims for dims in (source, destination))
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims as "
+            f"destination ({list(destination)} dims)"
+        )
+    places = [dim_of(dim, input.dim(), "movedim") for dim in destination]
+    moved = [dim_of(dim, input.dim(), "movedim") for dim in source]
+    order = [dim for dim in range(input.dim()) if dim not in moved]
+    for place, dim in sorted(zip(places, moved, strict=True)):
+        order.insert(place, dim)
+    return permute(input, order)
 
 
 def _reshaped(x: Tensor, function: Callable[[Tensor], Any], ragged_dim: int) -> Any:
@@ -286,8 +343,14 @@ def _sizes(given: tuple, named: Any) -> tuple:
 
 
 @rule("view", "reshape")
-def reshape(input: Tensor, *sizes: Any, shape: Any = None, size: Any = None) -> Tensor:
+def reshape(
+    input: Tensor, *sizes: Any, shape: Any = None, size: Any = None, dtype: DType | None = None
+) -> Tensor:
     """The sizes of the components may change, but not that of a ragged dim, for which -1 stands."""
+    if dtype is not None or len(sizes) == 1 and isinstance(sizes[0], DType):
+        raise NotImplementedError(
+            "view: a nested tensor is not viewed with another dtype: write x.values().view(dtype)"
+        )
     wanted = _sizes(sizes, shape if shape is not None else size)
     count = input.shape[0]
     if not wanted or wanted[0] not in (count, -1):
@@ -304,6 +367,11 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None, size: Any = None) -> 
     if -1 not in before and math.prod(before) != math.prod(values.shape[:dim]):
         raise RuntimeError(f"view: cannot view the nested tensor of size {tuple(input.shape)} as {wanted}")
     return like(input, values.reshape(inner), place)
+
+
+@rule("view_as", "reshape_as")
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    return reshape(self, *other.shape)
 
 
 def _inherited(size: Any, place: int, x: Tensor) -> Any:
@@ -341,33 +409,42 @@ def expand(self: Tensor, *sizes: Any, size: Any = None) -> Tensor:
 
 @rule("expand_as")
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    if is_jagged(self):
+    if is_nested(self) and is_jagged(self):
         return expand(self, other.shape)
-    parts = zip(components(self), components(other), strict=True)
-    return joined(self, [a.expand_as(b) for a, b in parts])
+    if not is_nested(other):
+        raise RuntimeError(f"expand_as(): cannot expand {tuple(self.shape)} as {tuple(other.shape)}")
+    own: Any = components(self) if is_nested(self) else self.expand(len(other), *self.shape[1:]).unbind()
+    return joined(other, [a.expand_as(b) for a, b in zip(own, components(other), strict=True)])
 
 
 def _splitting(name: str) -> None:
-    """chunk, split and others of the signature (input, how, dim=0)."""
     function = plain_function(name)
+    bind = inspect.signature(function).bind
 
-    def split(input: Tensor, how: Any, dim: int = 0) -> Any:
-        dim = _own_dim(input, dim, name)
+    def split(*args: Any, **kwargs: Any) -> Any:
+        input, *how = (bound := bind(*args, **kwargs)).arguments.values()
+        dim = dim_of(bound.arguments.get("dim", 0), input.dim(), name)
+        bound.arguments["dim"] = max(dim - 1, 0)
+
+        def pieces(values: Tensor) -> Any:
+            return function(values, *bound.args[1:], **bound.kwargs)
+
+        if dim == 0:
+            places = pieces(arange(input.shape[0]))
+            return tuple(selected(input, each.tolist()) for each in places)
         if is_jagged(input) and dim == ragged_dim_of(input):
             raise RuntimeError(f"{name}(): not supported for nested tensors on the ragged dim")
+        size = input.shape[dim]
         if (
             name == "chunk"
             and not is_jagged(input)
-            and (type(input.shape[dim]) is not int or input.shape[dim] % how)
+            and how[0] > 0
+            and (type(size) is not int or size % how[0])
         ):
             raise RuntimeError(
-                f"Chunk for nested tensors is only supported for dims divisible by chunks, got: {input.shape[dim]} % {how} != 0"
+                f"Chunk for nested tensors is only supported for dims divisible by chunks, got: {size} % {how[0]} != 0"
             )
-        return _reshaped(
-            input,
-            lambda values: function(values, how, dim - 1),
-            ragged_dim_of(input) if is_jagged(input) else 0,
-        )
+        return _reshaped(input, pieces, ragged_dim_of(input) if is_jagged(input) else 0)
 
     rule(name)(split)
 
@@ -382,7 +459,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if dim == 0:
         count = input.shape[0]
         if not 0 <= start <= start + length <= count:
-            raise IndexError(f"narrow: components {start} to {start + length} of {count}")
+            raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({count}).")
         return selected(input, range(start, start + length))
     if is_jagged(input) and dim == ragged_dim_of(input):
         raise RuntimeError(
@@ -409,49 +486,100 @@ def selected(x: Tensor, positions: Sequence[int]) -> Tensor:
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     dim = dim_of(dim, input.dim(), "select")
     if dim == 0:
-        count = input.shape[0]
-        if not -count <= index < count:
-            raise IndexError(f"index {index} is out of bounds for dimension 0 with size {count}")
-        return components(input)[index]
+        return components(input)[_chosen(input, index)]
     place = ragged_dim_of(input) if is_jagged(input) else 0
     if dim == place:
         return stack([each.select(dim - 1, index) for each in components(input)])
     return _reshaped(input, lambda values: values.select(dim - 1, index), place - (dim < place))
 
 
+def _items(x: Tensor, index: Any) -> list[Any]:
+    """The parts of an index, `...` replaced by slices of the dims that it stands for.
+
+    Raises: IndexError for too many; NotImplementedError for what nested tensors are not indexed by.
+    """
+    items = list(index) if isinstance(index, tuple) else [index]
+    count = sum(each is not None and each is not ... for each in items)
+    if count > x.dim():
+        raise IndexError(f"too many indices for a nested tensor of dimension {x.dim()}")
+    place = next((place for place, each in enumerate(items) if each is ...), None)
+    if place is not None:
+        items[place : place + 1] = [slice(None)] * (x.dim() - count)
+    lists = [each for each in items if isinstance(each, (list, Tensor))]
+    if len(lists) > 1 or not all(
+        each is None or isinstance(each, (int, slice, list, Tensor)) and not is_nested(each) for each in items
+    ):
+        raise NotImplementedError(
+            "nested tensors are indexed by ints, slices, None, one list or tensor of positions, or a nested mask: use x.unbind() for "
+            "other indices"
+        )
+    return items or [slice(None)]
+
+
+def _chosen(x: Tensor, item: Any) -> Any:
+    """The position of a component, or a list of positions."""
+    if item is None or isinstance(item, bool):
+        unsqueeze(x, 0)  # raises the error
+    if isinstance(item, int):
+        if not -x.shape[0] <= item < x.shape[0]:
+            raise IndexError(f"index {item} is out of bounds for dimension 0 with size {x.shape[0]}")
+        return item % x.shape[0]
+    return arange(x.shape[0])[item].tolist()
+
+
 @rule("__getitem__")
 def getitem(self: Tensor, index: Any) -> Tensor:
-    """Indexing by ints and slices: of the batch dim, and of dense dims."""
-    items = list(index) if isinstance(index, tuple) else [index]
-    if ... in items:
-        place = items.index(...)
-        items[place : place + 1] = [slice(None)] * (self.dim() - len(items) + 1)
-    if len(items) > self.dim():
-        raise IndexError(f"too many indices for a nested tensor of dimension {self.dim()}")
-    if not all(isinstance(each, (int, slice)) and not isinstance(each, bool) for each in items):
-        raise NotImplementedError(
-            "nested tensors are indexed by ints and slices: use x.unbind() for other indices"
-        )
-    first, *rest = items
-    if isinstance(first, int):
-        found = select(self, 0, first)
-        return found[tuple(rest)] if rest else found
-    chosen = range(self.shape[0])[first]
-    result = self if len(chosen) == self.shape[0] and first.step in (None, 1) else selected(self, chosen)
+    """Components, parts of each component, or the elements of each where a nested mask is True."""
+    if is_nested(index):
+        return joined(self, [a[b] for a, b in zip(components(self), components(index), strict=True)], 1)
+    first, *rest = _items(self, index)
+    chosen = _chosen(self, first)
+    if isinstance(chosen, int):
+        return select(self, 0, chosen)[tuple(rest)]
+    result = self if chosen == list(range(self.shape[0])) else selected(self, chosen)
     dim = 1
-    for each in rest:
-        if isinstance(each, int):
+    for place, each in enumerate(rest):
+        if isinstance(each, int) and not isinstance(each, bool):
             result = select(result, dim, each)
             if not is_nested(result):
-                return result[(slice(None),) * dim + tuple(rest[dim:])]
+                return result[(slice(None),) * dim + tuple(rest[place + 1 :])]
             continue
-        if each != slice(None):
+        if each is None:
+            result = unsqueeze(result, dim)
+        elif not isinstance(each, slice) or each != slice(None):
             result = _sliced(result, dim, each)
         dim += 1
     return result
 
 
-def _sliced(x: Tensor, dim: int, chosen: slice) -> Tensor:
+@rule("__setitem__")
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Write into components. A value that is nested, or has a dim more than a component, has one for each."""
+    if self.requires_grad and mode.enabled:
+        raise RuntimeError("__setitem__: write with torch.no_grad() into a nested tensor that requires grad")
+    targets = components(detach(self))
+    places: list[int]
+    indices: list[Any]
+    if is_nested(index):
+        places, indices = list(range(len(targets))), components(index)
+    else:
+        first, *rest = _items(self, index)
+        chosen = _chosen(self, first)
+        places = [chosen] if isinstance(chosen, int) else chosen
+        indices = [tuple(rest)] * len(places)
+        if isinstance(chosen, int) and isinstance(value, Tensor) and not is_nested(value):
+            value = value.unsqueeze(0)
+    parts = components(value) if is_nested(value) else None
+    if parts is not None and len(parts) != len(places):
+        raise RuntimeError(f"__setitem__: {len(parts)} components do not fit into {len(places)}")
+    for count, (place, where) in enumerate(zip(places, indices, strict=True)):
+        target, part = targets[place], value if parts is None else parts[count]
+        if parts is None and isinstance(value, Tensor) and value.dim() > target[where].dim():
+            part = value[count if value.shape[0] > 1 else 0]
+        target[where] = part
+
+
+def _sliced(x: Tensor, dim: int, chosen: Any) -> Tensor:
     def part(values: Tensor) -> Tensor:
         return values[(slice(None),) * (dim - 1) + (chosen,)]
 

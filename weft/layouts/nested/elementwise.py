@@ -45,9 +45,13 @@ def _elementwise(name: str) -> Callable:
             if operands is None:
                 return _by_components(function, x, args, kwargs)
             args, kwargs = operands[: len(args)], dict(zip(kwargs, operands[len(args) :], strict=True))
-        return with_structure(
-            x, function(*map(_values, args), **{key: _values(each) for key, each in kwargs.items()})
-        )
+        values = values_of(x)
+
+        def plain(operand: Any) -> Any:
+            return values if operand is x else _values(operand)
+
+        result = function(*map(plain, args), **{key: plain(each) for key, each in kwargs.items()})
+        return x if result is values and name in _CONVERSIONS else with_structure(x, result)
 
     return rule
 
@@ -130,10 +134,14 @@ def _by_components(function: Callable, x: Tensor, args: tuple, kwargs: dict[str,
     return joined(x, results)
 
 
-# Besides the elementwise functions themselves: functions whose result has the sizes of the input, element for element.
+# These return their argument if it has the dtype and the device already.
+_CONVERSIONS = frozenset(
+    "to float double half bfloat16 int long short char byte bool cfloat cdouble cpu type type_as pin_memory".split()
+)
+# Besides these and the elementwise functions: functions whose result has the sizes of the input, element for element.
 _OTHERS = """
-    where masked_fill to float double half bfloat16 int long short char byte bool cfloat cdouble cpu type type_as zeros_like ones_like
-    empty_like full_like rand_like randn_like randint_like dropout alpha_dropout feature_dropout bernoulli celu selu conj resolve_conj resolve_neg real imag threshold isclose fill pin_memory
+    where masked_fill zeros_like ones_like
+    empty_like full_like rand_like randn_like randint_like dropout alpha_dropout feature_dropout bernoulli celu selu conj resolve_conj resolve_neg real imag threshold isclose fill
     nn.functional.relu nn.functional.relu6 nn.functional.gelu nn.functional.silu nn.functional.elu nn.functional.selu nn.functional.celu
     nn.functional.leaky_relu nn.functional.sigmoid nn.functional.tanh nn.functional.dropout nn.functional.alpha_dropout
     nn.functional.softplus nn.functional.hardtanh nn.functional.hardswish nn.functional.hardsigmoid nn.functional.mish
@@ -146,7 +154,7 @@ def _is_public(name: str) -> bool:
     return name in FUNCTIONS or name in vars(Tensor)
 
 
-for _name in dict.fromkeys((*elementwise_names, *_OTHERS.split())):
+for _name in dict.fromkeys((*elementwise_names, *sorted(_CONVERSIONS), *_OTHERS.split())):
     if _is_public(_name):
         NESTED.rule(_name)(_elementwise(_name))
 

@@ -73,6 +73,10 @@ def to_padded_tensor(
     tensor([[1., 2.],
             [3., 0.]])
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"to_padded_tensor(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
     if not is_nested(input):
         raise NotImplementedError(
             "Could not run 'aten::to_padded_tensor' with arguments from the 'CPU' backend: the tensor is not nested"

@@ -17,7 +17,21 @@ _matmul = plain_function("matmul")
 _attention = plain_function("nn.functional.scaled_dot_product_attention")
 
 
-@rule("matmul", "bmm")
+@rule("bmm")
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of the components with those of a nested tensor, or with the matrices of a plain one."""
+    if input.dim() != 3 or mat2.dim() != 3:
+        raise RuntimeError(
+            f"bmm: batch1 and batch2 must be 3D tensors, but they have {input.dim()} and {mat2.dim()} dims"
+        )
+    if input.shape[0] != mat2.shape[0]:
+        raise RuntimeError(f"bmm: {input.shape[0]} matrices do not fit {mat2.shape[0]}")
+    if is_nested(input) and not is_jagged(input) and not is_nested(mat2):
+        return joined(input, [_matmul(a, b) for a, b in zip(components(input), mat2.unbind(), strict=True)])
+    return matmul(input, mat2)
+
+
+@rule("matmul")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The products of the components; a tensor that is not nested is a matrix for all of them, or has one for each."""
     if is_nested(input) and is_nested(other):

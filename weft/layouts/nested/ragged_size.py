@@ -7,17 +7,35 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from ...core.layout_spec import NotStrided
 from ...core.tensor import Tensor
 
 _count = itertools.count(1)
 
 
+class NoNumber(NotStrided):
+    """A function computes with the size of a ragged dim. So it has no meaning for nested tensors, or needs a rule."""
+
+    def __init__(self, size: RaggedSize):
+        NotImplementedError.__init__(
+            self,
+            f"{size} is the size of a ragged dim and no int, because the components of a nested tensor have different sizes "
+            "there: x.offsets().diff() has all of them",
+        )
+
+
+def _refused(self: RaggedSize, *others: Any) -> Any:
+    raise NoNumber(self)
+
+
 class RaggedSize:
     """A symbol, printed as `j1`. It equals itself only, and is no int, because each component has a size of its own.
 
+    As in PyTorch, it counts as at least 2 in comparisons, so that programs which treat sizes of 0 and 1 apart can run.
+
     >>> size = RaggedSize(1)
-    >>> size, 3 * size, size == RaggedSize(1), size == 3
-    (j1, 3*j1, False, False)
+    >>> size, 3 * size, size == RaggedSize(1), size == 3, size > 1
+    (j1, 3*j1, False, False, True)
     """
 
     __slots__ = ("number", "__weakref__")
@@ -31,15 +49,30 @@ class RaggedSize:
         return self if factor == 1 else RaggedStride(self, factor)
 
     __rmul__ = __mul__
+    __add__ = __radd__ = __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = (
+        _refused
+    )
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refused
+
+    def __ge__(self, other: Any) -> bool:
+        if other is self or isinstance(other, int) and other <= 2:
+            return True
+        raise NoNumber(self)
+
+    def __lt__(self, other: Any) -> bool:
+        return not self >= other
+
+    def __gt__(self, other: Any) -> bool:
+        return other is not self and self >= other + 1
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other
 
     def __repr__(self) -> str:
         return f"j{self.number}"
 
     def __index__(self) -> int:
-        raise TypeError(
-            f"{self} is the size of a ragged dim and no int, because the components of a nested tensor have different sizes "
-            "there: x.offsets().diff() has all of them"
-        )
+        raise TypeError(str(NoNumber(self)))
 
 
 class RaggedStride:
@@ -55,6 +88,11 @@ class RaggedStride:
 
     def __hash__(self) -> int:
         return hash((self.size, self.factor))
+
+    def _refused(self, *others: Any) -> Any:
+        raise NoNumber(self.size)
+
+    __mul__ = __rmul__ = __add__ = __radd__ = __sub__ = __rsub__ = __floordiv__ = __mod__ = __neg__ = _refused
 
     def __repr__(self) -> str:
         return f"{self.factor}*{self.size}"

@@ -210,6 +210,11 @@ def packed(tensors: Sequence[Tensor]) -> Tensor:
 # ---- Both -----------------------------------------------------------------------------------------------------------
 
 
+def detach(x: Tensor) -> Tensor:
+    """The same memory without the history."""
+    return make(x._storage, 0, x.spec)
+
+
 def is_contiguous(x: Tensor) -> bool:
     """Whether the components follow each other without gaps, each in row-major order."""
     values = parts_of(x)[-1]

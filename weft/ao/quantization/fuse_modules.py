@@ -1,4 +1,4 @@
-"""Joins neighbouring layers of a model into one: Conv + BatchNorm, Conv + ReLU, Linear + ReLU, and all three."""
+"""Joins neighbouring layers of a model into one: Conv + BatchNorm, Conv + ReLU, Linear + ReLU, and others."""
 
 from __future__ import annotations
 
@@ -7,17 +7,9 @@ from typing import Any
 
 from ... import nn
 from ...compat.missing import module_getattr
-from ...nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
-from ..nn import intrinsic
-
-_CONV = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-_BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-_WITH_RELU: dict[Any, Any] = {
-    nn.Linear: intrinsic.LinearReLU,
-    nn.Conv1d: intrinsic.ConvReLU1d,
-    nn.Conv2d: intrinsic.ConvReLU2d,
-    nn.Conv3d: intrinsic.ConvReLU3d,
-}
+from ...nn.utils.parametrize import type_before_parametrizations
+from .fuser_method_mappings import get_fuser_method
+from .utils import getattr_from_fqn
 
 
 def fuse_known_modules(
@@ -25,31 +17,33 @@ def fuse_known_modules(
 ) -> list:
     """The fused layer, and an Identity for each of the others.
 
-    Raises: NotImplementedError for layers that are not fused.
+    The fused layer gets the forward pre-hooks of the first layer and the forward hooks of the last one.
+    Raises: AssertionError for layers that are not fused.
     """
     first, *rest = mod_list
-    fused = first
-    for each in rest:
-        if isinstance(each, _BATCH_NORM) and type(fused) in (*_CONV, nn.Linear):
-            if fused.training:
-                raise NotImplementedError(
-                    "fuse_modules: a BatchNorm is fused in eval mode: call model.eval() before"
-                )
-            fuse = fuse_linear_bn_eval if type(fused) is nn.Linear else fuse_conv_bn_eval
-            fused = fuse(fused, each)
-        elif type(each) is nn.ReLU and type(fused) in _WITH_RELU:
-            fused = _WITH_RELU[type(fused)](fused, each)
-        else:
-            raise NotImplementedError(f"Cannot fuse modules: {tuple(type(each) for each in mod_list)}")
+    kinds = tuple(type_before_parametrizations(each) for each in mod_list)
+    fused = get_fuser_method(kinds, additional_fuser_method_mapping)(is_qat, *mod_list)
     for hook in first._forward_pre_hooks.values():
         fused.register_forward_pre_hook(hook)
-    fused.training = first.training
-    return [fused, *(nn.Identity() for _ in rest)]
+    first._forward_pre_hooks.clear()
+    for hook in mod_list[-1]._forward_hooks.values():
+        fused.register_forward_hook(hook)
+    mod_list[-1]._forward_hooks.clear()
+    return [fused, *(nn.Identity().train(first.training) for _ in rest)]
 
 
-def _parent(model: Any, name: str) -> tuple[Any, str]:
-    path, _, last = name.rpartition(".")
-    return model.get_submodule(path), last
+def _fuse(
+    model: Any, modules_to_fuse: Any, is_qat: bool, inplace: bool, fuser_func: Any, custom: dict | None
+) -> Any:
+    model = model if inplace else copy.deepcopy(model)
+    additional = (custom or {}).get("additional_fuser_method_mapping", {})
+    is_one = all(isinstance(each, str) for each in modules_to_fuse)
+    for names in [modules_to_fuse] if is_one else modules_to_fuse:
+        made = fuser_func([getattr_from_fqn(model, name) for name in names], is_qat, additional)
+        for name, each in zip(names, made, strict=True):
+            path, _, last = name.rpartition(".")
+            setattr(model.get_submodule(path), last, each)
+    return model
 
 
 def fuse_modules(
@@ -69,14 +63,21 @@ def fuse_modules(
       (1): Identity()
     )
     """
-    model = model if inplace else copy.deepcopy(model)
-    several = modules_to_fuse if not isinstance(modules_to_fuse[0], str) else [modules_to_fuse]
-    for names in several:
-        made = fuser_func([model.get_submodule(name) for name in names])
-        for name, each in zip(names, made, strict=True):
-            parent, last = _parent(model, name)
-            setattr(parent, last, each)
-    return model
+    return _fuse(model, modules_to_fuse, False, inplace, fuser_func, fuse_custom_config_dict)
+
+
+def fuse_modules_qat(
+    model: Any, modules_to_fuse: Any, inplace: bool = False, fuser_func: Any = fuse_known_modules,
+    fuse_custom_config_dict: Any = None,
+) -> Any:  # fmt: skip
+    """`fuse_modules` for a model that will be trained: layers stay as they are, and are held together.
+
+    >>> import weft as torch
+    >>> model = torch.nn.Sequential(torch.nn.Conv1d(3, 2, 1), torch.nn.BatchNorm1d(2))
+    >>> type(torch.ao.quantization.fuse_modules_qat(model, ["0", "1"])[0]).__name__
+    'ConvBn1d'
+    """
+    return _fuse(model, modules_to_fuse, True, inplace, fuser_func, fuse_custom_config_dict)
 
 
 __getattr__ = module_getattr(__name__)

@@ -2,50 +2,95 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...compat.missing import module_getattr
-from ...core.dtype import QUANTIZED, DType, float32, quint8, uint8
+from ...core.dtype import (
+    QUANTIZED,
+    DType,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    int8,
+    int16,
+    int32,
+    qint8,
+    quint8,
+    uint8,
+    uint16,
+)
 from ...core.qscheme import SCHEMES, qscheme
 from ...core.tensor import Tensor
-from ...layouts.quantized.numbers import RANGES
-from ...layouts.quantized.ranges import EPSILON, observed_qparams
+from ...layouts.quantized.ranges import EPSILON
 from ...nn import Module
 from ...ops.creation.from_data import tensor
 from ...ops.reductions.histograms import histc
+from .utils import calculate_qmin_qmax, check_min_max_valid, qparams_of_range, validate_qmin_qmax
 
+FLOAT_QPARAMS = SCHEMES["per_channel_affine_float_qparams"]
 PER_TENSOR, PER_CHANNEL = SCHEMES["per_tensor_affine"], SCHEMES["per_channel_affine"]
+# The dtypes of observed ranges, but those of which PyTorch has no ranges.
+_DTYPES = (
+    *(each for each in QUANTIZED if each.name != "quint2x4"),
+    int8,
+    uint8,
+    int16,
+    int32,
+    float8_e5m2,
+    float8_e4m3fn,
+    uint16,
+)
 SYMMETRIC = SCHEMES["per_tensor_symmetric"], SCHEMES["per_channel_symmetric"]
 
 
 class _PartialWrapper:
-    """A class of modules with some arguments of its constructor."""
+    """A class of modules with some arguments of its constructor. The functions in `callable_args` are called for each module."""
 
     def __init__(self, p: partial):
         self.p = p
+        self.callable_args: dict[str, Callable[[], Any]] = {}
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return self.p(*args, **keywords)
+        found = {name: get() for name, get in self.callable_args.items() if name not in keywords}
+        return self.p(*args, **keywords, **found)
 
     def __repr__(self) -> str:
-        return repr(self.p)
+        return repr(self.p) + repr(self.callable_args)
 
     def with_args(self, **kwargs: Any) -> _PartialWrapper:
         """The same with further arguments."""
-        return _PartialWrapper(partial(self, **kwargs))
+        return _with_args(self, **kwargs)
+
+    def with_callable_args(self, **kwargs: Callable[[], Any]) -> _PartialWrapper:
+        """The same with further arguments, which functions give."""
+        made = _PartialWrapper(self.p)
+        made.callable_args = {**self.callable_args, **kwargs}
+        return made
 
 
 def _with_args(cls: Any, **kwargs: Any) -> _PartialWrapper:
     return _PartialWrapper(partial(cls, **kwargs))
 
 
-class ObserverBase(Module):
-    """The base of observers: `forward` notes a tensor and returns it, `calculate_qparams` gives scale and zero point."""
+def _with_callable_args(cls: Any, **kwargs: Callable[[], Any]) -> _PartialWrapper:
+    return _with_args(cls).with_callable_args(**kwargs)
+
+
+class ActivationPostProcess(Module):
+    """The base of modules that observe, and perhaps round, the result of another module."""
 
     with_args = classmethod(_with_args)
+    with_callable_args = classmethod(_with_callable_args)
+
+
+class ObserverBase(ActivationPostProcess):
+    """The base of observers: `forward` notes a tensor and returns it, `calculate_qparams` gives scale and zero point."""
 
     def __init__(self, dtype: DType, is_dynamic: bool = False):
         super().__init__()
@@ -74,26 +119,26 @@ class UniformQuantizationObserverBase(ObserverBase):
         super().__init__(dtype, is_dynamic)
         self.qscheme, self.reduce_range = qscheme, reduce_range
         self.register_buffer("eps", tensor([eps]))
+        if qscheme not in SCHEMES.values():
+            raise AssertionError(f"Default Observer only works for {[*SCHEMES.values()]}, got {qscheme}")
+        if dtype not in _DTYPES:
+            raise AssertionError(f"Default Observer only works for {_DTYPES} data type, got {dtype}")
         self.has_customized_qrange = quant_min is not None and quant_max is not None
-        low, high = RANGES[QUANTIZED.get(dtype, dtype)] if dtype not in (float32,) else (0, 255)
         if quant_min is not None and quant_max is not None:
-            low, high = quant_min, quant_max
-        if reduce_range:
-            low, high = low // 2, high // 2
-        self.quant_min, self.quant_max = low, high
+            validate_qmin_qmax(quant_min, quant_max)
+        self.quant_min, self.quant_max = calculate_qmin_qmax(
+            quant_min, quant_max, self.has_customized_qrange, dtype, reduce_range
+        )
         self.register_buffer("min_val", tensor(float("inf")))
         self.register_buffer("max_val", tensor(float("-inf")))
 
     def _calculate_qparams(self, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
-        if least.numel() == 0 or bool((least > most).all()):
+        if not check_min_max_valid(least, most):
             return tensor([1.0]), tensor([0])
-        middle = 0
-        if self.qscheme in SYMMETRIC and QUANTIZED.get(self.dtype, self.dtype) is uint8:
-            middle = (self.quant_min + self.quant_max) // 2 if self.has_customized_qrange else 128
-        least, most = least.reshape(-1), most.reshape(-1)
-        return observed_qparams(
-            least, most, self.quant_min, self.quant_max, self.qscheme, middle, float(self.eps)
-        )
+        return qparams_of_range(
+            least, most, self.quant_min, self.quant_max, self.dtype, float(self.eps), self.has_customized_qrange,
+            self.qscheme,
+        )  # fmt: skip
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """The scales and the zero points of the range that was observed."""
@@ -277,10 +322,12 @@ class FixedQParamsObserver(ObserverBase):
         self, scale: float, zero_point: int, dtype: DType = quint8, qscheme: qscheme = PER_TENSOR,
         quant_min: int = 0, quant_max: int = 255, is_dynamic: bool = False, **kwargs: Any,
     ):  # fmt: skip
-        super().__init__(dtype, is_dynamic)
+        if is_dynamic:
+            raise NotImplementedError("FixedQParamsObserver doesn't support dynamic quantization")
+        super().__init__(dtype)
         self.quant_min, self.quant_max, self.qscheme = quant_min, quant_max, qscheme
-        self.register_buffer("scale", tensor([scale]))
-        self.register_buffer("zero_point", tensor([zero_point]))
+        self.register_buffer("scale", tensor([scale], dtype=float32))
+        self.register_buffer("zero_point", tensor([zero_point], dtype=int32))
 
     def forward(self, X: Tensor) -> Tensor:
         return X
@@ -314,7 +361,7 @@ class PlaceholderObserver(ObserverBase):
 class NoopObserver(ObserverBase):
     """An observer that notes nothing."""
 
-    def __init__(self, dtype: Any = None, custom_op_name: str = ""):
+    def __init__(self, dtype: DType = float16, custom_op_name: str = ""):
         super().__init__(dtype)
         self.custom_op = custom_op_name
 
@@ -325,16 +372,99 @@ class NoopObserver(ObserverBase):
         raise RuntimeError("calculate_qparams should not be called for NoopObserver")
 
 
-_QINT8 = next(dtype for dtype in QUANTIZED if dtype.name == "qint8")
+class ReuseInputObserver(ObserverBase):
+    """An observer that notes nothing, because the input of the layer has been observed."""
+
+    def __init__(self) -> None:
+        super().__init__(quint8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    def calculate_qparams(self) -> Any:
+        raise RuntimeError("calculate_qparams should not be called for ReuseInputObserver")
+
+
+class RecordingObserver(ObserverBase):
+    """An observer that keeps copies of all tensors."""
+
+    def __init__(self, dtype: DType = quint8):
+        super().__init__(dtype)
+        self.tensor_val: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.tensor_val.append(x.clone())
+        return x
+
+    def calculate_qparams(self) -> Any:
+        raise RuntimeError("calculate_qparams should not be called for RecordingObserver")
+
+    def get_tensor_value(self) -> list[Tensor]:
+        """The copies."""
+        return self.tensor_val
+
+
+# ---- The numbers of observers in files -----------------------------------------------------------------------------------
+
+
+def get_observer_state_dict(mod: Module) -> OrderedDict:
+    """The entries of the state_dict that belong to observers."""
+    state = mod.state_dict()
+    found = OrderedDict((name, value) for name, value in state.items() if "activation_post_process" in name)
+    found._metadata = state._metadata  # type: ignore[attr-defined]
+    return found
+
+
+def load_observer_state_dict(mod: Module, obs_dict: dict) -> None:
+    """Give the observers of a model what `get_observer_state_dict` found.
+
+    Raises: Exception if an entry is missing, or has no observer.
+    """
+    missing: list[str] = []
+    unexpected: list[str] = []
+    for name, module in mod.named_modules():
+        if isinstance(module, ActivationPostProcess):
+            module._load_from_state_dict(obs_dict, f"{name}.", {}, False, missing, unexpected, [])
+    for kind, names in (("Missing", missing), ("Unexpected", unexpected)):
+        for name in names:
+            if "observer" in name or "activation_post_process" in name:
+                raise Exception(f"{kind} keys for observer {name} in state_dict")  # noqa: TRY002 (PyTorch's class)
+
+
+# ---- Constructors with the usual arguments -------------------------------------------------------------------------------
+
+# XNNPACK's weights have no -128, and its scales have a lower bound.
+_NARROW: dict[str, Any] = {"dtype": qint8, "quant_min": -127, "quant_max": 127, "eps": 2**-12}
+_BYTES: dict[str, Any] = {"dtype": quint8, "quant_min": 0, "quant_max": 255}
+_QUINT4X2 = next(dtype for dtype in QUANTIZED if dtype.name == "quint4x2")
+
 default_observer: Any = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_placeholder_observer: Any = PlaceholderObserver
-default_weight_observer: Any = MinMaxObserver.with_args(dtype=_QINT8, qscheme=SYMMETRIC[0])
+default_debug_observer: Any = RecordingObserver
+default_reuse_input_observer: Any = ReuseInputObserver
+default_weight_observer: Any = MinMaxObserver.with_args(dtype=qint8, qscheme=SYMMETRIC[0])
+weight_observer_range_neg_127_to_127: Any = MinMaxObserver.with_args(qscheme=SYMMETRIC[0], **_NARROW)
 default_histogram_observer: Any = HistogramObserver.with_args(quant_min=0, quant_max=127)
 default_per_channel_weight_observer: Any = PerChannelMinMaxObserver.with_args(
-    dtype=_QINT8, qscheme=SYMMETRIC[1]
+    dtype=qint8, qscheme=SYMMETRIC[1]
 )
-default_dynamic_quant_observer: Any = PlaceholderObserver.with_args(
-    dtype=quint8, quant_min=0, quant_max=255, is_dynamic=True
+per_channel_weight_observer_range_neg_127_to_127: Any = PerChannelMinMaxObserver.with_args(
+    qscheme=SYMMETRIC[1], **_NARROW
 )
+default_dynamic_quant_observer: Any = PlaceholderObserver.with_args(**_BYTES, is_dynamic=True)
+default_float_qparams_observer: Any = PerChannelMinMaxObserver.with_args(
+    dtype=quint8, qscheme=FLOAT_QPARAMS, ch_axis=0
+)
+default_float_qparams_observer_4bit: Any = PerChannelMinMaxObserver.with_args(
+    dtype=_QUINT4X2, qscheme=FLOAT_QPARAMS, ch_axis=0
+)
+default_fixed_qparams_range_neg1to1_observer: Any = FixedQParamsObserver.with_args(
+    scale=2.0 / 256.0, zero_point=128, **_BYTES
+)
+default_fixed_qparams_range_0to1_observer: Any = FixedQParamsObserver.with_args(
+    scale=1.0 / 256.0, zero_point=0, **_BYTES
+)
+default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer
+default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
 
 __getattr__ = module_getattr(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...ops.elementwise.qparams import QParams
 from .operators import operator, relu_forms
@@ -37,6 +38,29 @@ def linear(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int, rel
     return W_prepack(X, QParams(Y_scale_i, Y_zero_point_i), relu)
 
 
+@operator(
+    "linear_leaky_relu(Tensor X, Linear W_prepack, float Y_scale_i, int Y_zero_point_i, float negative_slope) -> Tensor Y"
+)
+def linear_leaky_relu(
+    X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int, negative_slope: float
+) -> Tensor:
+    return _quantized_like(
+        X,
+        FUNCTIONS["nn.functional.leaky_relu"](W_prepack.in_floats(X), negative_slope),
+        Y_scale_i,
+        Y_zero_point_i,
+    )
+
+
+@operator("linear_tanh(Tensor X, Linear W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")
+def linear_tanh(X: Tensor, W_prepack: Any, Y_scale_i: float, Y_zero_point_i: int) -> Tensor:
+    return _quantized_like(X, W_prepack.in_floats(X).tanh(), Y_scale_i, Y_zero_point_i)
+
+
+def _quantized_like(input: Tensor, result: Tensor, scale: float, zero_point: int) -> Tensor:
+    return FUNCTIONS["quantize_per_tensor"](result, scale, zero_point, input.dtype)
+
+
 @operator("linear_dynamic(Tensor X, Linear W_prepack, bool reduce_range=False) -> Tensor Y")
 def linear_dynamic(X: Tensor, W_prepack: Any, reduce_range: bool = False) -> Tensor:
     return W_prepack.dynamic(X, reduce_range)
@@ -64,6 +88,24 @@ def _conv(
     qx: Tensor, packed_weight: Any, output_scale: float, output_zero_point: int, relu: bool = False
 ) -> Tensor:
     return packed_weight(qx, QParams(output_scale, output_zero_point), relu)
+
+
+def _conv_add(
+    qx: Tensor,
+    qaccum: Tensor,
+    packed_weight: Any,
+    output_scale: float,
+    output_zero_point: int,
+    relu: bool = False,
+) -> Tensor:
+    found = packed_weight.in_floats(qx) + qaccum.dequantize()
+    return _quantized_like(qx, found.relu() if relu else found, output_scale, output_zero_point)
+
+
+relu_forms(
+    "conv2d_add",
+    "(Tensor qx, Tensor qaccum, Conv2 packed_weight, float output_scale, int output_zero_point) -> Tensor",
+)(_conv_add)
 
 
 def _dynamic(qx: Tensor, packed_weight: Any, reduce_range: bool = False) -> Tensor:

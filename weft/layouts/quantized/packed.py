@@ -69,6 +69,12 @@ class LinearPackedParams(PackedLayer):
             linear(plain(input), by, packed, scales, self.bias, result, relu), result, input.dtype
         )
 
+    def in_floats(self, input: Tensor) -> Tensor:
+        """The layer of a quantized tensor, as float32."""
+        by = per_tensor(input, "quantized.linear")
+        packed, scales = self._ready
+        return linear_to_float(plain(input), by, packed, scales, self.bias)
+
     def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
         """The layer of float32 numbers, which are quantized with parameters that suit them."""
         packed, scales = self._ready
@@ -161,15 +167,19 @@ class ConvPackedParams(PackedLayer):
         )
         return quantized(made, result, input.dtype)
 
+    def in_floats(self, input: Tensor) -> Tensor:
+        """The convolution of a quantized tensor, as float32."""
+        return self._in_floats(plain(input), per_tensor(input, "quantized.conv"))
+
     def dynamic(self, input: Tensor, reduce_range: bool = False) -> Tensor:
         """The convolution of float32 numbers, which are quantized with parameters that suit them."""
         by = dynamic_qparams(input, uint8, reduce_range)
+        return self._in_floats(quantize_per_tensor(input, *by, uint8), by)
+
+    def _in_floats(self, integers: Tensor, by: QParams) -> Tensor:
         packed, scales = self._ready
-        return self._convolved(
-            quantize_per_tensor(input, *by, uint8),
-            by.zero_point,
-            lambda rows: linear_to_float(rows, by, packed, scales, self.bias),
-        )
+        layer = functools.partial(linear_to_float, by=by, packed=packed, weight_scales=scales, bias=self.bias)
+        return self._convolved(integers, by.zero_point, layer)
 
 
 class EmbeddingPackedParams:

@@ -141,6 +141,6 @@ def _choose(
     ends = zip(low.flatten().tolist(), high.flatten().tolist(), strict=True)
     found = [choose_qparams(*each, quant_min, quant_max, symmetric) for each in ends]
     for kept, values in zip((scale, zero_point), zip(*found)):
-        if kept.shape != low.shape:
+        if kept.numel() != low.numel():
             kept.resize_(low.shape)
-        kept.copy_(kept.new_tensor(values).view(low.shape))
+        kept.copy_(kept.new_tensor(values).view(kept.shape))

@@ -15,6 +15,7 @@ from .utils import result_parameters
 
 class _QuantizedBatchNorm:
     _kind = ""
+    _relu = False
     scale: Tensor
     zero_point: Tensor
 
@@ -31,7 +32,7 @@ class _QuantizedBatchNorm:
         self.register_buffer("zero_point", tensor(0))  # type: ignore[attr-defined]
 
     def forward(self: Any, input: Tensor) -> Tensor:
-        call = getattr(ops.quantized, f"batch_norm{self._kind}")
+        call = getattr(ops.quantized, f"batch_norm{self._kind}{'_relu' if self._relu else ''}")
         parameters = (self.weight, self.bias, self.running_mean, self.running_var, self.eps)
         return call(
             input,
@@ -41,16 +42,20 @@ class _QuantizedBatchNorm:
         )
 
     def _get_name(self) -> str:
-        return f"QuantizedBatchNorm{self._kind}"
+        return f"Quantized{'BNReLU' if self._relu else 'BatchNorm'}{self._kind}"
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The quantized layer of a layer that was observed."""
-        return cls.from_reference(mod, *result_parameters(mod))
+        return cls._like(mod[0] if cls._relu else mod, *result_parameters(mod))
 
     @classmethod
     def from_reference(cls, bn: Any, output_scale: Any, output_zero_point: Any) -> Any:
         """The quantized layer of a layer of floats, with the parameters of the result."""
+        return cls._like(bn[0] if cls._relu else bn, output_scale, output_zero_point)
+
+    @classmethod
+    def _like(cls, bn: Any, output_scale: Any, output_zero_point: Any) -> Any:
         made: Any = cls(bn.num_features, bn.eps, bn.momentum)
         for name in ("weight", "bias", "running_mean", "running_var"):
             setattr(made, name, getattr(bn, name))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.dtype import qint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
-from .....nn import Sequential
+from .....nn import Conv1d as FloatConv1d
+from .....nn import Conv2d as FloatConv2d
+from .....nn import Conv3d as FloatConv3d
 from .....ops.creation.creation import zeros
-from .....ops.creation.from_data import tensor
+from ...layers import conv_arguments
 from .utils import WeightedQuantizedModule, observed_weight
 
 
 class _ConvNd(WeightedQuantizedModule):
     _dims = 0
     _relu = False
-    scale: float
-    zero_point: int
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
@@ -68,66 +68,51 @@ class _ConvNd(WeightedQuantizedModule):
         """The bias, in floats."""
         return self._packed_params.bias
 
+    def _padded(self, input: Tensor) -> Tensor:
+        """The input with a border of another kind than zeros."""
+        if self.padding_mode == "zeros":
+            return input
+        border = [width for each in reversed(self.padding) for width in (each, each)]
+        return FUNCTIONS["nn.functional.pad"](input, border, mode=self.padding_mode)
+
     def forward(self, input: Tensor) -> Tensor:
-        if self.padding_mode != "zeros":
-            border = [width for each in reversed(self.padding) for width in (each, each)]
-            input = FUNCTIONS["nn.functional.pad"](input, border, mode=self.padding_mode)
         call = getattr(ops.quantized, f"conv{self._dims}d{'_relu' if self._relu else ''}")
-        return call(input, self._packed_params, self.scale, self.zero_point)
+        return call(self._padded(input), self._packed_params, self.scale, self.zero_point)
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "weight"], destination[prefix + "bias"] = self.weight(), self.bias()
-        destination[prefix + "scale"] = tensor(self.scale)
-        destination[prefix + "zero_point"] = tensor(self.zero_point)
+    def _entries(self) -> dict[str, Any]:
+        return {"weight": self.weight(), "bias": self.bias(), **super()._entries()}
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict,
-        prefix: str,
-        local_metadata: dict,
-        strict: bool,
-        missing_keys: list,
-        *rest: Any,
-    ) -> None:
-        absent = [
-            prefix + name
-            for name in ("weight", "bias", "scale", "zero_point")
-            if prefix + name not in state_dict
-        ]
-        missing_keys += absent
-        if not absent:
-            self.set_weight_bias(state_dict.pop(prefix + "weight"), state_dict.pop(prefix + "bias"))
-            self.scale = float(state_dict.pop(prefix + "scale"))
-            self.zero_point = int(state_dict.pop(prefix + "zero_point"))
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, *rest)
+    def _set_entries(self, entries: dict[str, Any]) -> None:
+        super()._set_entries(entries)
+        self.set_weight_bias(entries["weight"], entries["bias"])
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The quantized layer of a layer that was observed, or trained with rounded numbers."""
-        conv = mod[0] if isinstance(mod, Sequential) else mod
-        observer = getattr(mod, "weight_fake_quant", None) or mod.qconfig.weight()
-        return cls.get_qconv(conv, mod.activation_post_process, observer)
+        conv, weight, bias = cls._observed(mod, use_precomputed_fake_quant)
+        if not hasattr(mod, "activation_post_process"):
+            raise AssertionError(f"{cls.__name__}.from_float: the layer must have an observer of its result")
+        return cls._like(conv, weight, bias, *mod.activation_post_process.calculate_qparams())
 
     @classmethod
     def get_qconv(cls, mod: Any, activation_post_process: Any, weight_post_process: Any = None) -> Any:
         """The quantized layer of a layer of floats, by the observers of its result and of its weight."""
         observer = mod.qconfig.weight() if weight_post_process is None else weight_post_process
-        return cls._like(
-            mod, observed_weight(mod.weight, observer), *activation_post_process.calculate_qparams()
-        )
+        weight = observed_weight(mod.weight, observer)
+        return cls._like(mod, weight, mod.bias, *activation_post_process.calculate_qparams())
 
     @classmethod
     def from_reference(cls, ref_qconv: Any, output_scale: Any, output_zero_point: Any) -> Any:
         """The layer of a reference layer, with the parameters of the result."""
-        return cls._like(ref_qconv, ref_qconv.get_quantized_weight(), output_scale, output_zero_point)
+        return cls._like(
+            ref_qconv, ref_qconv.get_quantized_weight(), ref_qconv.bias, output_scale, output_zero_point
+        )
 
     @classmethod
-    def _like(cls, conv: Any, weight: Tensor, scale: Any, zero_point: Any) -> Any:
-        geometry = (conv.kernel_size, conv.stride, conv.padding, conv.dilation, conv.groups)
-        made = cls(conv.in_channels, conv.out_channels, *geometry, conv.bias is not None, conv.padding_mode)
-        made.set_weight_bias(weight, conv.bias)
-        made.scale, made.zero_point = float(scale), int(zero_point)
+    def _like(cls, conv: Any, weight: Tensor, bias: Tensor | None, scale: Any, zero_point: Any) -> Any:
+        made = cls(*conv_arguments(conv))
+        made.set_weight_bias(weight, bias)
+        made._set_parameters(scale, zero_point)
         return made
 
 
@@ -135,18 +120,21 @@ class Conv1d(_ConvNd):
     """A convolution [N, C, length]: quantized input, weight and result."""
 
     _dims = 1
+    _FLOAT_MODULE: ClassVar[Any] = FloatConv1d
 
 
 class Conv2d(_ConvNd):
     """A convolution [N, C, height, width]: quantized input, weight and result."""
 
     _dims = 2
+    _FLOAT_MODULE: ClassVar[Any] = FloatConv2d
 
 
 class Conv3d(_ConvNd):
     """A convolution [N, C, depth, height, width]: quantized input, weight and result."""
 
     _dims = 3
+    _FLOAT_MODULE: ClassVar[Any] = FloatConv3d
 
 
 __getattr__ = module_getattr(__name__)

@@ -9,8 +9,7 @@ from .....compat.missing import module_getattr
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
 from .....nn import Identity, Module
-from .....ops.creation.from_data import tensor
-from .utils import result_parameters
+from .utils import QuantizedResult, result_parameters
 
 
 class FloatFunctional(Module):
@@ -54,7 +53,7 @@ class FloatFunctional(Module):
         return self.activation_post_process(x @ y)
 
 
-class QFunctional(Module):
+class QFunctional(QuantizedResult):
     """Functions of quantized tensors. `scale` and `zero_point` are those of the results."""
 
     def __init__(self) -> None:
@@ -104,25 +103,11 @@ class QFunctional(Module):
         """x @ y."""
         return self._call("matmul", x, y)
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"], destination[prefix + "zero_point"] = (
-            tensor(self.scale),
-            tensor(self.zero_point),
-        )
-
-    def _load_from_state_dict(
-        self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, *rest: Any
-    ) -> None:
-        self.scale = float(state_dict.pop(prefix + "scale"))
-        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
-
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> QFunctional:
         """The quantized functions of functions that were observed."""
         made = cls()
-        made.scale, made.zero_point = result_parameters(mod)
+        made._set_parameters(*result_parameters(mod))
         return made
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.dtype import float16, qint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
-from .....nn import Module, Sequential
+from .....nn import Linear as FloatLinear
+from .....nn.modules.linear import NonDynamicallyQuantizableLinear
 from .....ops.creation.creation import zeros
-from .....ops.creation.from_data import tensor
-from .utils import WeightedQuantizedModule, observed_weight, result_parameters
+from .utils import StateEntries, WeightedQuantizedModule, result_parameters
 
 
-class LinearPackedParams(Module):
+class LinearPackedParams(StateEntries):
     """The prepared weight and bias of a linear layer. A state_dict holds the quantized weight and the bias."""
 
     _version = 3
@@ -41,27 +41,16 @@ class LinearPackedParams(Module):
     def forward(self, x: Tensor) -> Tensor:
         return x
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "dtype"] = self.dtype
-        destination[prefix + "_packed_params"] = self._weight_bias()
+    def _entries(self) -> dict[str, Any]:
+        return {"dtype": self.dtype, "_packed_params": self._weight_bias()}
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict,
-        prefix: str,
-        local_metadata: dict,
-        strict: bool,
-        missing_keys: list,
-        *rest: Any,
-    ) -> None:
-        if prefix + "dtype" in state_dict:
-            self.dtype = state_dict.pop(prefix + "dtype")
-        if prefix + "_packed_params" in state_dict:
-            self.set_weight_bias(*state_dict.pop(prefix + "_packed_params"))
-        else:
-            missing_keys.append(prefix + "_packed_params")
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, *rest)
+    def _set_entries(self, entries: dict[str, Any]) -> None:
+        self.dtype = entries["dtype"]
+        self.set_weight_bias(*entries["_packed_params"])
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest: Any) -> None:
+        state_dict.setdefault(prefix + "dtype", self.dtype)  # the first version of the files did not hold it
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def __repr__(self) -> str:
         return repr(self._weight_bias())
@@ -71,9 +60,8 @@ class Linear(WeightedQuantizedModule):
     """A linear layer: quantized input, weight and result. `scale` and `zero_point` are those of the result."""
 
     _version = 3
+    _FLOAT_MODULE: ClassVar[Any] = (FloatLinear, NonDynamicallyQuantizableLinear)
     _relu = False
-    scale: float
-    zero_point: int
 
     def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = qint8):
         super().__init__()
@@ -117,44 +105,26 @@ class Linear(WeightedQuantizedModule):
         """Exchange the weight and the bias."""
         self._packed_params.set_weight_bias(w, b)
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"] = tensor(self.scale)
-        destination[prefix + "zero_point"] = tensor(self.zero_point)
-
-    def _load_from_state_dict(
-        self,
-        state_dict: dict,
-        prefix: str,
-        local_metadata: dict,
-        strict: bool,
-        missing_keys: list,
-        *rest: Any,
-    ) -> None:
-        for name, kind in (("scale", float), ("zero_point", int)):
-            if prefix + name in state_dict:
-                setattr(self, name, kind(state_dict.pop(prefix + name)))
-            else:
-                missing_keys.append(prefix + name)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing_keys, *rest)
-
     @classmethod
     def from_reference(cls, ref_qlinear: Any, output_scale: Any, output_zero_point: Any) -> Any:
         """The layer of a reference layer, with the parameters of the result."""
-        made = cls(ref_qlinear.in_features, ref_qlinear.out_features)
-        made.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
-        made.scale, made.zero_point = float(output_scale), int(output_zero_point)
-        return made
+        weight = ref_qlinear.get_quantized_weight()
+        return cls._like(ref_qlinear, weight, ref_qlinear.bias, output_scale, output_zero_point)
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The quantized layer of a layer that was observed, or trained with rounded numbers."""
-        scale, zero_point = result_parameters(mod)
-        linear = mod[0] if isinstance(mod, Sequential) else mod
-        observer = getattr(mod, "weight_fake_quant", None) or mod.qconfig.weight()
-        made = cls(linear.in_features, linear.out_features)
-        made.set_weight_bias(observed_weight(linear.weight, observer), linear.bias)
-        made.scale, made.zero_point = scale, zero_point
+        linear, weight, bias = cls._observed(mod, use_precomputed_fake_quant)
+        return cls._like(linear, weight, bias, *result_parameters(mod))
+
+    @classmethod
+    def _like(
+        cls, linear: Any, weight: Tensor, bias: Tensor | None, scale: Any, zero_point: Any, *settings: Any
+    ) -> Any:
+        """The layer with the sizes of another. settings: further arguments of the constructor."""
+        made = cls(linear.in_features, linear.out_features, *settings)
+        made.set_weight_bias(weight, bias)
+        made._set_parameters(scale, zero_point)
         return made
 
 

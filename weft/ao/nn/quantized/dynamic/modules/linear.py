@@ -8,6 +8,11 @@ from ......_ops import ops
 from ......compat.missing import module_getattr
 from ......core.dtype import float16, qint8
 from ......core.tensor import Tensor
+from ......nn import Linear as FloatLinear
+from ......nn.modules.linear import NonDynamicallyQuantizableLinear
+from ......nn.utils.parametrize import type_before_parametrizations
+from ....intrinsic import LinearReLU
+from ....qat.dynamic import Linear as TrainedLinear
 from ...modules.linear import Linear as QuantizedLinear
 from ...modules.utils import observed_weight
 
@@ -29,10 +34,11 @@ class Linear(QuantizedLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         packed = self._packed_params._packed_params
+        name = f"linear{'_relu' if self._relu else ''}_dynamic"
         if self._packed_params.dtype is float16:
-            return ops.quantized.linear_dynamic_fp16(x, packed)
+            return getattr(ops.quantized, f"{name}_fp16")(x, packed)
         # Half of the integers, as on processors whose sums of products have 16 bits: PyTorch's default.
-        return ops.quantized.linear_dynamic(x, packed, True).to(x.dtype)
+        return getattr(ops.quantized, name)(x, packed, True).to(x.dtype)
 
     def _get_name(self) -> str:
         return "DynamicQuantizedLinear"
@@ -51,11 +57,23 @@ class Linear(QuantizedLinear):
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The layer of a layer of floats, whose weight is quantized as its QConfig says."""
-        observer = mod.qconfig.weight()
-        dtype = float16 if observer.dtype is float16 else qint8
-        weight = mod.weight.detach().float() if dtype is float16 else observed_weight(mod.weight, observer)
-        made = cls(mod.in_features, mod.out_features, dtype=dtype)
-        made.set_weight_bias(weight, mod.bias)
+        kind = type_before_parametrizations(mod)
+        if kind not in (FloatLinear, NonDynamicallyQuantizableLinear, LinearReLU, TrainedLinear):
+            raise AssertionError(
+                f"nn.quantized.dynamic.Linear.from_float: got {kind}, which is no linear layer"
+            )
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        layer = mod[0] if kind is LinearReLU else mod
+        observer = layer.qconfig.weight()
+        if observer.dtype not in (qint8, float16):
+            raise AssertionError(
+                f"The only supported dtypes for dynamic quantized linear are qint8 and float16, got: {observer.dtype}"
+            )
+        is_half = observer.dtype is float16
+        weight = layer.weight.detach().float() if is_half else observed_weight(layer.weight, observer)
+        made = cls(layer.in_features, layer.out_features, dtype=observer.dtype)
+        made.set_weight_bias(weight, layer.bias)
         return made
 
 

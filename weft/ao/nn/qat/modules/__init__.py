@@ -1,0 +1,9 @@
+"""The layers of `torch.ao.nn.qat`."""
+
+from .....compat.missing import module_getattr
+from .conv import Conv1d, Conv2d, Conv3d
+from .embedding_ops import Embedding, EmbeddingBag
+from .linear import Linear
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag", "Linear"]
+__getattr__ = module_getattr(__name__)

@@ -39,6 +39,9 @@ SUM_EXP  = Reduce("sum_exp",  lambda d, w: Types(d, (compute_type(d),)), finite_
 SUM_PRODUCTS = Reduce("sum_products", SUM_EXP.types, finite_identity(0), lambda a, b: (a * b,), plus, cascade=True,
                       derivative=(lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * b,
                                   lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * a))
+# The sum of narrow floats without a rounding. PyTorch's backward of log_softmax rounds its result only.
+WIDE_SUM = Reduce("wide_sum", SUM_EXP.types, finite_identity(0), lambda a: (a,), plus, cascade=True,
+                  derivative=lambda ct, out, a, dims, keepdim: with_reduced_dims(ct, dims, keepdim).expand(a.spec.shape))
 # The maps of the functions below. Each function is recorded as one step. `divided` computes 1 / s once for each row: with a division
 # for each element softmax of 8192x512 takes 11 % longer (AMD Zen 4).
 EXP_ABOVE   = Map("exp_above",   lambda d: MapTypes(compute_type(d), compute_type(d)), lambda a, m: exp(a - m), deciding=1, contiguous=True)
@@ -158,7 +161,7 @@ def _build_softmax_backward(graph: Any, dim: int) -> list:
 
 def _build_log_softmax_backward(graph: Any, dim: int) -> list:
     ct, out = graph.inputs
-    (total,) = graph.reduce(SUM, ct, dims=single_dim(dim, len(out.spec.shape), "log_softmax"))
+    (total,) = graph.reduce(WIDE_SUM, ct, dims=single_dim(dim, len(out.spec.shape), "log_softmax"))
     return [graph.map(LOG_SOFTMAX_BACKWARD, ct, out, total)]
 
 

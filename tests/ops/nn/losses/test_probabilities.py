@@ -50,3 +50,19 @@ def test_gradients_at_the_ends(reduction):
         loss = lib.nn.functional.binary_cross_entropy(p, target, reduction=reduction)
         found.append([g.tolist() for g in lib.autograd.grad(loss.sum(), (p, target))])
     assert found[1] == [pytest.approx(each, rel=1e-8) for each in found[0]]
+
+
+def test_gradient_of_weighted_logits_keeps_the_digits_of_bfloat16():
+    """A few units in the last place, also where the two terms of the loss almost cancel."""
+    x, target = (numbers(40, 5, seed=seed).bfloat16() for seed in (2, 3))
+    target, weight = target.sigmoid(), numbers(5, seed=4).exp().bfloat16()
+    found = []
+    for lib in (torch, weft):
+        logits, targets, weights = (
+            lib.tensor(each.tolist(), dtype=lib.bfloat16) for each in (x, target, weight)
+        )
+        inputs = (logits.requires_grad_(), targets.requires_grad_())  # PyTorch has no gradient of pos_weight
+        loss = lib.nn.functional.binary_cross_entropy_with_logits(*inputs, pos_weight=weights)
+        found.append([torch.tensor(g.tolist()) for g in lib.autograd.grad(loss, inputs)])
+    for got, want in zip(found[1], found[0], strict=True):
+        torch.testing.assert_close(got, want, rtol=0.016, atol=1e-5)

@@ -12,6 +12,7 @@ from ....core.tensor import Tensor
 from ....core.warn import user_level
 from ....engine import scalar as s
 from ....engine.convert import convert
+from ....families.custom_vjp import custom_vjp
 from ....families.map import ONLY_FLOATS, Map, same_dtype
 from ....families.monoid_op import Types
 from ....families.reduce import Reduce
@@ -49,6 +50,24 @@ _BEYOND    = Reduce("beyond", lambda dtype, wanted: Types(dtype, (bool_,)), lamb
                     lambda state: (convert(state[0], bool_),), derivative=nondifferentiable)
 # fmt: on
 _binary_cross_entropy, _of_logits = elementwise(_BCE), elementwise(_OF_LOGITS)
+
+
+def _of_weighted_logits_rule(ct, out, input, target, pos_weight, *, wanted):
+    gradients: list[Tensor | None] = [None, None, None]
+    if wanted[0]:
+        # These are PyTorch's steps. The difference of two losses would cancel most digits of bfloat16.
+        positive = pos_weight * target
+        gradients[0] = ct * ((positive + 1 - target) * input.sigmoid() - positive)
+    if wanted[1]:
+        gradients[1] = ct * (logsigmoid(-input) - pos_weight * logsigmoid(input))
+    if wanted[2]:
+        gradients[2] = -ct * target * logsigmoid(input)
+    return gradients
+
+
+@custom_vjp(joint=_of_weighted_logits_rule)
+def _of_weighted_logits(input: Tensor, target: Tensor, pos_weight: Tensor) -> Tensor:
+    return (1 - target) * input - logsigmoid(input) * ((pos_weight - 1) * target + 1)
 
 
 def _no_probabilities(input: Tensor, target: Tensor) -> RuntimeError:
@@ -120,10 +139,10 @@ def binary_cross_entropy_with_logits(
         raise _no_probabilities(input, target)
     if weight is None and pos_weight is None and target.spec.dtype is input.spec.dtype:
         return _of_logits(input, target, reduction_of(reduction, size_average, reduce))
-    log_probability = logsigmoid(input)
-    if pos_weight is not None:
-        log_probability = log_probability * ((pos_weight - 1) * target + 1)
-    loss = (1 - target) * input - log_probability
+    if pos_weight is None:
+        loss = (1 - target) * input - logsigmoid(input)
+    else:
+        loss = _of_weighted_logits(input, target, pos_weight)
     if weight is not None:
         loss = loss * weight
     loss = reduced(loss.to(target.spec.dtype), reduction_of(reduction, size_average, reduce))

@@ -82,6 +82,10 @@ class Rules:
         """Whether the strides of a tensor with this spec leave no gaps."""
         return Spec.is_dense.fget(spec)  # type: ignore[attr-defined]
 
+    def operands(self, args: tuple) -> tuple:
+        """The operands of a function whose result is going to overwrite the first of them."""
+        return args
+
     def gradient(self, ct: Tensor) -> Tensor:
         """What a leaf gets as its `grad` if only the backward pass holds this gradient: a tensor with the same parts."""
         return ct
@@ -110,7 +114,7 @@ class Rules:
             return out
         if self.assign is not None:
             if name.endswith("_") and (rule := self.functions.get(name[:-1])) is not None:
-                self.assign(rule(*args, **kwargs), args[0])
+                self.assign(rule(*self.operands(args), **kwargs), args[0])
                 return args[0]
         if self.composed:
             return PLAIN

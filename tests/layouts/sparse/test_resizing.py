@@ -1,6 +1,7 @@
 """Sparse tensors that change their sizes, compared with PyTorch's."""
 
 import pytest
+import torch
 from sparse_expressions import LAYOUTS, compare, evaluated
 
 import weft
@@ -61,3 +62,20 @@ def test_a_detached_tensor_keeps_its_sizes():
     other = x.detach()
     x.sparse_resize_((5, 5), 2, 0)
     assert other.shape == (3, 3) and other.to_dense().shape == (3, 3)
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_a_compressed_tensor_resized_as_another_takes_its_indices(layout):
+    found = []
+    for lib in (torch, weft):
+        blocks = {"blocksize": (2, 2)} if "bs" in layout else {}
+        x, small = (lib.eye(size).mul(2).to_sparse(layout=getattr(lib, layout), **blocks) for size in (6, 4))
+        x.resize_as_sparse_(small)
+        x = x.to_sparse(layout=getattr(lib, layout), **blocks)
+        found.append((tuple(x.shape), x.to_dense().tolist()))
+    assert found[0] == found[1]
+
+
+def test_another_layout_cannot_be_resized_as():
+    with pytest.raises(RuntimeError, match="same layout"):
+        weft.eye(3).to_sparse_csr().resize_as_sparse_(weft.eye(4).to_sparse_csc())

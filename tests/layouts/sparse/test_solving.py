@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 
 import weft
 from weft.interop.scipy import to_scipy
@@ -86,3 +87,44 @@ def test_matrices_that_scipy_does_not_have():
     ):
         with pytest.raises(TypeError):
             to_scipy(x)
+
+
+@pytest.mark.parametrize(
+    "layout, options",
+    [
+        *[
+            ("sparse_csr", each)
+            for each in ({}, {"upper": False}, {"transpose": True}, {"unitriangular": True})
+        ],
+        *[("sparse_bsr", each) for each in ({}, {"upper": False}, {"transpose": True})],
+    ],
+)
+def test_triangular_solve(layout, options):
+    found = []
+    for lib in (torch, weft):
+        dense = lib.tensor([[2.0, 1, 0, 3], [1, 4, 0, 1], [0, 0, 5, 0], [0, 2, 0, 1]], dtype=lib.float64)
+        blocks = {"blocksize": (2, 2)} if layout == "sparse_bsr" else {}
+        matrix = dense.to_sparse(layout=getattr(lib, layout), **blocks)
+        solution, copy = lib.triangular_solve(
+            lib.arange(8.0, dtype=lib.float64).view(4, 2), matrix, **options
+        )
+        found.append((solution.tolist(), copy.tolist()))
+    assert found[0][0] == [pytest.approx(row) for row in found[1][0]] and found[0][1] == found[1][1]
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("unitriangular", [True, False])
+def test_linalg_solve_triangular(left, unitriangular):
+    dense = weft.tensor([[2.0, 1, 3], [7, 4, 0], [0, 5, 5]], dtype=weft.float64)
+    other = weft.arange(9.0, dtype=weft.float64).view(3, 3)
+    options = {"upper": True, "left": left, "unitriangular": unitriangular}
+    for matrix in (dense.to_sparse(), dense.to_sparse_csc()):
+        found = weft.linalg.solve_triangular(matrix, other, **options)
+        assert found.allclose(weft.linalg.solve_triangular(dense, other, **options))
+    values = dense.to_sparse().values().clone().requires_grad_()
+    indices = dense.to_sparse().indices()
+
+    def solved(values, other):
+        return weft.linalg.solve_triangular(weft.sparse_coo_tensor(indices, values, (3, 3)), other, **options)
+
+    assert weft.autograd.gradcheck(solved, (values, other.clone().requires_grad_()))

@@ -83,7 +83,17 @@ def indices(self: Tensor) -> Tensor:
 def values(self: Tensor) -> Tensor:
     if self.layout is sparse_coo:
         _check_coalesced(self, "values")
-    return values_of(self)
+    result = values_of(self)
+    if self._autograd is not None:  # a write would be recorded for the view alone
+        result._base = self
+        result.__dict__["_unwritable"] = _UNWRITABLE
+    return result
+
+
+_UNWRITABLE = (
+    "a view of a sparse Variable that requires grad is being used in an in-place operation, which autograd cannot record for the "
+    "sparse tensor.\nWrite under torch.no_grad(), or make a new tensor of new values"
+)
 
 
 def _check_coo(self: Tensor, name: str) -> None:

@@ -26,16 +26,20 @@ rule = SPARSE.rule
 broadcast_shapes, cat, ones = FUNCTIONS["broadcast_shapes"], FUNCTIONS["cat"], FUNCTIONS["ones"]
 
 
-def _in_place(compute: Callable) -> Callable:
-    """The form of a function that writes its result, which must have the shape of the target, into the first operand."""
+def _in_place(compute: Callable, keeps_memory: bool = False) -> Callable:
+    """The form of a function that writes its result, which must have the shape of the target, into the first operand.
+
+    keeps_memory: as in `write`.
+    """
 
     def compute_in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        result = compute(input, *args, **kwargs)
+        result = compute(*SPARSE.operands((input, *args)), **kwargs)
         if result.shape != input.shape:
             raise RuntimeError(
                 f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
-        write(to_dense(result) if is_plain(input) and not is_plain(result) else result, input)
+        result = to_dense(result) if is_plain(input) and not is_plain(result) else result
+        write(result, input, keeps_memory)
         return input
 
     return compute_in_place
@@ -298,4 +302,4 @@ for _name, _function in {
     "remainder": _remainder("remainder"), "fmod": _remainder("fmod"),
 }.items():  # fmt: skip
     rule(_name)(_function)
-    rule(f"{_name}_")(_in_place(_function))
+    rule(f"{_name}_")(_in_place(_function, keeps_memory=_name != "mul"))

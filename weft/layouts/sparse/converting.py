@@ -80,7 +80,14 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             "copy_() between dense and sparse Tensors is not implemented: write x.to_dense() or x.to_sparse()"
         )
     _check_copy(self, src)
-    write(_copied(self, src), self)
+    result = _copied(self, src)
+    if self.layout is sparse_coo:
+        write(result, self)
+        return self
+    for part, new in zip(parts_of(self), parts_of(result)):
+        part.copy_(new)
+    if result._autograd is not None:
+        self._autograd = result._autograd
     return self
 
 

@@ -242,7 +242,10 @@ def masked_mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
         return reduced_product(mat1, mat2, reduce)
     if is_plain(mat1):
         return dense_sparse(mat1, mat2)
-    return sparse_dense(mat1, mat2) if is_plain(mat2) else sparse_sparse(mat1, mat2)
+    if is_plain(mat2):
+        return sparse_dense(mat1, mat2)
+    product = sparse_sparse(mat1, mat2)
+    return as_compressed(product, sparse_csc) if mat1.layout is mat2.layout is sparse_csc else product
 
 
 def reduced_product(x: Tensor, dense: Tensor, reduce: str) -> Tensor:

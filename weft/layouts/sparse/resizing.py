@@ -88,21 +88,27 @@ def sparse_resize_and_clear_(self: Tensor, size: Sequence[int], sparse_dim: int,
 
 @rule("resize_as_sparse_")
 def resize_as_sparse_(self: Tensor, the_template: Tensor) -> Tensor:
-    """Take the sizes of another tensor, which has the same layout or, for compressed tensors, one of these."""
+    """Take the sizes of another tensor of the layout; a compressed tensor takes its indices, too, and keeps values as far as there is room."""
     if is_plain(self):
         raise RuntimeError("resize_as_sparse_: the tensor is dense: write resize_as_")
-    own, other = (
-        "coordinates" if each.layout is sparse_coo else "compressed" for each in (self, the_template)
-    )
-    if own == "coordinates" == other or is_plain(the_template) and own == "coordinates":
+    if self.layout is sparse_coo and (the_template.layout is sparse_coo or is_plain(the_template)):
         sparse_dim = the_template.sparse_dim()
         if the_template.shape == self.shape and sparse_dim == sparse_dim_of(self):
             return self
         return sparse_resize_(self, tuple(the_template.shape), sparse_dim, the_template.dense_dim())
-    if own != other or is_plain(the_template):
-        raise RuntimeError(f"resize_as_sparse_: the layouts are {self.layout} and {the_template.layout}")
-    if self.shape != the_template.shape:
-        _resize_compressed(self, tuple(the_template.shape))
+    if self.layout is not the_template.layout:
+        raise RuntimeError(
+            f"resize_as_sparse_: self and src must have the same layout, but got {self.layout} and {the_template.layout}"
+        )
+    tape.check_write(self)
+    *structure, values = parts_of(the_template)
+    own = parts_of(self)[-1]
+    if self.shape != the_template.shape or own.shape != values.shape:
+        count = min(own.numel(), values.numel())
+        resized = own.new_zeros(values.shape)
+        resized.view(-1)[:count].copy_(own.reshape(-1)[:count])
+        outer, inner = (part.clone() for part in structure)
+        assign(compressed(Compressed(outer, inner, resized), the_template.shape, self.layout), self)
     return self
 
 

@@ -9,8 +9,8 @@ from ...core.dtype import LEGACY_NAMES
 from ...core.layout import sparse_coo
 from ...core.layout_calls import Rules
 from ...core.promotion import can_cast
-from ...core.recording import tape
-from ...core.tensor import Tensor
+from ...core.recording import needs_recording, tape
+from ...core.tensor import Tensor, make
 from ..parts import assign, is_plain, parts_of, values_of, with_values
 from .node_names import name_nodes
 
@@ -30,10 +30,11 @@ def have_same_indices(x: Tensor, y: Tensor) -> bool:
     )
 
 
-def write(result: Tensor, target: Tensor) -> None:
+def write(result: Tensor, target: Tensor, keeps_memory: bool = False) -> None:
     """Let `target` hold the result in its own dtype.
 
     A compressed target whose indices stay gets the new values in the memory of the old ones, so `target.values()` from before sees them.
+    In COO that is so with `keeps_memory`, as in PyTorch for functions of one tensor, and not for sums and products.
     Raises: RuntimeError if the layouts differ, if the dtype does not fit, or if the target is a leaf that requires grad.
     """
     tape.check_write(target)
@@ -47,7 +48,7 @@ def write(result: Tensor, target: Tensor) -> None:
         return
     if result.dtype is not target.dtype:
         result = with_values(result, values_of(result).to(target.dtype))
-    if target.layout is not sparse_coo and _has_indices_of(result, target):
+    if (keeps_memory or target.layout is not sparse_coo) and _has_indices_of(result, target):
         _write_values(result, target)
     else:
         assign(result, target)
@@ -70,6 +71,19 @@ class _SparseRules(Rules):
     def answer(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         name, args = self.forward(name, args)
         return name_nodes(super().answer(name, function, args, kwargs), name, args, kwargs)
+
+    def operands(self, args: tuple) -> tuple:
+        """A recorded operation reads a copy of the tensor that it overwrites, because its derivative may need the old values."""
+        if not needs_recording(args):
+            return args
+        target = args[0]
+        copy = target
+        if not is_plain(target):
+            storage: Any = target._storage
+            *structure, values = storage.parts
+            copy = make(storage.with_parts((*structure, values.clone()), storage.spec), 0, target.spec)
+            copy._autograd = target._autograd
+        return tuple(copy if each is target else each for each in args)
 
     def gradient(self, ct: Tensor) -> Tensor:
         """As in PyTorch, the new tensor of COO does not say that it is coalesced, unless it has less than two entries."""

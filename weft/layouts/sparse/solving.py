@@ -1,18 +1,21 @@
-"""`torch.sparse.spsolve`: sparse systems of linear equations, by SciPy's SuperLU."""
+"""Sparse systems of linear equations, by SciPy's SuperLU: `torch.sparse.spsolve` and triangular systems."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...core.layout import sparse_csc
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...engine.blas import scipy
 from ...families.array_op import array, inside, tensor_of
 from ...families.custom_vjp import custom_vjp
+from ...ops.linalg.equations import TriangularSolve
 from ..parts import is_plain, values_of
 from .compressed import compressed_parts
 from .compression import majors_of
-from .conversion import as_compressed
+from .conversion import as_compressed, as_coo, coalesce, to_dense
+from .coo import coo, indices_of
 from .rules import SPARSE
 
 
@@ -73,3 +76,50 @@ def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
     turned = other if left or other.dim() == 1 else other.t()
     result = _solved(values, turned, outer, inner, False)
     return result if left or other.dim() == 1 else result.t()
+
+
+# ---- Triangular systems --------------------------------------------------------------------------------------------------
+
+
+@SPARSE.rule("linalg.solve_triangular")
+def solve_triangular(
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """X with `A @ X = B` (`X @ A = B` if not `left`) for a triangular matrix A, of which only that triangle is read.
+
+    Raises: RuntimeError if a number on the diagonal is zero.
+    """
+    B = B if is_plain(B) else to_dense(B)
+    if is_plain(A):
+        return FUNCTIONS["linalg.solve_triangular"](A, B, upper=upper, left=left, unitriangular=unitriangular)
+    return spsolve(_triangle(A, upper, unitriangular), B, left=left)
+
+
+@SPARSE.rule("triangular_solve")
+def triangular_solve(
+    b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Any:
+    """The solution, and, for a sparse matrix A, an empty tensor in place of a copy of A, as in PyTorch."""
+    b = b if is_plain(b) else to_dense(b)
+    if is_plain(A):
+        return FUNCTIONS["triangular_solve"](b, A, upper, transpose, unitriangular)
+    triangle = _triangle(A, upper, unitriangular)
+    return TriangularSolve((spsolve(triangle.t() if transpose else triangle, b), b.new_empty(0)))
+
+
+def _triangle(A: Tensor, upper: bool, unitriangular: bool) -> Tensor:
+    """One triangle of a matrix in COO, with ones on the diagonal if `unitriangular`."""
+    if A.dim() != 2 or A.shape[0] != A.shape[1]:
+        raise RuntimeError(
+            f"triangular_solve: expected a square matrix, got a tensor of shape {list(A.shape)}"
+        )
+    A = coalesce(as_coo(A))
+    indices, values = indices_of(A), values_of(A)
+    above = indices[1] - indices[0] if upper else indices[0] - indices[1]
+    kept = (above >= int(unitriangular)).nonzero().view(-1)
+    indices, values = indices.index_select(1, kept), values.index_select(0, kept)
+    if unitriangular:
+        diagonal = FUNCTIONS["arange"](len(A), device=indices.device).expand(2, len(A))
+        indices = FUNCTIONS["cat"]([indices, diagonal], 1)
+        values = FUNCTIONS["cat"]([values, values.new_ones(len(A))])
+    return coo(indices, values, A.shape, False)

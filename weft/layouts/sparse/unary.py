@@ -52,11 +52,11 @@ def _define(name: str) -> None:
     _define_in_place(name, compute)
 
 
-def _define_in_place(name: str, compute: Callable) -> None:
+def _define_in_place(name: str, compute: Callable, needs_sums: bool = True) -> None:
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if input.layout is sparse_coo and not is_coalesced(input):
+        if needs_sums and input.layout is sparse_coo and not is_coalesced(input):
             raise RuntimeError(f"{name}_ requires coalesced input")
-        write(compute(input, *args, **kwargs), input)
+        write(compute(*SPARSE.operands((input, *args)), **kwargs), input, keeps_memory=True)
         return input
 
     rule(f"{name}_")(in_place)
@@ -101,8 +101,7 @@ def _define_one(step: Callable, name: str, function: Callable, prepare: Callable
         return step(prepare(input), functools.partial(function, **options) if options else function)
 
     rule(name)(compute)
-    if prepare is summed:
-        _define_in_place(name, compute)
+    _define_in_place(name, compute, prepare is summed)
 
 
 _define_by(_linear, "deg2rad rad2deg")

@@ -39,12 +39,16 @@ class SparseMatrix(NamedTuple):
 
 
 class Matrix:
-    """The operands that all kernels share: faults, pointers, minors, values. meta begins with: majors, minors, entries."""
+    """The operands that all kernels share: faults, pointers, minors, values. meta begins with: majors, minors, entries.
 
-    def __init__(self, b: Body, dtype: DType, index: DType, first: int):
+    The parts of the second matrix of a kernel are the three operands after those of the first, and so are its sizes in meta.
+    """
+
+    def __init__(self, b: Body, dtype: DType, index: DType, faults: int, number: int = 0):
         self.b, self.dtype, self.index = b, dtype, index
-        self.faults, self.pointers, self.minors, self.values = operands(b, first, first + 4)
-        self.minor_count, self.entries = words(b, 1, 3)
+        (self.faults,), parts = operands(b, faults, faults + 1), faults + 1 + 3 * number
+        self.pointers, self.minors, self.values = operands(b, parts, parts + 3)
+        self.minor_count, self.entries = words(b, 3 * number + 1, 3 * number + 3)
         self.last_minor = b.integer("sub", self.minor_count, 1)
         self.greatest = b.variable("i64", "0")  # of the minors that were read, as an unsigned number
 
@@ -87,9 +91,8 @@ class Matrix:
         later = b.minimum(b.integer("add", entry, AHEAD), b.integer("sub", self.entries, 1))
         row = self._index(self.minors, later)
         address = b.at(rows, b.integer("add", b.integer("mul", row, row_bytes), offset))
-        b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for line in range(ABREAST):  # asking for memory that is not mapped does nothing
-            b.do(f"call void @llvm.prefetch.p0(ptr {b.at(address, 64 * line)}, i32 0, i32 3, i32 1)")
+        for line in range(ABREAST):
+            prefetch(b, b.at(address, 64 * line))
 
     def value(self, entry: str) -> list[str]:
         """The value of an entry: its real part, and its imaginary part if it is complex."""
@@ -103,6 +106,12 @@ class Matrix:
     def _unless(self, valid: str) -> None:
         with self.b.when(self.b.let(f"xor i1 {valid}, true")):
             self.b.do(f"store i64 1, ptr {self.faults}")
+
+
+def prefetch(b: Body, address: str) -> None:
+    """Ask for a cache line. Asking for memory that is not mapped does nothing."""
+    b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    b.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
 
 
 def operands(b: Body, first: int, stop: int) -> list[str]:

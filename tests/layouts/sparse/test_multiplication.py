@@ -105,3 +105,21 @@ def test_indices_out_of_range_raise():
     ):
         with pytest.raises(RuntimeError, match="range"):
             call()
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_coo"])
+@pytest.mark.parametrize("dtype", [weft.float64, weft.complex128])
+def test_derivatives_of_two_sparse_matrices(layout, dtype):
+    dense = weft.randn(4, 5, dtype=dtype), weft.randn(5, 6, dtype=dtype)
+    x, y = (each.masked_fill(weft.rand(each.shape) < 0.5, 0).to_sparse_csr() for each in dense)
+
+    def product(x_values, y_values):
+        operands = []
+        for each, values in ((x, x_values), (y, y_values)):
+            csr = weft.sparse_csr_tensor(each.crow_indices(), each.col_indices(), values, each.shape)
+            operands.append(csr.to_sparse(layout=getattr(weft, layout)))
+        return (operands[0] @ operands[1]).values()
+
+    values = [each.values().clone().requires_grad_() for each in (x, y)]
+    assert weft.autograd.gradcheck(product, values)
+    assert weft.autograd.gradgradcheck(product, values)

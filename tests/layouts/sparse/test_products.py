@@ -154,3 +154,79 @@ def test_reduced(kind):
         matrix, dense = sparse(rows, columns, share, "float32"), random((columns, 5), "float32")
         expected = torch.sparse.mm(matrix.to_sparse_csr(), dense, kind)
         close(products.reduced_matmul(parts_of(matrix), columns, to_weft(dense), kind), expected)
+
+
+# ---- Sparse and sparse, by kernels ---------------------------------------------------------------------------------------
+
+
+def with_repeated_minors(majors, minors, each, index=weft.int64, dtype=weft.float32):
+    outer = weft.arange(majors + 1, dtype=index) * each
+    return Compressed(
+        outer, weft.randint(0, minors, (majors * each,)).to(index), weft.randn(majors * each, dtype=dtype)
+    )
+
+
+def same(got, expected):
+    return all(weft.equal(x, y) and x.dtype is y.dtype for x, y in zip(got, expected, strict=True))
+
+
+@pytest.mark.parametrize("index", [weft.int32, weft.int64])
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.complex64, weft.complex128])
+def test_kernels_give_the_numbers_of_array_code(dtype, index):
+    for majors, middle, minors in ((1, 1, 1), (5, 6, 7), (40, 30, 300_000), (300, 200, 5000)):
+        left = with_repeated_minors(majors, middle, 6, index, dtype)
+        right = with_repeated_minors(middle, minors, 9, weft.int64, dtype)
+        assert products.multiplies_pairs(left, right, minors)
+        assert same(products.matmul_pairs(left, right, minors), products.matmul_sparse(left, right, minors))
+
+
+def test_kernels_without_common_entries():
+    left = Compressed(weft.tensor([0, 1, 1]), weft.tensor([1]), weft.ones(1))
+    right = Compressed(weft.tensor([0, 1, 1]), weft.tensor([2]), weft.ones(1))
+    outer, inner, values = products.matmul_pairs(left, right, 3)
+    assert (outer.tolist(), inner.tolist(), values.tolist()) == ([0, 0, 0], [], [])
+
+
+def test_infinite_products_of_pairs_stay_where_they_are():
+    left = Compressed(weft.tensor([0, 1, 2]), weft.tensor([0, 1]), weft.tensor([weft.inf, 2.0]))
+    outer, inner, values = products.matmul_pairs(left, left._replace(values=weft.tensor([-0.0, weft.nan])), 2)
+    assert values.isnan().all() and inner.tolist() == [0, 1]
+    found = products.sampled_pairs(left, left, left._replace(values=weft.tensor([3.0, weft.inf])), 2)
+    assert found.tolist() == [weft.inf, weft.inf]
+
+
+def test_products_of_pairs_are_those_of_one_thread():
+    left, right = with_repeated_minors(3000, 2000, 20), with_repeated_minors(2000, 2500, 15)
+    pattern = with_repeated_minors(3000, 2000, 10)
+    results, threads = [], weft.get_num_threads()
+    for count in (1, 3):
+        weft.set_num_threads(count)
+        product = products.matmul_pairs(left, right, 2500)
+        results.append((*product, products.sampled_pairs(pattern, product, right, 2500)))
+    weft.set_num_threads(threads)
+    assert same(*results)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_sampled_pairs(dtype):
+    matrix, left, right = (sparse(*sizes, 0.4, dtype, k) for k, sizes in enumerate(((9, 7), (9, 8), (7, 8))))
+    got = products.sampled_pairs(*map(parts_of, (matrix, left, right)), 8)
+    close(got, (left @ right.t())[matrix != 0])
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [
+        ([0, 1, 2, 3], [0, 3, 1]), ([0, 1, 2, 3], [0, -1, 1]), ([0, 1, 2, 3], [0, 2**40, 1]), ([0, 9, 2, 3], [0, 1, 1]),
+        ([0, 1, 2, 9], [0, 1, 1]), ([-5, 1, 2, 3], [0, 1, 1]), ([3, 2, 1, 0], [0, 1, 1]), ([0, 2**62, -(2**62), 3], [0, 1, 1]),
+    ],
+)  # fmt: skip
+def test_indices_of_pairs_out_of_range(outer, inner):
+    wrong = Compressed(weft.tensor(outer), weft.tensor(inner), weft.ones(3))
+    right = Compressed(weft.arange(4), weft.arange(3), weft.ones(3))
+    for left, other in ((wrong, right), (right, wrong)):
+        with pytest.raises(RuntimeError, match="out of range"):
+            products.matmul_pairs(left, other, 3)
+    for matrices in ((wrong, right, right), (right, wrong, right), (right, right, wrong)):
+        with pytest.raises(RuntimeError, match="out of range"):
+            products.sampled_pairs(*matrices, 3)

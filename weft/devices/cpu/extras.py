@@ -32,7 +32,14 @@ from ...engine.steps import as_one
 from ...engine.storages import allocator
 from ...engine.weight_gemm import times_bytes, times_nibbles
 from .sliding import sliding_products, sliding_sums
-from .sparse import sparse_columns, sparse_rows, sparse_sampled
+from .sparse import (
+    sparse_columns,
+    sparse_pairs_count,
+    sparse_pairs_fill,
+    sparse_pairs_sampled,
+    sparse_rows,
+    sparse_sampled,
+)
 
 
 def resample(
@@ -266,4 +273,7 @@ EXTRAS: dict[str, Callable] = {
     "sparse_rows": sparse_rows,
     "sparse_columns": sparse_columns,
     "sparse_sampled": sparse_sampled,
+    "sparse_pairs_count": sparse_pairs_count,
+    "sparse_pairs_fill": sparse_pairs_fill,
+    "sparse_pairs_sampled": sparse_pairs_sampled,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +12,14 @@ from ...core.dtype import DType
 from ...engine import workers
 from ...engine.kernel import SHARED_BYTES, Code, sharing
 from ...engine.sparse_dots import vector_code
+from ...engine.sparse_pairs import (
+    count_code,
+    count_room,
+    fill_code,
+    fill_room,
+    sampled_pairs_code,
+    set_words,
+)
 from ...engine.sparse_products import SparseMatrix, columns_code, rows_code, sampled_code
 
 
@@ -49,6 +58,76 @@ def sparse_sampled(
     """
     work = matrix.entries * width * dtype.itemsize
     _run(sampled_code(dtype, matrix.index_dtype), matrix, result, (left, right), width, work)
+
+
+def sparse_pairs_count(counts: int, left: SparseMatrix, right: SparseMatrix) -> None:
+    """counts [majors], int64 = how many entries each row of left @ right has.
+
+    Raises: RuntimeError if an index is out of range.
+    """
+    _run_pairs(count_code(left.index_dtype), (left, right), (counts,), (), (count_room(right.minors),), ())
+
+
+def sparse_pairs_fill(
+    pointers: int, minors: int, values: int, left: SparseMatrix, right: SparseMatrix, dtype: DType
+) -> None:
+    """The minors and values of left @ right, whose entries begin at the pointers, int64.
+
+    Raises: RuntimeError if an index is out of range.
+    """
+    rooms = (fill_room(right.minors, dtype),)
+    code = fill_code(dtype, left.index_dtype)
+    _run_pairs(code, (left, right), (minors,), (values, pointers), rooms, set_words(right.minors))
+
+
+def sparse_pairs_sampled(
+    result: int, pattern: SparseMatrix, left: SparseMatrix, right: SparseMatrix, dtype: DType
+) -> None:
+    """result [entries] = at each entry of the pattern, the dot product of its row of left and of its column's row of right.
+
+    Raises: RuntimeError if an index is out of range.
+    """
+    rooms = count_room(left.minors), dtype.itemsize * left.minors
+    code = sampled_pairs_code(dtype, left.index_dtype)
+    _run_pairs(code, (pattern, left, right), (result,), (), rooms, ())
+
+
+# Bytes of work for each product of two entries: as many as fit the thresholds of `sharing`.
+_PAIR_BYTES = 8
+
+
+def _run_pairs(
+    code: Code,
+    matrices: Sequence[SparseMatrix],
+    results: Sequence[int],
+    more: Sequence[int],
+    rooms: Sequence[int],
+    numbers: Sequence[int],
+) -> None:
+    """Run a kernel of several sparse matrices, whose parts are ranges of majors of the first one. rooms: bytes, of each part."""
+    first, last = matrices[0], matrices[-1]
+    work = _PAIR_BYTES * first.entries * (1 + last.entries // max(last.majors, 1))
+    bounds = _bounds(first, workers.get_num_threads()) if work >= SHARED_BYTES else (0, first.majors)
+    parts = len(bounds) - 1
+    sizes = [size for matrix in matrices for size in matrix[:3]]
+    words = array("q", (0, *sizes, *rooms, *numbers, *bounds))
+    place = words.buffer_info()[0]
+    # Memory of the system that nobody has written to is zero, and takes no room.
+    memory = [np.zeros(parts * size, np.uint8) for size in rooms]
+    addresses = [address for matrix in matrices for address in matrix[4:]]
+    entry = sharing(code, work)
+    bounds_place = place + 8 * (len(words) - len(bounds))
+    entry(
+        *results,
+        place,
+        *addresses,
+        *more,
+        bounds_place,
+        *[each.ctypes.data for each in memory],
+        place + 8,
+        parts,
+    )
+    _check(words)
 
 
 def _run(

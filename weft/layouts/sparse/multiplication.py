@@ -12,16 +12,17 @@ they do not take what A leaves out as constant.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
 from ...ops.assembly.joining import cat, stack
+from ...ops.creation.ranges import arange
 from ..parts import is_plain, values_of, with_values
 from . import products
 from .compressed import TITLES, compressed, compressed_parts, matrix_sizes
-from .compression import Compressed, check_inner, majors_of
+from .compression import Compressed, check_inner, majors_of, swapped
 from .conversion import as_compressed, as_coo, coalesce, to_dense
 from .coo import coo, indices_of
 from .rules import SPARSE
@@ -209,6 +210,100 @@ def _blocksize(x: Tensor) -> tuple[int, int]:
 # ---- Sparse and sparse -------------------------------------------------------------------------------------------------
 
 
+class _Structure(NamedTuple):
+    """Where the entries of a compressed matrix lie."""
+
+    outer: Tensor
+    inner: Tensor
+    minors: int
+
+    def swapped(self) -> tuple[_Structure, Tensor]:
+        """The structure of the transpose, and the place here of each entry there."""
+        places = arange(len(self.inner), device=self.inner.device)
+        outer, inner, order = swapped(Compressed(self.outer, self.inner, places), self.minors)
+        return _Structure(outer, inner, len(self.outer) - 1), order
+
+
+def _of_sampled_pairs(
+    ct: Tensor,
+    out: Any,
+    left: Tensor,
+    right: Tensor,
+    at: _Structure,
+    of_left: _Structure,
+    of_right: _Structure,
+    *,
+    wanted: Any,
+) -> tuple:
+    for_left, for_right = None, None
+    if wanted[0]:
+        transposed, order = of_right.swapped()
+        values = right.conj().index_select(0, order)
+        for_left = _sampled_pairs(ct, values, of_left, at, transposed)
+    if wanted[1]:
+        (by_minor, order), (transposed, left_order) = at.swapped(), of_left.swapped()
+        values = left.conj().index_select(0, left_order)
+        for_right = _sampled_pairs(ct.index_select(0, order), values, of_right, by_minor, transposed)
+    return for_left, for_right
+
+
+@custom_vjp(joint=_of_sampled_pairs, inputs=2)
+def _sampled_pairs(
+    left: Tensor, right: Tensor, at: _Structure, of_left: _Structure, of_right: _Structure
+) -> Tensor:
+    """The elements of left @ right.T at the entries of a matrix; left and right are given by values and structure."""
+    pattern = Compressed(at.outer, at.inner, left.new_empty(at.inner.shape))
+    x = Compressed(of_left.outer, of_left.inner, _ready(left))
+    y = Compressed(of_right.outer, of_right.inner, _ready(right))
+    return products.sampled_pairs(pattern, x, y, of_left.minors)
+
+
+def _of_pairs(
+    ct: Any,
+    out: Any,
+    left: Tensor,
+    right: Tensor,
+    left_outer: Tensor,
+    left_inner: Tensor,
+    right_outer: Tensor,
+    right_inner: Tensor,
+    minors: int,
+    *,
+    wanted: Any,
+) -> tuple:
+    """The cotangents of the values: each entry's element of ct @ right.T, and of left.T @ ct."""
+    product = _Structure(out[1], out[2], minors)
+    of_left = _Structure(left_outer, left_inner, len(right_outer) - 1)
+    of_right = _Structure(right_outer, right_inner, minors)
+    for_left, for_right = None, None
+    if wanted[0]:
+        for_left = _sampled_pairs(ct[0], right.conj(), of_left, product, of_right)
+    if wanted[1]:
+        (by_column, order), (of_entries, left_order) = product.swapped(), of_left.swapped()
+        (at, places) = of_right.swapped()
+        values = left.conj().index_select(0, left_order)
+        found = _sampled_pairs(ct[0].index_select(0, order), values, at, by_column, of_entries)
+        for_right = found.new_zeros(found.shape).index_copy(0, places, found)
+    return for_left, for_right, None, None, None, None
+
+
+@custom_vjp(joint=_of_pairs, inputs=6, results=(1, 2))
+def _pairs(
+    left: Tensor,
+    right: Tensor,
+    left_outer: Tensor,
+    left_inner: Tensor,
+    right_outer: Tensor,
+    right_inner: Tensor,
+    minors: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Values and indices of the product of two matrices that are compressed along their rows."""
+    x = Compressed(left_outer, left_inner, _ready(left))
+    y = Compressed(right_outer, right_inner, _ready(right))
+    outer, inner, values = products.matmul_pairs(x, y, minors)
+    return values, outer, inner
+
+
 def sparse_sparse(x: Tensor, other: Tensor) -> Tensor:
     """`x @ other` of two sparse matrices, in the layout of `x`."""
     (rows, inner_size), (other_rows, columns) = matrix_shape(x), matrix_shape(other)
@@ -216,9 +311,14 @@ def sparse_sparse(x: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner_size} and {other_rows}x{columns})"
         )
-    left, right = as_compressed(x, sparse_csr), as_compressed(other, sparse_csr)
-    _common(left, values_of(right))
-    parts = products.matmul_sparse(compressed_parts(left), compressed_parts(right), columns)
+    matrices = as_compressed(x, sparse_csr), as_compressed(other, sparse_csr)
+    _common(matrices[0], values_of(matrices[1]))
+    left, right = map(compressed_parts, matrices)
+    if products.multiplies_pairs(left, right, columns):
+        values, outer, inner = _pairs(left.values, right.values, *left[:2], *right[:2], columns)
+        parts = Compressed(outer, inner, values)
+    else:
+        parts = products.matmul_sparse(left, right, columns)
     result = compressed(parts, (rows, columns), sparse_csr)
     if x.layout is sparse_coo:
         return as_coo(result)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.dtype import bfloat16, complex64, complex128, float16, float32, float64, int64
+from ...core.dtype import DType, bfloat16, complex64, complex128, float16, float32, float64, int64
 from ...core.tensor import Tensor, address
 from ...engine.sparse_products import SparseMatrix
 from ...families.array_op import inside
@@ -110,6 +110,53 @@ def block_matmul(parts: Compressed, minors: int, dense: Tensor) -> Tensor:
     return result.view(majors * height, n)
 
 
+# Rows or columns: products of sparse matrices with more are not computed by kernels, because each thread of these has an array of all.
+_MOST_COLUMNS = 1 << 24
+
+
+def multiplies_pairs(left: Compressed, right: Compressed, minors: int) -> bool:
+    """Whether there are kernels for `matmul_pairs` of these matrices and for its derivative."""
+    sizes = len(left.outer), len(right.outer), minors
+    some = len(left.inner) and len(right.inner)
+    return bool(
+        some and max(sizes) <= _MOST_COLUMNS and _kernel("sparse_pairs_count", left.values) is not None
+    )
+
+
+def matmul_pairs(left: Compressed, right: Compressed, minors: int) -> Compressed:
+    """`matmul_sparse` by kernels, see `multiplies_pairs`. The numbers are the same."""
+    middle, majors, index = len(right.outer) - 1, len(left.outer) - 1, left.inner.dtype
+    right = _with_index(right, index)
+    extras, operands = left.values.device.backend.extras, (_matrix(left, middle), _matrix(right, minors))
+    counts = zeros(majors + 1, dtype=int64, device=left.values.device)
+    with inside("matmul", [left.values, right.values]):
+        extras["sparse_pairs_count"](address(counts) + int64.itemsize, *operands)
+    outer = counts.cumsum(0)
+    nnz = int(outer[-1])
+    inner = empty(nnz, dtype=index, device=outer.device)
+    values = empty(nnz, dtype=left.values.dtype, device=outer.device)
+    with inside("matmul", [left.values, right.values]):
+        places = address(outer), address(inner), address(values)
+        extras["sparse_pairs_fill"](*places, *operands, values.dtype)
+    return Compressed(outer.to(index), inner, values)
+
+
+def sampled_pairs(pattern: Compressed, left: Compressed, right: Compressed, width: int) -> Tensor:
+    """The elements [nnz] of left @ right.T where a matrix has entries; its values are not read. left [majors, width], right [minors, width].
+
+    All are sparse; left and right have the same dtype, which `multiplies_pairs`.
+    Raises: RuntimeError if an index is out of range.
+    """
+    index, values = pattern.inner.dtype, left.values
+    result = empty(len(pattern.inner), dtype=values.dtype, device=values.device)
+    left, right = _with_index(left, index), _with_index(right, index)
+    matrices = _matrix(pattern, len(right.outer) - 1), _matrix(left, width), _matrix(right, width)
+    with inside("matmul", [values, right.values]):
+        run = values.device.backend.extras["sparse_pairs_sampled"]
+        run(address(result), *matrices, values.dtype)
+    return result
+
+
 def matmul_sparse(left: Compressed, right: Compressed, minors: int) -> Compressed:
     """The product of two matrices, [majors, k] and [k, minors], both compressed along their rows. dtype: of both values.
 
@@ -166,6 +213,10 @@ def _terms(values: Tensor, rows: Tensor) -> Tensor:
 def _kernel(name: str, values: Tensor) -> Any:
     """The device's kernel of this name, if it multiplies numbers of the dtype of the values."""
     return values.device.backend.extras.get(name) if values.dtype in _FAST else None
+
+
+def _with_index(parts: Compressed, dtype: DType) -> Compressed:
+    return Compressed(parts.outer.to(dtype), parts.inner.to(dtype), parts.values)
 
 
 def _matrix(parts: Compressed, minors: int) -> SparseMatrix:

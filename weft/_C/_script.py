@@ -1,11 +1,13 @@
 """Classes of TorchScript's compiled objects and graphs, with which programs annotate and ask `isinstance`.
 
-No object has one of these classes, because weft runs programs as they are and compiles no TorchScript.
+Only ScriptObject has instances, because weft runs programs as they are and compiles no TorchScript.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from ..interop.script_object import ScriptObject as ScriptObject
 
 
 class _Part:
@@ -54,10 +56,6 @@ class ScriptMethod(_Part):
 
 class ScriptModule(_Part):
     """A compiled module; `torch.jit.ScriptModule` is the class of modules around one."""
-
-
-class ScriptObject(_Part):
-    """An instance of a compiled class."""
 
 
 class ScriptDict(_Part):

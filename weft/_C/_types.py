@@ -11,6 +11,7 @@ from ..core.dtype import DType
 from ..core.generator import Generator
 from ..core.layout import Layout, MemoryFormat
 from ..core.tensor import Tensor
+from ..interop.script_object import ScriptObject
 
 _REFUSED = object()
 
@@ -377,6 +378,11 @@ class ClassType(Type):
 
     def __init__(self, name: str):
         super().__init__("ClassType", name)
+
+    def convert(self, value: Any, numbers_as_tensors: bool = False) -> Any:
+        if not isinstance(value, ScriptObject) or value._type() != self._name:
+            raise TypeError(f"an object of {self._name} was expected")
+        return value
 
     def name(self) -> str:
         """The last part of the qualified name."""

@@ -148,6 +148,7 @@ OPAQUE = {
 }
 # The dtypes of quantized tensors, and those in which their integers are stored. quint4x2 and quint2x4 have several in a byte.
 quint8, qint8, qint32 = OPAQUE["quint8"], OPAQUE["qint8"], OPAQUE["qint32"]
+quint4x2 = OPAQUE["quint4x2"]
 QUANTIZED = {
     OPAQUE["quint8"]: uint8,
     OPAQUE["qint8"]: int8,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .names import torch_name
+
 # By identity, because a class need not be hashable.
 _added: dict[int, Any] = {}
 
@@ -59,7 +61,8 @@ def added_globals() -> dict[str, Any]:
     found = {}
     for entry in _added.values():
         if not isinstance(entry, tuple):
-            found[f"{entry.__module__}.{entry.__qualname__}"] = entry
+            # A file has PyTorch's name for a class of weft.
+            found[".".join(torch_name(entry) or (entry.__module__, entry.__qualname__))] = entry
             continue
         if len(entry) != 2:
             raise ValueError(

@@ -22,6 +22,7 @@ from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..interop.pickling import attributes
+from ..interop.script_object import ScriptObject, rebuilt_object
 from ..ops.tensor.storage import TypedStorage
 from . import rebuild
 from .locations import location_tag
@@ -167,6 +168,18 @@ class Names:
 
     def save_storage(self, obj: Any) -> None:
         self.save_pers(self._identity(obj))  # type: ignore[attr-defined]
+
+    def save_reduce(self, func: Any, args: tuple, *rest: Any, obj: Any = None) -> None:
+        if func is not rebuilt_object:
+            super().save_reduce(func, args, *rest, obj=obj)  # type: ignore[misc]
+            return
+        # PyTorch's form: an object of the base class, then its state, which names the class.
+        self.save(ScriptObject)  # type: ignore[attr-defined]
+        self.save(())  # type: ignore[attr-defined]
+        self.write(pickle.NEWOBJ)  # type: ignore[attr-defined]
+        self.memoize(obj)  # type: ignore[attr-defined]
+        self.save(*args)  # type: ignore[attr-defined]
+        self.write(pickle.BUILD)  # type: ignore[attr-defined]
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         found = torch_name(obj)

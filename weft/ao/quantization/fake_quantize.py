@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ...compat.missing import module_getattr
-from ...core.dtype import QUANTIZED, float32, int32, qint8, quint8, uint8
+from ...core.dtype import QUANTIZED, float32, int32, qint8, quint4x2, quint8, uint8
 from ...core.limits import iinfo
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
@@ -198,7 +198,6 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
 
 # ---- Constructors with the usual arguments ------------------------------------------------------------------------------
 
-_QUINT4X2 = next(dtype for dtype in QUANTIZED if dtype.name == "quint4x2")
 _BYTES: dict[str, Any] = {"quant_min": 0, "quant_max": 255, "dtype": quint8}
 _SIGNED: dict[str, Any] = {"quant_min": -128, "quant_max": 127, "dtype": qint8}
 # XNNPACK's weights have no -128, and its scales have a lower bound.
@@ -222,7 +221,7 @@ default_per_channel_weight_fake_quant: Any = FakeQuantize.with_args(
     **_ROWS, **_SIGNED, reduce_range=False, ch_axis=0
 )
 default_embedding_fake_quant: Any = FakeQuantize.with_args(**_TABLE, **_BYTES)
-default_embedding_fake_quant_4bit: Any = FakeQuantize.with_args(**_TABLE, dtype=_QUINT4X2)
+default_embedding_fake_quant_4bit: Any = FakeQuantize.with_args(**_TABLE, dtype=quint4x2)
 default_histogram_fake_quant: Any = FakeQuantize.with_args(
     observer=HistogramObserver, **_BYTES, qscheme=PER_TENSOR, reduce_range=True
 )

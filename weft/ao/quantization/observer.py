@@ -21,6 +21,7 @@ from ...core.dtype import (
     int16,
     int32,
     qint8,
+    quint4x2,
     quint8,
     uint8,
     uint16,
@@ -436,7 +437,6 @@ def load_observer_state_dict(mod: Module, obs_dict: dict) -> None:
 # XNNPACK's weights have no -128, and its scales have a lower bound.
 _NARROW: dict[str, Any] = {"dtype": qint8, "quant_min": -127, "quant_max": 127, "eps": 2**-12}
 _BYTES: dict[str, Any] = {"dtype": quint8, "quant_min": 0, "quant_max": 255}
-_QUINT4X2 = next(dtype for dtype in QUANTIZED if dtype.name == "quint4x2")
 
 default_observer: Any = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_placeholder_observer: Any = PlaceholderObserver
@@ -456,7 +456,7 @@ default_float_qparams_observer: Any = PerChannelMinMaxObserver.with_args(
     dtype=quint8, qscheme=FLOAT_QPARAMS, ch_axis=0
 )
 default_float_qparams_observer_4bit: Any = PerChannelMinMaxObserver.with_args(
-    dtype=_QUINT4X2, qscheme=FLOAT_QPARAMS, ch_axis=0
+    dtype=quint4x2, qscheme=FLOAT_QPARAMS, ch_axis=0
 )
 default_fixed_qparams_range_neg1to1_observer: Any = FixedQParamsObserver.with_args(
     scale=2.0 / 256.0, zero_point=128, **_BYTES

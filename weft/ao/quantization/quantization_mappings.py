@@ -34,6 +34,7 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     nn.BatchNorm3d: quantized.BatchNorm3d,
     nn.ReLU6: quantized.ReLU6,
     nn.Embedding: quantized.Embedding,
+    nn.EmbeddingBag: quantized.EmbeddingBag,
     quantized.FloatFunctional: quantized.QFunctional,
     NonDynamicallyQuantizableLinear: quantized.Linear,
     fused.BNReLU2d: fused_quantized.BNReLU2d,
@@ -81,7 +82,13 @@ DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     NonDynamicallyQuantizableLinear: dynamic.Linear,
     qat_dynamic.Linear: dynamic.Linear,
     fused.LinearReLU: fused_dynamic.LinearReLU,
+    nn.LSTM: dynamic.LSTM,
+    nn.GRU: dynamic.GRU,
+    nn.LSTMCell: dynamic.LSTMCell,
+    nn.GRUCell: dynamic.GRUCell,
+    nn.RNNCell: dynamic.RNNCell,
     nn.Embedding: quantized.Embedding,
+    nn.EmbeddingBag: quantized.EmbeddingBag,
 }
 # The quantized functions of functions of floats.
 DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS: dict[Any, Any] = {
@@ -95,8 +102,6 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
     nn.Softmax: default_fixed_qparams_range_0to1_fake_quant,
     nn.Tanh: default_fixed_qparams_range_neg1to1_fake_quant,
 }
-# PyTorch quantizes these, too, when they are called.
-DYNAMIC_IN_PYTORCH = (nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.RNNCell)
 
 
 def get_default_static_quant_module_mappings() -> dict[Any, Any]:
@@ -106,7 +111,8 @@ def get_default_static_quant_module_mappings() -> dict[Any, Any]:
 
 def get_embedding_static_quant_module_mappings() -> dict[Any, Any]:
     """Those of `get_default_static_quant_module_mappings`, and those of embeddings that were trained with rounded tables."""
-    return {**DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, qat.Embedding: quantized.Embedding}
+    trained = {qat.Embedding: quantized.Embedding, qat.EmbeddingBag: quantized.EmbeddingBag}
+    return {**DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, **trained}
 
 
 def get_default_qat_module_mappings() -> dict[Any, Any]:

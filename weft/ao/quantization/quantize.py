@@ -8,17 +8,24 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from ... import nn
 from ...compat.missing import module_getattr
-from ...core.dtype import DType, float16, qint8
+from ...core.dtype import DType, float16, qint8, quint4x2, quint8
 from ...nn import Dropout, Module, Sequential
 from ...nn.utils.parametrize import type_before_parametrizations
 from ..nn.intrinsic.modules.fused import _FusedModule
 from ..nn.layers import activation_is_memoryless
 from ..nn.quantized import FloatFunctional, QFunctional
 from .observer import ActivationPostProcess
-from .qconfig import check_qconfig, default_dynamic_qconfig, float16_dynamic_qconfig
+from .qconfig import (
+    QConfig,
+    check_qconfig,
+    default_dynamic_qconfig,
+    float16_dynamic_qconfig,
+    float_qparams_weight_only_qconfig,
+    float_qparams_weight_only_qconfig_4bit,
+)
 from .quantization_mappings import (
-    DYNAMIC_IN_PYTORCH,
     fixed_post_process,
     get_default_dynamic_quant_module_mappings,
     get_default_qat_module_mappings,
@@ -238,6 +245,16 @@ def quantize(
     return convert(model, mapping, inplace=True)
 
 
+_WITH_PRODUCTS = (nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.RNNCell, nn.GRUCell)
+# The QConfig of each dtype of weights, and the layers that have them unless the caller names others.
+_BY_DTYPE: dict[DType, tuple[QConfig, tuple]] = {
+    qint8: (default_dynamic_qconfig, _WITH_PRODUCTS),
+    float16: (float16_dynamic_qconfig, _WITH_PRODUCTS),
+    quint8: (float_qparams_weight_only_qconfig, (nn.EmbeddingBag, nn.Embedding)),
+    quint4x2: (float_qparams_weight_only_qconfig_4bit, (nn.EmbeddingBag,)),
+}
+
+
 def quantize_dynamic(
     model: Module,
     qconfig_spec: Any = None,
@@ -245,25 +262,20 @@ def quantize_dynamic(
     mapping: dict | None = None,
     inplace: bool = False,
 ) -> Module:
-    """A copy of the model whose linear layers have quantized weights, and quantize their input when they are called.
+    """A copy of the model whose layers have quantized weights, and quantize their input when they are called.
 
-    qconfig_spec: the types or names of the layers, or a dict from them to their QConfigs; all linear layers by default.
+    qconfig_spec: the types or names of the layers, or a dict from them to their QConfigs. By default all linear and recurrent layers
+    for qint8 and float16, and embeddings for quint8 and quint4x2.
     """
-    mapping = get_default_dynamic_quant_module_mappings() if mapping is None else mapping
-    if dtype not in (qint8, float16):
-        raise ValueError(
-            f"Don't know how to quantize with default settings for {dtype}. Provide full qconfig please"
-        )
-    qconfig = default_dynamic_qconfig if dtype is qint8 else float16_dynamic_qconfig
-    if qconfig_spec is None:
-        qconfig_spec = {*mapping, *DYNAMIC_IN_PYTORCH}
     if not isinstance(qconfig_spec, dict):
-        qconfig_spec = dict.fromkeys(qconfig_spec, qconfig)
-    for name, each in model.named_modules():
-        if isinstance(each, DYNAMIC_IN_PYTORCH) and type(each) in qconfig_spec and type(each) not in mapping:
-            raise NotImplementedError(
-                f"quantize_dynamic: weft quantizes no {type(each).__name__} yet, which is {name!r}: write qconfig_spec={{torch.nn.Linear}}"
+        if dtype not in _BY_DTYPE:
+            error = ValueError if qconfig_spec is None else RuntimeError
+            raise error(
+                f"Don't know how to quantize with default settings for {dtype}. Provide full qconfig please"
             )
+        qconfig, layers = _BY_DTYPE[dtype]
+        qconfig_spec = dict.fromkeys(qconfig_spec or layers, qconfig)
+    mapping = get_default_dynamic_quant_module_mappings() if mapping is None else mapping
     model = model if inplace else copy.deepcopy(model)
     model.eval()
     propagate_qconfig_(model, qconfig_spec)

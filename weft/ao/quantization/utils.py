@@ -20,6 +20,7 @@ from ...core.dtype import (
     int64,
     qint8,
     qint32,
+    quint4x2,
     quint8,
     uint8,
     uint16,
@@ -37,7 +38,6 @@ DEPRECATION_WARNING = "torch.ao.quantization is deprecated in PyTorch, where tor
 _BYTES = quint8, qint8, uint8, int8
 _INT32 = qint32, int32
 _FLOAT8 = float8_e5m2, float8_e4m3fn
-_QUINT4X2 = next(dtype for dtype in QUANTIZED if dtype.name == "quint4x2")
 _PER_TENSOR = SCHEMES["per_tensor_affine"], SCHEMES["per_tensor_symmetric"]
 _SYMMETRIC = SCHEMES["per_tensor_symmetric"], SCHEMES["per_channel_symmetric"]
 
@@ -94,7 +94,7 @@ def activation_is_int32_quantized(qconfig: Any) -> bool:
 
 def weight_is_quantized(qconfig: Any) -> bool:
     """Whether the weights are quantized, or float16."""
-    return weight_dtype(qconfig) in (*_BYTES, *_FLOAT8, _QUINT4X2, float16, int16, int32)
+    return weight_dtype(qconfig) in (*_BYTES, *_FLOAT8, quint4x2, float16, int16, int32)
 
 
 def weight_is_statically_quantized(qconfig: Any) -> bool:
@@ -113,7 +113,7 @@ def get_quant_type(qconfig: Any) -> QuantType:
     if qconfig is None:
         raise AssertionError("qconfig must be provided to determine quant type")
     activation, weight, is_dynamic = get_qconfig_dtypes(qconfig)
-    static = *_BYTES, *_INT32, *_FLOAT8, _QUINT4X2, int16
+    static = *_BYTES, *_INT32, *_FLOAT8, quint4x2, int16
     if weight in (*static, float16):
         if is_dynamic:
             return QuantType.DYNAMIC

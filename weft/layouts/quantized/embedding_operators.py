@@ -95,9 +95,15 @@ def embedding_bag(
     compressed_indices_mapping: Tensor | None = None,
     include_last_offset: bool = False,
 ) -> Tensor:
-    """The sum of the rows of each bag (mode 0)."""
-    if mode != 0 or pruned_weights or compressed_indices_mapping is not None:
-        raise NotImplementedError("quantized embedding_bag adds up the rows of a table without pruned ones")
+    """The sum, the mean or the maximum of the rows of each bag (mode 0, 1 or 2). PyTorch always computes the sum."""
+    if pruned_weights or compressed_indices_mapping is not None:
+        raise NotImplementedError(
+            "quantized embedding_bag has no tables with pruned rows: leave compressed_indices_mapping out"
+        )
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"quantized embedding_bag has the modes 0 (sum), 1 (mean) and 2 (max), not {mode}")
+    if indices.dim() == 1 and offsets is None:
+        raise RuntimeError("quantized embedding_bag expects offsets to be set for 1D indices")
     rows = _rows(weight, indices)
     places = rows.new_tensor(range(len(rows)), dtype=int64)
     if indices.dim() == 2:
@@ -108,7 +114,7 @@ def embedding_bag(
         places,
         rows,
         None if offsets is None else offsets.to(int64),
-        mode="sum",
+        mode=("sum", "mean", "max")[mode],
         per_sample_weights=per_sample_weights,
         include_last_offset=include_last_offset,
     )

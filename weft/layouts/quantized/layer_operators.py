@@ -25,12 +25,12 @@ def linear_prepack_fp16(W: Tensor, B: Tensor | None = None) -> LinearPackedParam
 
 @operator("linear_unpack(Linear W_prepack) -> (Tensor W_origin, Tensor? B_origin)")
 def linear_unpack(W_prepack: Any) -> tuple[Tensor, Tensor | None]:
-    return W_prepack.weight, W_prepack.bias
+    return W_prepack.unpack()
 
 
 @operator("linear_unpack_fp16(Linear W_prepack) -> (Tensor W_origin, Tensor? B_origin)")
 def linear_unpack_fp16(W_prepack: Any) -> tuple[Tensor, Tensor | None]:
-    return W_prepack.weight.float(), W_prepack.bias
+    return W_prepack.unpack()
 
 
 @relu_forms("linear", "(Tensor X, Linear W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")
@@ -121,7 +121,7 @@ def _transposed_prepack(weight, bias, stride, padding, output_padding, dilation,
 
 
 def _unpack(packed_weights: Any) -> tuple[Tensor, Tensor | None]:
-    return packed_weights.weight, packed_weights.bias
+    return packed_weights.unpack()
 
 
 def _members(name: str, kind: str) -> None:

@@ -11,14 +11,21 @@ from ..._library.operators import Kernel, Operator
 _LINEAR = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
 _CONV = "__torch__.torch.classes.quantized.Conv{}dPackedParamsBase"
 _EMBEDDING = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
-_SHORT = {"Linear": _LINEAR, "Conv2": _CONV.format(2), "Conv3": _CONV.format(3), "Embedding": _EMBEDDING}
+_CELL = "__torch__.torch.classes.rnn.CellParamsBase"
+_SHORT = {
+    "Linear": _LINEAR,
+    "Conv2": _CONV.format(2),
+    "Conv3": _CONV.format(3),
+    "Embedding": _EMBEDDING,
+    "Cell": _CELL,
+}
 
 # Name -> (schema, function) of each overload.
 _defined: dict[str, list[tuple[str, Callable]]] = {}
 
 
 def operator(*schemas: str) -> Callable[[Callable], Callable]:
-    """Decorator: the function computes these overloads. `Linear`, `Conv2`, `Conv3` and `Embedding` stand for packed weights."""
+    """Decorator: the function computes these overloads. `Linear`, `Conv2`, `Conv3`, `Embedding` and `Cell` stand for packed weights."""
 
     def note(function: Callable) -> Callable:
         for text in schemas:
@@ -34,7 +41,7 @@ def operator(*schemas: str) -> Callable[[Callable], Callable]:
 
 def operators(name: str) -> dict[str, Operator]:
     """The overloads of `quantized::name`, empty if there is none."""
-    from . import arithmetic_operators, embedding_operators, layer_operators  # noqa: F401 (they define them)
+    from . import arithmetic_operators, embedding_operators, layer_operators, recurrent  # noqa: F401 (they define them)
 
     found = {}
     for text, function in _defined.get(name, ()):

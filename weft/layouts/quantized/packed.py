@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.dtype import float16, float32, qint8, uint8
+from ...core.dtype import float16, float32, int16, qint8, uint8
 from ...core.tensor import Tensor
+from ...interop.script_object import ScriptObject
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.elementwise.qparams import QParams
 from .convolution import Window, convolved, pack_kernel, spread, transposed_kernel
@@ -16,11 +17,18 @@ from .numbers import quantize_per_tensor
 from .products import Packed, pack
 from .quantizers import PerChannel
 from .ranges import dynamic_qparams
-from .tensors import is_quantized, per_tensor, plain, quantized, quantizer_of
+from .tensors import BITS, is_quantized, per_tensor, plain, quantized, quantizer_of
 
 
-class PackedLayer:
-    """A quantized weight and a bias. A pickle holds these two, and they are prepared again when they are first used."""
+def _check_numbers(input: Tensor, name: str) -> None:
+    if input.dtype is not float32:
+        raise RuntimeError(
+            f"quantized.{name}: expected an input of torch.float32, but got one of {input.dtype}: write x.float()"
+        )
+
+
+class PackedLayer(ScriptObject):
+    """A quantized weight and a bias. They are prepared when they are first used."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None):
         if weight.dtype is not qint8:
@@ -30,14 +38,19 @@ class PackedLayer:
             )
         self.weight, self.bias = weight, None if bias is None else bias.detach()
 
-    def __reduce__(self) -> tuple:
-        return type(self), self._arguments()
-
     def __deepcopy__(self, memo: dict) -> PackedLayer:
         return self  # because nothing changes it
 
-    def _arguments(self) -> tuple:
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        """The weight and the bias."""
         return self.weight, self.bias
+
+    def _check_bias(self, columns: int) -> None:
+        if self.bias is not None and self.bias.shape != (columns,):
+            raise RuntimeError(
+                f"the bias of a quantized layer is a vector of {columns} elements, one for each column of its results, but has the shape "
+                f"{list(self.bias.shape)}"
+            )
 
     def _parameters(self, axis: int = 0) -> tuple[Tensor, Tensor | None]:
         """The scales, float32, and the zero points; None if all of them are 0."""
@@ -53,8 +66,26 @@ class PackedLayer:
         return scales, None if quantizer.zero_point == 0 else new_tensor([quantizer.zero_point])
 
 
-class LinearPackedParams(PackedLayer):
+class _Linear(PackedLayer):
+    _script_name = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
+
+    def _state(self) -> tuple:
+        return self.unpack()
+
+    def _check(self) -> None:
+        if self.weight.dim() != 2:
+            raise RuntimeError(
+                f"the weight of a quantized linear layer is 2-dimensional, not {self.weight.dim()}-dimensional"
+            )
+        self._check_bias(self.weight.shape[0])
+
+
+class LinearPackedParams(_Linear):
     """The weight [columns, terms] of a linear layer."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None):
+        super().__init__(weight, bias)
+        self._check()
 
     @functools.cached_property
     def _ready(self) -> tuple[Packed, Tensor]:
@@ -77,20 +108,27 @@ class LinearPackedParams(PackedLayer):
 
     def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
         """The layer of float32 numbers, which are quantized with parameters that suit them."""
+        _check_numbers(input, "linear_dynamic")
         packed, scales = self._ready
         return linear_dynamic(input, packed, scales, self.bias, reduce_range, relu)
 
 
-class LinearPackedParamsFp16(PackedLayer):
+class LinearPackedParamsFp16(_Linear):
     """The weight of a linear layer that is stored as float16."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None):
         greatest = 65504.0
         self.weight = weight.detach().clamp(-greatest, greatest).to(float16)
         self.bias = None if bias is None else bias.detach()
+        self._check()
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        """The weight, in float32, and the bias."""
+        return self.weight.float(), self.bias
 
     def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
         """The layer of float32 numbers."""
+        _check_numbers(input, "linear_dynamic_fp16")
         found = input @ self.weight.to(float32).t()
         if self.bias is not None:
             found = found + self.bias
@@ -119,19 +157,34 @@ class ConvPackedParams(PackedLayer):
             tuple(each) * (dims if len(each) == 1 else 1) for each in (stride, padding, dilation)
         )
         self.window = Window(kernel, steps, borders, gaps, groups)
+        if not all(len(each) == dims for each in (steps, borders, gaps, self.output_padding)):
+            raise RuntimeError(
+                f"stride, padding, output_padding and dilation of a convolution of {dims} dims have {dims} elements each"
+            )
+        if min(*steps, *gaps, groups) < 1 or min(*borders, *self.output_padding) < 0:
+            raise RuntimeError(
+                "a quantized convolution: stride, dilation and groups are positive, padding and output_padding are not negative"
+            )
+        self._check_bias(weight.shape[1] * groups if transpose else len(weight))
 
-    def _arguments(self) -> tuple:
-        _, stride, padding, dilation, groups = self.window
-        return (
-            self.weight,
-            self.bias,
-            stride,
-            padding,
-            self.output_padding,
-            dilation,
+    @property
+    def _script_name(self) -> str:  # type: ignore[override]
+        return f"__torch__.torch.classes.quantized.Conv{max(len(self.window.kernel), 2)}dPackedParamsBase"
+
+    def _state(self) -> tuple:
+        """Version 2 of PyTorch's states. A convolution with one dim has the state of one with two, of which the first has the size 1."""
+        kernel, stride, padding, dilation, groups = self.window
+        weight, moves = self.weight, [stride, padding, dilation, self.output_padding]
+        if len(kernel) == 1:
+            weight = weight.unsqueeze(2)
+            moves = [(first, *each) for first, each in zip((1, 0, 1, 0), moves, strict=True)]
+        numbers = [
+            len(moves[0]),
+            *(number for each in moves for number in each),
             groups,
-            self.is_transposed,
-        )
+            int(self.is_transposed),
+        ]
+        return "2", [new_tensor(numbers, dtype=int16), weight], [self.bias]
 
     @functools.cached_property
     def _ready(self) -> tuple[Packed, Tensor]:
@@ -148,6 +201,8 @@ class ConvPackedParams(PackedLayer):
 
     def _convolved(self, integers: Tensor, zero_point: int, layer: Callable[[Tensor], Tensor]) -> Tensor:
         dims = len(self.window.kernel)
+        if dims == 2 and integers.dim() == 3:  # a convolution with one dim that was read from a file
+            return self._convolved(integers.unsqueeze(2), zero_point, layer).squeeze(2)
         if integers.dim() != dims + 2:
             raise RuntimeError(
                 f"quantized convolution: a kernel of {dims} dims needs an input of {dims + 2} dims, but got {list(integers.shape)}"
@@ -173,6 +228,7 @@ class ConvPackedParams(PackedLayer):
 
     def dynamic(self, input: Tensor, reduce_range: bool = False) -> Tensor:
         """The convolution of float32 numbers, which are quantized with parameters that suit them."""
+        _check_numbers(input, "conv_dynamic")
         by = dynamic_qparams(input, uint8, reduce_range)
         return self._in_floats(quantize_per_tensor(input, *by, uint8), by)
 
@@ -182,8 +238,10 @@ class ConvPackedParams(PackedLayer):
         return self._convolved(integers, by.zero_point, layer)
 
 
-class EmbeddingPackedParams:
+class EmbeddingPackedParams(ScriptObject):
     """The table of an embedding: a quint8 or quint4x2 tensor with float parameters for each row."""
+
+    _script_name = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
 
     def __init__(self, weight: Tensor):
         quantizer = quantizer_of(weight) if is_quantized(weight) else None
@@ -194,8 +252,8 @@ class EmbeddingPackedParams:
             )
         self.weight = weight
 
-    def __reduce__(self) -> tuple:
-        return type(self), (self.weight,)
+    def _state(self) -> tuple:
+        return 1, [self.weight], [], [BITS.get(self.weight.dtype, 8)]
 
     def __deepcopy__(self, memo: dict) -> Any:
         return self  # because nothing changes it

@@ -28,7 +28,158 @@ _FUNCTIONS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 
-class RNNBase(Module):
+class RecurrentLayers(Module):
+    """What layers of floats and of quantized weights share: states, checks, packed sequences and printing.
+
+    A subclass says how an input is checked (`_check_input`), and how it is computed (`_run`).
+    """
+
+    mode: str
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    proj_size: int = 0
+
+    def _check_input(self, input: Tensor, packed: bool = False) -> None:
+        raise NotImplementedError
+
+    def _run(self, input: tuple[Tensor, ...], state: tuple[Tensor, ...], last: tuple) -> tuple[Tensor, ...]:
+        """Return the output and the final states. input: the tensor, or those of a packed sequence; last: `batch_first` unless packed."""
+        raise NotImplementedError
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        self._check_input(input)
+        batched = input.dim() == 3
+        if hx is None:
+            batch = (input.size(0) if self.batch_first else input.size(1)) if batched else 1
+            state = self._zeros(batch, input)
+        else:
+            state = self._states(hx)
+            self._check_ndim(state, batched)
+            state = state if batched else tuple(each.unsqueeze(1) for each in state)
+        sequence = input if batched else input.unsqueeze(0 if self.batch_first else 1)
+        self._check_state(state, sequence.size(0) if self.batch_first else sequence.size(1))
+        output, *final = self._run((sequence,), state, (self.batch_first,))
+        if not batched:
+            output = output.squeeze(0 if self.batch_first else 1)
+            final = [each.squeeze(1) for each in final]
+        return output, self._as_given(final)
+
+    def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        data, batch_sizes, sorted_indices, unsorted_indices = input
+        self._check_input(data, packed=True)
+        batch = int(batch_sizes[0])
+        if hx is None:
+            state = self._zeros(batch, data)
+        else:
+            state = tuple(_permuted(each, sorted_indices) for each in self._states(hx))
+        self._check_state(state, batch)
+        output, *final = self._run((data, batch_sizes), state, ())
+        packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return packed, self._as_given([_permuted(each, unsorted_indices) for each in final])
+
+    # ---- States ----------------------------------------------------------------------------------------------------
+
+    def _states(self, hx: Any) -> tuple[Tensor, ...]:
+        """Return the state as a tuple.
+
+        Raises: RuntimeError unless the state is a tensor, or two tensors for an LSTM.
+        """
+        state = tuple(hx) if self.mode == "LSTM" and isinstance(hx, (Tensor, tuple, list)) else (hx,)
+        if len(state) != (2 if self.mode == "LSTM" else 1) or not all(
+            isinstance(each, Tensor) for each in state
+        ):
+            wanted = "a pair of tensors, (h, c)" if self.mode == "LSTM" else "a tensor"
+            raise RuntimeError(
+                f"{self._get_name()} expects {wanted} as its hidden state, not {type(hx).__name__}"
+            )
+        return state
+
+    def _as_given(self, state: list[Tensor]) -> Any:
+        return tuple(state) if self.mode == "LSTM" else state[0]
+
+    def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
+        """Return the shapes of the states; those of an LSTM are (h, c), where h may be projected."""
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        hidden = (layers, batch, self.proj_size or self.hidden_size)
+        return [hidden, (layers, batch, self.hidden_size)] if self.mode == "LSTM" else [hidden]
+
+    def _zeros(self, batch: int, like: Tensor) -> tuple[Tensor, ...]:
+        return tuple(zeros(size, dtype=like.dtype, device=like.device) for size in self._sizes(batch))
+
+    # ---- Checks ----------------------------------------------------------------------------------------------------
+
+    def _check_ndim(self, state: tuple[Tensor, ...], batched: bool) -> None:
+        wanted = 3 if batched else 2
+        if all(each.dim() == wanted for each in state):
+            return
+        kind = "batched 3-D" if batched else "unbatched 2-D"
+        if self.mode == "LSTM":
+            found = ", ".join(f"{each.dim()}-D" for each in state)
+            raise RuntimeError(
+                f"For {kind} input, hx and cx should also be {wanted}-D but got ({found}) tensors"
+            )
+        raise RuntimeError(
+            f"For {kind} input, hx should also be {wanted}-D but got {state[0].dim()}-D tensor"
+        )
+
+    def _check_state(self, state: tuple[Tensor, ...], batch: int) -> None:
+        for i, (each, size) in enumerate(zip(state, self._sizes(batch))):
+            if each.shape != size:
+                name = f"hidden[{i}]" if self.mode == "LSTM" else "hidden"
+                raise RuntimeError(f"Expected {name} size {size}, got {list(each.shape)}")
+
+    # ---- PyTorch's names for them, which subclasses call or override -----------------------------------------------
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise unless the input has a dtype, a number of dims and features that fit; `batch_sizes`: it is packed."""
+        self._check_input(input, packed=batch_sizes is not None)
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the hidden state for an input, which is packed if there are `batch_sizes`."""
+        if batch_sizes is not None:
+            return self._sizes(int(batch_sizes[0]))[0]
+        return self._sizes(input.size(0) if self.batch_first else input.size(1))[0]
+
+    def check_hidden_size(
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        """Raise RuntimeError unless a state has this shape."""
+        if hx.shape != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Check the input and the state of a call."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """A state with its batch in another order."""
+        return hx if permutation is None else hx.index_select(1, permutation)
+
+    def extra_repr(self) -> str:
+        facts = [
+            f"{self.input_size}, {self.hidden_size}",
+            f"proj_size={self.proj_size}" if self.proj_size else "",
+            f"num_layers={self.num_layers}" if self.num_layers != 1 else "",
+            f"bias={self.bias}" if self.bias is not True else "",
+            f"batch_first={self.batch_first}" if self.batch_first is not False else "",
+            f"dropout={self.dropout}" if self.dropout else "",
+            f"bidirectional={self.bidirectional}" if self.bidirectional is not False else "",
+        ]
+        return ", ".join(filter(None, facts))
+
+
+class RNNBase(RecurrentLayers):
     """The base of recurrent layers, whose parameters are `weight_ih_l0`, ..., `bias_hh_l1_reverse`."""
 
     def __init__(
@@ -116,39 +267,6 @@ class RNNBase(Module):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        if isinstance(input, PackedSequence):
-            return self._forward_packed(input, hx)
-        self._check_input(input)
-        batched = input.dim() == 3
-        if hx is None:
-            batch = (input.size(0) if self.batch_first else input.size(1)) if batched else 1
-            state = self._zeros(batch, input)
-        else:
-            state = self._states(hx)
-            self._check_ndim(state, batched)
-            state = state if batched else tuple(each.unsqueeze(1) for each in state)
-        sequence = input if batched else input.unsqueeze(0 if self.batch_first else 1)
-        self._check_state(state, sequence.size(0) if self.batch_first else sequence.size(1))
-        output, *final = self._run((sequence,), state, (self.batch_first,))
-        if not batched:
-            output = output.squeeze(0 if self.batch_first else 1)
-            final = [each.squeeze(1) for each in final]
-        return output, self._as_given(final)
-
-    def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
-        data, batch_sizes, sorted_indices, unsorted_indices = input
-        self._check_input(data, packed=True)
-        batch = int(batch_sizes[0])
-        if hx is None:
-            state = self._zeros(batch, data)
-        else:
-            state = tuple(_permuted(each, sorted_indices) for each in self._states(hx))
-        self._check_state(state, batch)
-        output, *final = self._run((data, batch_sizes), state, ())
-        packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
-        return packed, self._as_given([_permuted(each, unsorted_indices) for each in final])
-
     def _run(self, input: tuple[Tensor, ...], state: tuple[Tensor, ...], last: tuple) -> tuple[Tensor, ...]:
         return _FUNCTIONS[self.mode](
             *input,
@@ -161,37 +279,6 @@ class RNNBase(Module):
             self.bidirectional,
             *last,
         )
-
-    # ---- States ----------------------------------------------------------------------------------------------------
-
-    def _states(self, hx: Any) -> tuple[Tensor, ...]:
-        """Return the state as a tuple.
-
-        Raises: RuntimeError unless the state is a tensor, or two tensors for an LSTM.
-        """
-        state = tuple(hx) if self.mode == "LSTM" and isinstance(hx, (Tensor, tuple, list)) else (hx,)
-        if len(state) != (2 if self.mode == "LSTM" else 1) or not all(
-            isinstance(each, Tensor) for each in state
-        ):
-            wanted = "a pair of tensors, (h, c)" if self.mode == "LSTM" else "a tensor"
-            raise RuntimeError(
-                f"{self._get_name()} expects {wanted} as its hidden state, not {type(hx).__name__}"
-            )
-        return state
-
-    def _as_given(self, state: list[Tensor]) -> Any:
-        return tuple(state) if self.mode == "LSTM" else state[0]
-
-    def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
-        """Return the shapes of the states; those of an LSTM are (h, c), where h may be projected."""
-        layers = self.num_layers * (2 if self.bidirectional else 1)
-        hidden = (layers, batch, self.proj_size or self.hidden_size)
-        return [hidden, (layers, batch, self.hidden_size)] if self.mode == "LSTM" else [hidden]
-
-    def _zeros(self, batch: int, like: Tensor) -> tuple[Tensor, ...]:
-        return tuple(zeros(size, dtype=like.dtype, device=like.device) for size in self._sizes(batch))
-
-    # ---- Checks ----------------------------------------------------------------------------------------------------
 
     def _check_input(self, input: Tensor, packed: bool = False) -> None:
         if not isinstance(input, Tensor):
@@ -211,69 +298,6 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}\n"
                 f"{self}: input {list(input.shape)}"
             )
-
-    def _check_ndim(self, state: tuple[Tensor, ...], batched: bool) -> None:
-        wanted = 3 if batched else 2
-        if all(each.dim() == wanted for each in state):
-            return
-        kind = "batched 3-D" if batched else "unbatched 2-D"
-        if self.mode == "LSTM":
-            found = ", ".join(f"{each.dim()}-D" for each in state)
-            raise RuntimeError(
-                f"For {kind} input, hx and cx should also be {wanted}-D but got ({found}) tensors"
-            )
-        raise RuntimeError(
-            f"For {kind} input, hx should also be {wanted}-D but got {state[0].dim()}-D tensor"
-        )
-
-    def _check_state(self, state: tuple[Tensor, ...], batch: int) -> None:
-        for i, (each, size) in enumerate(zip(state, self._sizes(batch))):
-            if each.shape != size:
-                name = f"hidden[{i}]" if self.mode == "LSTM" else "hidden"
-                raise RuntimeError(f"Expected {name} size {size}, got {list(each.shape)}")
-
-    # ---- PyTorch's names for them, which subclasses call or override -----------------------------------------------
-
-    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Raise unless the input has a dtype, a number of dims and features that fit; `batch_sizes`: it is packed."""
-        self._check_input(input, packed=batch_sizes is not None)
-
-    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of the hidden state for an input, which is packed if there are `batch_sizes`."""
-        if batch_sizes is not None:
-            return self._sizes(int(batch_sizes[0]))[0]
-        return self._sizes(input.size(0) if self.batch_first else input.size(1))[0]
-
-    def check_hidden_size(
-        self,
-        hx: Tensor,
-        expected_hidden_size: tuple[int, int, int],
-        msg: str = "Expected hidden size {}, got {}",
-    ) -> None:
-        """Raise RuntimeError unless a state has this shape."""
-        if hx.shape != expected_hidden_size:
-            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
-
-    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Check the input and the state of a call."""
-        self.check_input(input, batch_sizes)
-        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
-
-    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """A state with its batch in another order."""
-        return hx if permutation is None else hx.index_select(1, permutation)
-
-    def extra_repr(self) -> str:
-        facts = [
-            f"{self.input_size}, {self.hidden_size}",
-            f"proj_size={self.proj_size}" if self.proj_size else "",
-            f"num_layers={self.num_layers}" if self.num_layers != 1 else "",
-            f"bias={self.bias}" if self.bias is not True else "",
-            f"batch_first={self.batch_first}" if self.batch_first is not False else "",
-            f"dropout={self.dropout}" if self.dropout else "",
-            f"bidirectional={self.bidirectional}" if self.bidirectional is not False else "",
-        ]
-        return ", ".join(filter(None, facts))
 
 
 def _permuted(state: Tensor, indices: Tensor | None) -> Tensor:
@@ -409,39 +433,12 @@ class GRU(RNNBase):
 # ---- Cells ---------------------------------------------------------------------------------------------------------
 
 
-class RNNCellBase(Module):
-    """The base of cells, with the parameters of one step."""
+class RecurrentCell(Module):
+    """What cells of floats and of quantized weights share: checks and printing."""
 
-    weight_ih: Tensor
-    weight_hh: Tensor
-    bias_ih: Tensor | None
-    bias_hh: Tensor | None
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool,
-        num_chunks: int,
-        device: Any = None,
-        dtype: DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.bias = bias
-        rows = num_chunks * hidden_size
-        factory = {"device": device, "dtype": dtype}
-        self.weight_ih = Parameter(empty((rows, input_size), **factory))
-        self.weight_hh = Parameter(empty((rows, hidden_size), **factory))
-        for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(empty(rows, **factory)) if bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for parameter in self.parameters():
-            init.uniform_(parameter, -bound, bound)
+    input_size: int
+    hidden_size: int
+    bias: bool
 
     def extra_repr(self) -> str:
         facts = [f"{self.input_size}, {self.hidden_size}"]
@@ -484,6 +481,41 @@ class RNNCellBase(Module):
                     f"hidden{i} has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
                 )
         return input, *states
+
+
+class RNNCellBase(RecurrentCell):
+    """The base of cells, with the parameters of one step."""
+
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Any = None,
+        dtype: DType | None = None,
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        factory = {"device": device, "dtype": dtype}
+        self.weight_ih = Parameter(empty((rows, input_size), **factory))
+        self.weight_hh = Parameter(empty((rows, hidden_size), **factory))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(empty(rows, **factory)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
 
     def _parameters_of_step(self) -> tuple[Tensor | None, ...]:
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh

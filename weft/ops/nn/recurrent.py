@@ -25,6 +25,38 @@ from .recurrent_layer import layer
 # ---- Layers --------------------------------------------------------------------------------------------------------
 
 
+def layers(
+    kind: Kind,
+    input: Tensor,
+    sizes: tuple[int, ...],
+    initial: State,
+    weights: Sequence[Any],
+    dropout_p: float,
+    train: bool,
+    bidirectional: bool,
+    layer: Callable[..., tuple[Tensor, ...]] = layer,
+) -> tuple[Tensor, ...]:
+    """The output and the final states. weights: of each layer and direction. layer: computes one of them, as in `recurrent_layer.py`.
+
+    Shapes: states [num_layers * directions, N, hidden].
+    """
+    if len(weights) == 1:
+        return layer(kind, sizes, False, input, weights[0], initial)
+    states: list[State] = []
+    while len(states) < len(weights):
+        if dropout_p and train and states:
+            input = dropped(input, dropout_p, train=True)
+        outputs = []
+        for reverse in (False, True) if bidirectional else (False,):
+            index = len(states)
+            own = tuple([each[index] for each in initial])
+            output, *state = layer(kind, sizes, reverse, input, weights[index], own)
+            outputs.append(output)
+            states.append(tuple(state))
+        input = cat(outputs, -1) if bidirectional else outputs[0]
+    return input, *[stack(parts) for parts in zip(*states)]
+
+
 def _layers(
     kind: Kind,
     input: Tensor,
@@ -37,28 +69,24 @@ def _layers(
     train: bool,
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
-    """The output and the final states. Shapes: states [num_layers * directions, N, hidden]."""
-    initial = _state(kind, hx)
+    """The output and the final states, by a flat list of parameters."""
+    initial = state_of(kind, hx)
+    for each in params:
+        if not isinstance(each, Tensor):
+            raise wrong_type(each, kind.name, "params", "tuple of Tensors")
     weights = _by_direction(params, has_biases, num_layers * (2 if bidirectional else 1))
-    if len(weights) == 1:
-        return layer(kind, sizes, False, input, weights[0], initial)
-    states: list[State] = []
-    for number in range(num_layers):
-        outputs = []
-        for reverse in (False, True) if bidirectional else (False,):
-            index = len(states)
-            own = tuple([each[index] for each in initial])
-            output, *state = layer(kind, sizes, reverse, input, weights[index], own)
-            outputs.append(output)
-            states.append(tuple(state))
-        input = cat(outputs, -1) if bidirectional else outputs[0]
-        if dropout_p and train and number < num_layers - 1:
-            input = dropped(input, dropout_p, train=True)
-    return input, *[stack(parts) for parts in zip(*states)]
+    return layers(kind, input, sizes, initial, weights, dropout_p, train, bidirectional)
 
 
 # Under autocast, PyTorch's LSTM of sequences counts as one product. Elsewhere each product chooses its dtype.
 _lowered_layers = casting(_layers, "lower")
+
+
+def _layers_of_sequences(kind: Kind, input: Tensor, sizes: Any, hx: Any, params: Any, *rest: Any) -> Any:
+    _, num_layers, _, _, bidirectional = rest
+    n_params = len(params) // (num_layers * (2 if bidirectional else 1))
+    compute = _lowered_layers if _is_whole(kind, input, n_params) else _layers
+    return compute(kind, input, sizes, hx, params, *rest)
 
 
 def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
@@ -66,7 +94,7 @@ def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
     return kind is LSTM and n_params in (2, 4) and input.dtype in (float32, bfloat16)
 
 
-def _state(kind: Kind, hx: Any) -> State:
+def state_of(kind: Kind, hx: Any) -> State:
     """`hx` is a tensor; for an LSTM it is a pair of tensors.
 
     Raises: TypeError for no tensor, or none where a pair belongs; RuntimeError for another number of them.
@@ -99,13 +127,21 @@ def _by_direction(params: Sequence[Tensor], has_biases: bool, count: int) -> lis
     return found
 
 
-def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
-    """The function of a kind: (input, hx, ...), or of packed sequences (data, batch_sizes, hx, ...)."""
+def network(
+    kind: Kind,
+    name: str,
+    compute: Callable[..., tuple[Tensor, ...]],
+    compute_packed: Callable[..., tuple[Tensor, ...]],
+) -> Callable[..., tuple[Tensor, ...]]:
+    """The function `name` of a kind: (input, hx, ...), or of packed sequences (data, batch_sizes, hx, ...).
+
+    compute, compute_packed: (kind, input, sizes of the steps, hx, params, ...), for sequences of which the steps are the first dim.
+    """
 
     def over_sequences(
         input: Tensor,
         hx: Any,
-        params: Sequence[Tensor],
+        params: Sequence[Any],
         has_biases: bool,
         num_layers: int,
         dropout: float,
@@ -118,8 +154,6 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
         if n_steps == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         rest = (params, has_biases, num_layers, dropout, train, bidirectional)
-        n_params = len(params) // (num_layers * (2 if bidirectional else 1))
-        compute = _lowered_layers if _is_whole(kind, input, n_params) else _layers
         output, *final = compute(kind, input, (batch,) * n_steps, hx, *rest)
         return output.transpose(0, 1) if batch_first else output, *final
 
@@ -127,7 +161,7 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
         data: Tensor,
         batch_sizes: Tensor,
         hx: Any,
-        params: Sequence[Tensor],
+        params: Sequence[Any],
         has_biases: bool,
         num_layers: int,
         dropout: float,
@@ -135,23 +169,26 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
         bidirectional: bool,
     ) -> tuple[Tensor, ...]:
         rest = (params, has_biases, num_layers, dropout, train, bidirectional)
-        return _layers(kind, data, tuple(batch_sizes.tolist()), hx, *rest)
+        return compute_packed(kind, data, tuple(batch_sizes.tolist()), hx, *rest)
 
-    over_sequences, over_packed = checked(over_sequences, kind.name), checked(over_packed, kind.name)
+    over_sequences, over_packed = checked(over_sequences, name), checked(over_packed, name)
 
     def function(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         # The third argument is the parameters; for packed sequences it is the state.
         packed = "batch_sizes" in kwargs or len(args) > 3 and not isinstance(args[3], bool)
         return over_packed(*args, **kwargs) if packed else over_sequences(*args, **kwargs)
 
-    function.__name__ = function.__qualname__ = kind.name
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"Layers of {kind.name} over sequences: the output of the last layer, then the final states."
+        f"Layers of {name} over sequences: the output of the last layer, then the final states."
     )
-    return public("function", asks=True)(function)
+    return function
 
 
-rnn_tanh, rnn_relu, gru, lstm = map(_network, (TANH, RELU, GRU, LSTM))
+rnn_tanh, rnn_relu, gru, lstm = (
+    public("function", asks=True)(network(kind, kind.name, _layers_of_sequences, _layers))
+    for kind in (TANH, RELU, GRU, LSTM)
+)
 
 
 # ---- Cells ---------------------------------------------------------------------------------------------------------
@@ -189,7 +226,7 @@ def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
         b_ih: Tensor | None = None,
         b_hh: Tensor | None = None,
     ) -> Any:
-        weights, state = Weights(w_ih, w_hh, b_ih, b_hh), _state(kind, hx)
+        weights, state = Weights(w_ih, w_hh, b_ih, b_hh), state_of(kind, hx)
         _cell_checked[input.spec, w_ih.spec, w_hh.spec, *(each.spec for each in state)]
         hidden, _, *rest = layer(kind, (input.size(0),), False, input, weights, state)
         return (hidden, *rest) if rest else hidden

@@ -7,9 +7,10 @@ derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...core.tensor import Tensor
+from .linear import linear
 
 State = tuple[Tensor, ...]  # (h,); for an LSTM (h, c)
 
@@ -70,3 +71,22 @@ class Weights(NamedTuple):
     inputs_bias: Tensor | None = None
     hidden_bias: Tensor | None = None
     projection: Tensor | None = None
+
+    def of_input(self, input: Tensor) -> Tensor:
+        """The projections of the input, one for each gate side by side."""
+        return linear(input, self.inputs, self.inputs_bias)
+
+    def of_hidden(self, hidden: Tensor) -> Tensor:
+        """The same of the hidden state."""
+        return linear(hidden, self.hidden, self.hidden_bias)
+
+
+class Projections(Protocol):
+    """What a layer that is composed of ops needs of its weights: `Weights`, or quantized ones (`layouts/quantized/recurrent.py`)."""
+
+    @property
+    def projection(self) -> Tensor | None: ...
+
+    def of_input(self, input: Tensor) -> Tensor: ...
+
+    def of_hidden(self, hidden: Tensor) -> Tensor: ...

@@ -26,7 +26,7 @@ from ..assembly.joining import cat, stack
 from ..linalg.matmul import MM, rows_of
 from ..views.views import T
 from .linear import linear
-from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, State, Weights
+from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, Projections, State, Weights
 from .recurrent_kernels import is_split
 from .recurrent_time import backward, forward, wide
 
@@ -92,10 +92,10 @@ _fits = PlanCache(_check_fits)
 
 
 def composed(
-    kind: Kind, sizes: tuple[int, ...], reverse: bool, input: Tensor, weights: Weights, initial: State
+    kind: Kind, sizes: tuple[int, ...], reverse: bool, input: Tensor, weights: Projections, initial: State
 ) -> tuple[Tensor, ...]:
     """The output and the final state, composed of ops."""
-    projected = linear(input, weights.inputs, weights.inputs_bias)
+    projected = weights.of_input(input)
     packed = input.dim() == 2
     steps = list(zip(projected.split(sizes) if packed else projected.unbind(0), sizes))
     whole = tuple([each.reshape(each.shape[-2:]) for each in initial])
@@ -110,9 +110,9 @@ def composed(
     return output, *[each.reshape(first.shape) for each, first in zip(whole, initial)]
 
 
-def advance(kind: Kind, projected: Tensor, state: State, weights: Weights) -> State:
+def advance(kind: Kind, projected: Tensor, state: State, weights: Projections) -> State:
     """One step; `projected` is the projection of the input."""
-    own = linear(state[0], weights.hidden, weights.hidden_bias)
+    own = weights.of_hidden(state[0])
     joined = kind.join(projected.chunk(kind.n_gates, 1), own.chunk(kind.n_gates, 1))
     hidden, *rest = kind.update(joined, state)
     if weights.projection is not None:

@@ -9,6 +9,7 @@ from .modules import (
     Conv3d,
     DeQuantize,
     Embedding,
+    EmbeddingBag,
     FloatFunctional,
     Linear,
     QFunctional,
@@ -17,7 +18,7 @@ from .modules import (
 )
 
 __all__ = [
-    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Embedding", "FloatFunctional",
+    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Embedding", "EmbeddingBag", "FloatFunctional",
     "Linear", "QFunctional", "Quantize", "ReLU6",
 ]  # fmt: skip
 __getattr__ = module_getattr(__name__, ("dynamic", "modules"))

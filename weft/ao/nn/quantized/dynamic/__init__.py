@@ -1,7 +1,7 @@
 """`torch.ao.nn.quantized.dynamic`: layers of floats with quantized weights, which quantize their input when they are called."""
 
 from .....compat.missing import module_getattr
-from .modules import Linear
+from .modules import GRU, LSTM, GRUCell, Linear, LSTMCell, RNNCell
 
-__all__ = ["Linear"]
+__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "Linear", "RNNCell"]
 __getattr__ = module_getattr(__name__, ("modules",))

@@ -12,7 +12,7 @@ from .....ops.creation.from_data import tensor
 from .activation import ReLU6
 from .batchnorm import BatchNorm2d, BatchNorm3d
 from .conv import Conv1d, Conv2d, Conv3d
-from .embedding_ops import Embedding
+from .embedding_ops import Embedding, EmbeddingBag
 from .functional_modules import FloatFunctional, QFunctional
 from .linear import Linear
 
@@ -60,7 +60,7 @@ class DeQuantize(Module):
 
 
 __all__ = [
-    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Embedding", "FloatFunctional",
+    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Embedding", "EmbeddingBag", "FloatFunctional",
     "Linear", "QFunctional", "Quantize", "ReLU6",
 ]  # fmt: skip
 __getattr__ = module_getattr(__name__)

@@ -2,6 +2,7 @@
 
 from ......compat.missing import module_getattr
 from .linear import Linear
+from .rnn import GRU, LSTM, GRUCell, LSTMCell, RNNCell
 
-__all__ = ["Linear"]
+__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "Linear", "RNNCell"]
 __getattr__ = module_getattr(__name__)

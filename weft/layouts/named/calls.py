@@ -7,95 +7,201 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ...core.entry import numpy_names
 from ...core.overrides import public_function
+from ...core.spec import Spec
 from ...core.tensor import Tensor
-from .propagation import check_operands, kind_of, propagated, takes_dims
+from .contraction import named_dims
+from .propagation import Call, tensors_in
 from .rules import NAMED
-from .tensors import Names, dim_of, names_of, plain, take
+from .table import rules_of
+from .tensors import Names, dim_of, named, names_of, plain, require_names, take
 
-# Parameters that take dims.
+# Parameters that take dims, but not where they say where a new dim is to be.
 _DIMS = frozenset(
-    "dim dims dim0 dim1 dim2 axis axis0 axis1 start_dim end_dim source destination dimension".split()
+    "dim dims dim0 dim1 dim2 axis axis0 axis1 start_dim end_dim source destination dimension *dims *order *along".split()
 )
 
+_DEVIATIONS = frozenset("std var std_mean var_mean".split())  # they take `unbiased` in the place of `dim`
+_INSERTING = frozenset("unsqueeze unsqueeze_ stack".split())
 
-def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    first = next((each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)), None)
-    names = _first_names(args, kwargs)
-    if first is not None and any(names_of(first)):
-        names = names_of(first)
-    args, kwargs = _numbered(name, function, args, kwargs, names)
-    check_operands(name, args, kwargs)
-    plain_args = tuple(map(_plain, args))
-    result = function(*plain_args, **{key: _plain(value) for key, value in kwargs.items()})
-    out = kwargs.get("out")
-    if isinstance(out, Tensor):
-        found = propagated(name, args, kwargs, result)
-        return take(out, result, names_of(found))
-    if _writes(name, args, result, plain_args):
-        if kind_of(name) is None and result.shape == args[0].shape:
-            return take(args[0], plain_args[0], names_of(args[0]))
-        found = propagated(name, args, kwargs, result)
-        return take(args[0], plain_args[0], names_of(found))
-    return propagated(name, args, kwargs, result)
+
+def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_reflected: bool) -> Any:
+    """The result of a call of `function`, public under this name, with its names.
+
+    is_reflected: whether the function is an operator with swapped operands, and the name that of the other operator.
+    """
+    args, kwargs = _numbered(name, function, args, kwargs)
+    operands = args[::-1] if is_reflected else args
+    call = Call(
+        name if name.startswith("__") else name.removesuffix("_"), _given(name, function, operands, kwargs)
+    )
+    targets = _targets(name, args, kwargs)
+    is_inplace = kwargs.get("out") is None
+    of_operands, of_results = rules_of(name)
+    stand_ins = _StandIns()
+    plain_args = tuple(map(stand_ins.of, args))
+    plain_kwargs = {key: stand_ins.of(value) for key, value in kwargs.items()}
+    names: Names = ()
+    if of_operands is not None:
+        try:
+            names = of_operands(call)
+        except RuntimeError:
+            raise
+        except Exception:  # a wrong call: the function says what is wrong with it
+            function(*plain_args, **plain_kwargs)
+            raise
+        for target in targets:
+            require_names(target, names)
+    result = function(*plain_args, **plain_kwargs)
+    stand_ins.carry_over()
+
+    def finished(each: Any, place: int = 0) -> Any:
+        if isinstance(each, Tensor):
+            found = names if of_results is None else of_results(call, each.spec.shape, place)
+            return stand_ins.result(each, found, targets, is_inplace)
+        if isinstance(each, (tuple, list)):
+            kind: Any = type(each)
+            return getattr(kind, "_make", kind)([finished(item, place) for place, item in enumerate(each)])
+        return each
+
+    return finished(result)
 
 
 NAMED.run = run
 
 
-def _writes(name: str, args: tuple, result: Any, plain_args: tuple) -> bool:
-    """Whether the call is an in-place form: it returned its first argument."""
-    return name.endswith("_") and bool(args) and isinstance(args[0], Tensor) and result is plain_args[0]
+def _targets(name: str, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
+    """The tensors that the call writes."""
+    if (out := kwargs.get("out")) is not None:
+        return list(tensors_in(out))
+    is_inplace = name.endswith("_") and not name.endswith("__")
+    return [args[0]] if is_inplace and args and isinstance(args[0], Tensor) else []
 
 
-def _first_names(args: tuple, kwargs: dict[str, Any]) -> Names:
-    for each in (*args, *kwargs.values()):
-        for item in each if isinstance(each, (tuple, list)) else (each,):
-            if isinstance(item, Tensor) and any(names_of(item)):
-                return names_of(item)
-    return ()
+class _StandIns:
+    """The plain tensors that a function gets in place of named ones."""
+
+    def __init__(self) -> None:
+        self.originals: dict[int, tuple[Tensor, Tensor, Spec]] = {}
+
+    def of(self, value: Any) -> Any:
+        """The argument of the function that stands for an argument of the call."""
+        if isinstance(value, Tensor):
+            found = plain(value)
+            self.originals[id(found)] = value, found, found.spec
+            return found
+        if type(value) in (tuple, list):
+            return type(value)(map(self.of, value))
+        return value
+
+    def carry_over(self) -> None:
+        """What a function did to the stand-ins besides writing elements: history, sizes, dtype, memory."""
+        for original, found, before in self.originals.values():
+            if found is not original and (
+                found.spec is not before
+                or found._autograd is not original._autograd
+                or found._storage is not original._storage
+            ):
+                own = names_of(original)
+                take(original, found, own if len(own) == found.dim() else ())
+
+    def result(self, each: Tensor, names: Names, targets: list[Tensor], is_inplace: bool) -> Tensor:
+        """A result with its names; the tensor of the caller if the function returned its stand-in."""
+        ndim = len(each.spec.shape)
+        fits = len(names) == ndim
+        known = self.originals.get(id(each))
+        if known is None:
+            return named(each, names) if fits else each
+        original = known[0]
+        if any(original is target for target in targets):
+            if not is_inplace:
+                names = names if fits else (None,) * ndim
+                require_names(original, names)
+            elif not fits:
+                names = names_of(original)
+            take(original, each, names)
+        return original
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return plain(value)
-    if type(value) in (tuple, list):
-        return type(value)(map(_plain, value))
-    return value
+# ---- Arguments -----------------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(4096)
-def _parameters(function: Callable) -> tuple[tuple[str, bool], ...]:
-    """The names of the positional parameters, and whether each stands for all further arguments."""
+def _parameters(name: str, function: Callable) -> tuple[dict[str, Any], dict[str, str]]:
+    """The parameters, of which one for all further arguments begins with "*", and the defaults of dims; NumPy's names of parameters."""
+    shown = public_function(function)
     try:
-        parameters = inspect.signature(public_function(function)).parameters.values()
+        parameters = _of_signature(shown)
+        if name in _DEVIATIONS:
+            return {"input": None, "dim": None}, {}
+        if "*args" in parameters and name.removesuffix("_") in vars(
+            Tensor
+        ):  # transpose_(self, *args, **kwargs)
+            parameters = _of_signature(vars(Tensor)[name.removesuffix("_")])
     except (TypeError, ValueError):
-        return ()
-    return tuple((each.name, each.kind is each.VAR_POSITIONAL) for each in parameters)
+        return {"*args": None}, {}
+    return parameters, numpy_names(shown)
+
+
+def _of_signature(function: Callable) -> dict[str, Any]:
+    result = {}
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is not each.VAR_KEYWORD:
+            is_dim = each.name in _DIMS and each.default is not each.empty
+            result["*" * (each.kind is each.VAR_POSITIONAL) + each.name] = each.default if is_dim else None
+    return result
+
+
+def _given(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by the names of parameters, and the defaults of dims."""
+    parameters, theirs = _parameters(name, function)
+    named_arguments = {theirs.get(key, key): value for key, value in kwargs.items()}
+    result = {}
+    rest = len(args)
+    for place, (parameter, default) in enumerate(parameters.items()):
+        if parameter.startswith("*"):
+            result[parameter], rest = args[place:], 0
+        elif place < rest:
+            result[parameter] = args[place]
+        elif (value := named_arguments.pop(parameter, default)) is not None:
+            result[parameter] = value
+    result.update(named_arguments)
+    if type(result.get("dim")) is bool:  # std(input, unbiased)
+        del result["dim"]
+    return result
 
 
 def _numbered(
-    name: str, function: Callable, args: tuple, kwargs: dict[str, Any], names: Names
+    name: str, function: Callable, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]]:
     """The arguments with the numbers of dims in place of their names."""
-    found = list(args)
-    parameters = _parameters(function)
-    for place, value in enumerate(args):
-        parameter, rest = parameters[min(place, len(parameters) - 1)] if parameters else ("args", True)
-        if parameter in _DIMS or place and rest and (takes_dims(name) or _are_in(value, names)):
-            found[place] = _number(value, names, name)
-    named = {key: _number(value, names, name) if key in _DIMS else value for key, value in kwargs.items()}
-    return tuple(found), named
+    values = (*args, *kwargs.values())
+    if name in _INSERTING or not any(map(_has_text, values)):
+        return args, kwargs
+    tensors = list(tensors_in(values))
+    names = names_of(next((each for each in tensors if any(names_of(each))), tensors[0]))
+    parameters = list(_parameters(name, function)[0])
+
+    def number(parameter: str, value: Any) -> Any:
+        if parameter not in _DIMS:
+            return value
+        return named_dims(tensors, value) if name == "tensordot" else _number(value, names, name)
+
+    found = [number(parameters[min(place, len(parameters) - 1)], value) for place, value in enumerate(args)]
+    return tuple(found), {key: number(key, value) for key, value in kwargs.items()}
 
 
-def _are_in(value: Any, names: Names) -> bool:
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    return bool(values) and all(isinstance(each, str) and each in names for each in values)
+def _has_text(value: Any) -> bool:
+    return isinstance(value, str) or type(value) in (tuple, list) and any(map(_has_text, value))
 
 
 def _number(value: Any, names: Names, function: str) -> Any:
+    """The number of a dim, or the numbers of several, in place of the names."""
     if isinstance(value, str):
         return dim_of(value, names, function)
-    if type(value) in (tuple, list) and value and all(isinstance(each, str) for each in value):
-        return type(value)(dim_of(each, names, function) for each in value)
+    if type(value) in (tuple, list) and any(isinstance(each, str) for each in value):
+        if None in value:
+            raise RuntimeError(f"{function}: Please look up dimensions by name, got: name = None.")
+        return type(value)(dim_of(each, names, function) if isinstance(each, str) else each for each in value)
     return value

@@ -6,35 +6,45 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.layout import contiguous_format
+from ...core.registry import FUNCTIONS
+from ...core.size import Size
 from ...core.tensor import Tensor
 from ...ops.tensor.printing import tensor_repr
 from . import calls  # noqa: F401 (gives the rules their default)
+from .indexing import indexed_names, plain_index
 from .rules import NAMED
-from .tensors import Names, checked_names, dim_of, named, names_of, plain, shown, take
+from .tensors import Names, checked_names, dim_of, named, names_of, plain, require_names, shown, take
+from .unification import unified
 
 rule = NAMED.rule
 
 
-def _expanded(given: Sequence[Any], own: Names, function: str) -> Sequence[Any]:
-    """Names with those of the tensor in the place of `...`.
+def _is_rest(name: Any) -> bool:
+    return name is ... or name == "..."
+
+
+def _expanded(
+    given: Sequence[Any], rest: Callable[[int, int], Sequence[Any]], function: str
+) -> Sequence[Any]:
+    """Names with others in the place of `...`: rest(number of names before it, number after it).
 
     Raises: RuntimeError for more than one of them.
     """
-    places = [place for place, each in enumerate(given) if each is ... or each == "..."]
+    places = [place for place, each in enumerate(given) if _is_rest(each)]
     if not places:
         return given
     if len(places) > 1:
         raise RuntimeError(
-            f"{function}: More than one Ellipsis ('...') found in names {given}. Write it once."
+            f"{function}: More than one Ellipsis ('...') found in names {tuple(given)}. Write it once."
         )
     place = places[0]
     after = len(given) - place - 1
-    return (*given[:place], *own[place : len(own) - after], *given[place + 1 :])
+    return (*given[:place], *rest(place, after), *given[place + 1 :])
 
 
-def _single(names: tuple) -> tuple:
-    """The names of `f(*names)` and of `f(names)`."""
-    return tuple(names[0]) if len(names) == 1 and isinstance(names[0], (tuple, list)) else names
+def _in_place_of_rest(own: Names) -> Callable[[int, int], Names]:
+    return lambda before, after: own[before : max(before, len(own) - after)]
 
 
 # ---- Renaming ------------------------------------------------------------------------------------------------------------
@@ -48,13 +58,11 @@ def _renamed(self: Tensor, names: tuple, renames: dict[str, Any], function: str)
         )
     if names == (None,):
         return (None,) * len(own)
-    if not names and not renames and own:
-        return own
     if renames:
         for old in renames:
             dim_of(old, own, function)
         return checked_names((renames.get(name, name) if name else name for name in own), len(own), function)
-    return checked_names(_expanded(_single(names), own, function), len(own), function)
+    return checked_names(_expanded(names, _in_place_of_rest(own), function), len(own), function)
 
 
 def _view(self: Tensor) -> Tensor:
@@ -88,7 +96,7 @@ def refine_names(self: Tensor, *names: Any) -> Tensor:
     ('N', None, 'W')
     """
     own = names_of(self)
-    given = checked_names(_expanded(_single(names), own, "refine_names"), len(own), "refine_names")
+    given = checked_names(_expanded(names, _in_place_of_rest(own), "refine_names"), len(own), "refine_names")
     for old, new in zip(own, given, strict=True):
         if old is not None and old != new:
             raise RuntimeError(
@@ -99,6 +107,8 @@ def refine_names(self: Tensor, *names: Any) -> Tensor:
 
 
 def set_names(self: Tensor, names: Any) -> None:
+    if isinstance(names, str):
+        raise RuntimeError("names must either be None or a tuple of dim names")
     take(
         self,
         plain(self),
@@ -107,8 +117,23 @@ def set_names(self: Tensor, names: Any) -> None:
 
 
 def with_names(tensor: Tensor, names: Any) -> Tensor:
-    """A new tensor with names."""
-    return named(tensor, checked_names(names, tensor.dim(), "names"))
+    """A new tensor with names.
+
+    Raises: RuntimeError if it has others already, as a copy of a named tensor.
+    """
+    found = checked_names(names, tensor.dim(), "names")
+    require_names(tensor, found)
+    return named(plain(tensor), found)
+
+
+@rule("tensor")
+def tensor(data: Tensor, *, names: Any = None, **options: Any) -> Tensor:
+    """A copy of a named tensor.
+
+    Raises: RuntimeError for other names than it has.
+    """
+    result = named(FUNCTIONS["tensor"](plain(data), **options), names_of(data))
+    return result if names is None else with_names(result, names)
 
 
 # ---- Alignment -----------------------------------------------------------------------------------------------------------
@@ -124,24 +149,32 @@ def align_to(self: Tensor, *names: Any) -> Tensor:
     ('W', 'N', 'C', 'H')
     """
     own = names_of(self)
-    _require_names(own, "align_to")
-    given = _single(names)
-    if any(each is ... or each == "..." for each in given):
-        place = next(place for place, each in enumerate(given) if each is ... or each == "...")
-        rest = tuple(name for name in own if name not in given)
-        given = (*given[:place], *rest, *given[place + 1 :])
-    wanted = checked_names(given, len(given), "align_to")
-    missing = [name for name in own if name not in wanted]
+    if any(map(_is_rest, names)):
+        if None in names:
+            raise RuntimeError(
+                f"align_to: the desired order of dimensions cannot contain a None name, got {names}"
+            )
+        rest = [name for name in own if name is None or name not in names]
+        given = _expanded(names, lambda before, after: rest, "align_to")
+        unnamed = [place for place, name in enumerate(own) if name is None]
+    else:
+        _require_names(own)
+        given, unnamed = names, []
+    checked_names(given, len(given), "align_to")
+    missing = [name for name in own if name is not None and name not in given]
     if missing:
         raise RuntimeError(
-            f"align_to: Cannot align Tensor{shown(own)} to {shown(wanted)}: the dims {shown(missing)} are not among these names. "
-            "Write '...' where they belong."
+            f"align_to: Cannot find dim {shown(missing)[1:-1]} of Tensor{shown(own)} among {shown(given)}. Write '...' where it belongs."
         )
-    source = plain(self).permute(*[own.index(name) for name in wanted if name in own])
-    for place, name in enumerate(wanted):
-        if name not in own:
-            source = source.unsqueeze(place)
-    return named(source, wanted)
+    sources = iter(unnamed)
+    places = [
+        next(sources, None) if name is None else own.index(name) if name in own else None for name in given
+    ]
+    source = plain(self).permute([place for place in places if place is not None])
+    for position, place in enumerate(places):
+        if place is None:
+            source = source.unsqueeze(position)
+    return named(source, given)
 
 
 def align_as(self: Tensor, other: Tensor) -> Tensor:
@@ -158,15 +191,16 @@ def align_as(self: Tensor, other: Tensor) -> Tensor:
 
 def align_tensors(*tensors: Any) -> list[Tensor]:
     """All tensors, aligned to the names of the one with most dims."""
-    given = _single(tensors)
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     longest = max(given, key=lambda each: each.dim())
     return [align_as(each, longest) for each in given]
 
 
-def _require_names(names: Names, function: str) -> None:
+def _require_names(names: Names) -> None:
     if None in names:
         raise RuntimeError(
-            f"{function}: All input dims must be named. Found unnamed dim in Tensor{shown(names)}"
+            f"align_to: All input dims must be named. Found unnamed dim at index {names.index(None)} of Tensor{shown(names)}. "
+            "Write '...' for dims without a name."
         )
 
 
@@ -207,14 +241,84 @@ def unflatten(
     own = names_of(input)
     place = dim_of(dim, own, "unflatten") if isinstance(dim, str) else dim % len(own)
     pairs = namedshape if namedshape is not None else sizes
-    if names is None and pairs and isinstance(next(iter(pairs)), (tuple, list)):
-        pairs = list(pairs.items() if isinstance(pairs, dict) else pairs)
+    if not pairs:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    pairs = list(pairs.items() if isinstance(pairs, dict) else pairs)
+    if names is None and isinstance(pairs[0], (tuple, list)):
         names, sizes = [name for name, _ in pairs], [size for _, size in pairs]
     result = plain(input).unflatten(place, tuple(sizes))
     between = tuple(names) if names is not None else (None,) * len(sizes)
     return named(
         result, checked_names((*own[:place], *between, *own[place + 1 :]), result.dim(), "unflatten")
     )
+
+
+@rule("diagonal")
+def diagonal(
+    input: Tensor, offset: int = 0, dim1: Any = 0, dim2: Any = 1, *, outdim: str | None = None
+) -> Tensor:
+    """The diagonal of two dims, which becomes the last dim, with the name `outdim`."""
+    own = names_of(input)
+    first, second = (
+        dim_of(each, own, "diagonal") if isinstance(each, str) else each % max(len(own), 1)
+        for each in (dim1, dim2)
+    )
+    result = plain(input).diagonal(offset, first, second)
+    left = [name for place, name in enumerate(own) if place not in (first, second)]
+    return named(result, checked_names((*left, outdim), result.dim(), "diagonal"))
+
+
+# ---- Indexing --------------------------------------------------------------------------------------------------------------
+
+
+@rule("__getitem__")
+def getitem(self: Tensor, index: Any) -> Tensor:
+    """Ints take a dim away, slices keep it, None makes a new one; a vector of indices, or a mask, keeps the name of its dim."""
+    result = plain(self)[plain_index(index)]
+    return (
+        named(result, names) if len(names := indexed_names(names_of(self), index)) == result.dim() else result
+    )
+
+
+@rule("__setitem__")
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """Raises: RuntimeError if the names of the value do not fit those of `self[index]`."""
+    if isinstance(value, Tensor):
+        unified(indexed_names(names_of(self), index), names_of(value), "__setitem__")
+        value = plain(value)
+    written = plain(self)
+    written[plain_index(index)] = value
+    take(self, written, names_of(self))
+
+
+# ---- Sizes -----------------------------------------------------------------------------------------------------------------
+
+
+@rule("resize_")
+def resize_(self: Tensor, *size: Any, memory_format: Any = contiguous_format) -> Tensor:
+    sizes = Size(size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size)
+    if sizes != self.shape:
+        raise RuntimeError(
+            f"Cannot resize named tensor with resize_ or resize_as_ (tried to resize Tensor{shown(names_of(self))} with size "
+            f"{list(self.shape)} to {list(sizes)}). Write x.rename_(None) first."
+        )
+    return self
+
+
+@rule("resize_as_")
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """The names are those of the template."""
+    if any(names_of(self)):
+        resize_(self, the_template.shape)
+        require_names(self, names_of(the_template))
+        return self
+    return take(self, self.resize_(the_template.shape), names_of(the_template))
+
+
+@rule("equal")
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether elements and names are equal."""
+    return names_of(input) == names_of(other) and plain(input).equal(plain(other))
 
 
 # ---- What tells of a tensor -------------------------------------------------------------------------------------------------

@@ -1,165 +1,348 @@
-"""Which names the results of a function have, by its kind:
+"""Which names the results of a function have, by the kind of the function. `table.py` says of which kind each function is.
 
-    elementwise     the names of all operands, unified from the right           a + b, where, lerp
-    keeping         the names of the input                                      softmax, cumsum, dropout, sort
-    reducing        the names of the dims that are left                         sum, max, median
-    viewing         the names of the dims whose strides the result has          permute, x[0], split
-    contracting     the dims that are summed over lose theirs                   matmul, addmm, linear
-    joining         the names of the inputs, which must agree                   cat, stack
+A rule sees the metadata of the arguments and nothing else. Rules of two sorts:
 
-The results of all other functions have no names.
+- a rule of the operands gives the names before the call. Operands whose names do not fit are an error before sizes that do not
+  fit, and before anything is written.
+- a rule of the results gives the names of a result of this shape. `place` counts the results of one call.
+
+A result has the names that its rule gives if these are as many as its dims. Otherwise it has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...core.device import as_device
 from ...core.registry import FUNCTIONS
-from ...core.spec import make_spec
+from ...core.size import Size
+from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor, make
-from ...families.calls import elementwise_names
-from .tensors import Names, named, names_of, shown
+from .tensors import Names, names_of, shown, spec_names
 from .unification import aligned, unified, unified_all
 
-Rule = Callable[[str, tuple, dict[str, Any], Any], Any]
 
+class Call:
+    """A call of a public function: the arguments by the names of the parameters. Dims are numbers.
 
-def propagated(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    """The result of a public function with the names that it has; dims among the arguments are numbers."""
-    rule = kind_of(name)
-    return result if rule is None else rule(name.removesuffix("_"), args, kwargs, result)
-
-
-def check_operands(name: str, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Raises: RuntimeError if the names of the operands of an elementwise function do not fit, before their sizes are compared."""
-    if kind_of(name) is _unifying:
-        _unifying(name, args, kwargs, None)
-
-
-def kind_of(name: str) -> Rule | None:
-    """The rule of a function; None if its results have no names."""
-    rule = _rules.get(name) or _rules.get(name.removesuffix("_"))
-    if rule is None and (name in elementwise_names or name.removesuffix("_") in elementwise_names):
-        return _unifying
-    return rule
-
-
-def takes_dims(name: str) -> bool:
-    """Whether the numbers that a function takes are dims."""
-    return _rules.get(name) in (_reducing, _viewing)
-
-
-def each_named(result: Any, names: Names) -> Any:
-    """Results with these names; those with another number of dims have none."""
-    if isinstance(result, Tensor):
-        return named(result, names) if result.dim() == len(names) else result
-    if isinstance(result, (tuple, list)):
-        kind: Any = type(result)
-        return getattr(kind, "_make", kind)(each_named(each, names) for each in result)
-    return result
-
-
-# ---- Elementwise --------------------------------------------------------------------------------------------------------
-
-
-def _unifying(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    operands = [names_of(each) for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
-    return each_named(result, unified_all(operands, name))
-
-
-def _keeping(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    return each_named(result, names_of(_input(args, kwargs)))
-
-
-def _input(args: tuple, kwargs: dict[str, Any]) -> Any:
-    return args[0] if args else kwargs.get("input", kwargs.get("self"))
-
-
-# ---- Reductions ---------------------------------------------------------------------------------------------------------
-
-
-def _reducing(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    names = names_of(_input(args, kwargs))
-    dims: Any = kwargs.get("dim", kwargs.get("axis", next(_dims_in(args[1:]), None)))
-    if isinstance(dims, int) and not isinstance(dims, bool):
-        dims = (dims,)
-    ndim = len(names)
-    gone = range(ndim) if dims is None or dims == () else {dim % ndim for dim in dims}
-    left = tuple(each for place, each in enumerate(names) if place not in gone)
-
-    def with_names(each: Any) -> Any:
-        if isinstance(each, Tensor):
-            return (
-                named(each, names if each.dim() == ndim else left)
-                if each.dim() in (ndim, len(left))
-                else each
-            )
-        kind: Any = type(each)
-        return getattr(kind, "_make", kind)(map(with_names, each))
-
-    return with_names(result) if isinstance(result, (Tensor, tuple)) else result
-
-
-def _dims_in(args: tuple) -> Any:
-    for each in args:
-        is_dim = isinstance(each, int) and not isinstance(each, bool)
-        if is_dim or isinstance(each, (tuple, list)) and all(isinstance(dim, int) for dim in each):
-            yield each
-
-
-# The first of these functions have another number before the dim: the order of the norm, the quantile, k.
-def _reducing_after(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    return _reducing(name, (*args[:1], *args[2:]), kwargs, result)
-
-
-# ---- Views -------------------------------------------------------------------------------------------------------------
-
-
-def _viewing(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    """A dim of the result has the name of the dim whose stride it has, or a multiple of that.
-
-    The function runs once more, on a tensor without memory that has the sizes of the input and a prime stride for each dim.
+    A parameter that stands for all further arguments has a tuple.
     """
-    source = _input(args, kwargs)
-    names = names_of(source)
-    rest = args[1:]
-    if any(isinstance(each, Tensor) for each in _flat(rest)):  # indexing by tensors
-        return result
-    steps = _PRIMES[: len(names)]
-    probe = make(_META.backend.allocate(0), 0, make_spec(source.spec.shape, steps, source.spec.dtype, _META))
-    probe._storage.nbytes_ = 2**62
-    seen = _function(name)(
-        probe, *rest, **{key: value for key, value in kwargs.items() if key not in ("input", "self")}
+
+    __slots__ = ("given", "name")
+
+    def __init__(self, name: str, given: dict[str, Any]):
+        self.name, self.given = name, given
+
+    def argument(self, *parameters: str, default: Any = None) -> Any:
+        """The first of these arguments that the call has."""
+        for each in parameters:
+            if (value := self.given.get(each)) is not None:
+                return value
+        return default
+
+    def operands(self) -> Iterator[Any]:
+        """All tensors among the arguments, but not those that are written."""
+        for parameter, value in self.given.items():
+            if parameter != "out":
+                yield from tensors_in(value)
+
+    @property
+    def input(self) -> Any:
+        """The first tensor."""
+        return next(self.operands())
+
+    @property
+    def names(self) -> Names:
+        """The names of the first tensor."""
+        return names_of(self.input)
+
+    def names_at(self, position: int) -> Names:
+        """The names of the tensor that is the argument at this position."""
+        return names_of(list(self.given.values())[position])
+
+
+OfOperands = Callable[[Call], Names]
+OfResults = Callable[[Call, Size, int], Names]
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from tensors_in(each)
+
+
+def distinct(names: Sequence[str | None]) -> Names:
+    """Names of which each stands once: a dim that repeats the name of another has none."""
+    return tuple(None if name in names[:place] else name for place, name in enumerate(names))
+
+
+# ---- The operands decide -----------------------------------------------------------------------------------------------
+
+
+def unifying(call: Call) -> Names:
+    """The names of all operands, unified from the right: a + b, where, lerp."""
+    return unified_all([names_of(each) for each in call.operands()], call.name)
+
+
+def unifying_two(call: Call) -> Names:
+    """The names of the first two operands, unified: losses whose further operands are weights."""
+    operands = list(call.operands())
+    return unified_all([names_of(each) for each in operands[:2]], call.name)
+
+
+def keeping(call: Call) -> Names:
+    """The names of the input: softmax, cumsum, sort, pooling."""
+    return call.names
+
+
+def choosing(call: Call) -> Names:
+    """`unifying`, unless it gives the indices where a condition holds: where."""
+    return unifying(call) if len(list(call.operands())) > 1 or len(call.given) > 1 else ()
+
+
+def joining(call: Call) -> Names:
+    """The names of the tensors that are joined, of which each dim has one name, or none in some of them: cat."""
+    return _common(call, [names_of(each) for each in call.operands()])
+
+
+def joining_rows(call: Call) -> Names:
+    """`joining` of tensors that get further dims first: hstack, vstack, dstack, column_stack."""
+    least = {"hstack": 1, "column_stack": 2, "vstack": 2, "dstack": 3}[call.name]
+    wide = [names_of(each) for each in call.operands()]
+    if call.name == "column_stack":
+        return _common(call, [(*names, None) if len(names) == 1 else names for names in wide])
+    return _common(call, [_at_least(names, least) for names in wide])
+
+
+def stacking(call: Call) -> Names:
+    """`joining` with one dim more: stack."""
+    names = _common(call, [names_of(each) for each in call.operands()])
+    dim = call.argument("dim") % (len(names) + 1)
+    return (*names[:dim], None, *names[dim:])
+
+
+def _common(call: Call, several: list[Names]) -> Names:
+    result = list(several[0])
+    for names in several[1:]:
+        if len(names) != len(result):  # cat accepts a tensor of size (0,), which has no part in the result
+            continue
+        for place, (a, b) in enumerate(zip(result, names, strict=True)):
+            if a is not None and b is not None and a != b:
+                raise RuntimeError(
+                    f"{call.name}: names of the tensors do not match: {shown(result)} and {shown(names)}"
+                    f"{aligned(result, names, {place - len(names)})}"
+                )
+            result[place] = b if a is None else a
+    return tuple(result)
+
+
+def pairing(call: Call) -> Names:
+    """The names of the batches, unified, then that of each list of vectors: cdist."""
+    left, right = call.names_at(0), call.names_at(1)
+    return distinct((*unified(left[:-2], right[:-2], call.name), left[-2], right[-2]))
+
+
+def looking_up(call: Call) -> Names:
+    """The names of the indices, and behind them that of the vectors in a table: embedding."""
+    indices, table = call.argument("input", "indices"), call.argument("weight")
+    return distinct((*names_of(indices), names_of(table)[-1]))
+
+
+def convolving(call: Call) -> Names:
+    """The names of the input, with the name of the filters in the place of the channels: conv2d."""
+    names, weight = call.names, call.names_at(1)
+    if call.name == "conv_tbc":
+        return distinct((*names[:-1], weight[-1]))
+    place = len(names) - len(weight) + 1
+    filters = weight["transpose" in call.name or call.argument("transposed") is True]
+    return distinct((*names[:place], filters, *names[place + 1 :]))
+
+
+def sampling(call: Call) -> Names:
+    """The names of batch and channels, then those of the places that are sampled: grid_sample."""
+    return distinct((*call.names[:2], *call.names_at(1)[1:-1]))
+
+
+def searching(call: Call) -> Names:
+    """The names of the values that are looked for: searchsorted."""
+    return names_of(value) if isinstance(value := call.argument("input", "self"), Tensor) else ()
+
+
+def selecting(call: Call) -> Names:
+    """No names, but those of input and mask have to fit: masked_select."""
+    unified_all([names_of(each) for each in call.operands()], call.name)
+    return ()
+
+
+# ---- The results decide -------------------------------------------------------------------------------------------------
+
+
+def reducing(call: Call, shape: Size, place: int) -> Names:
+    """The names of the dims that are left: sum, max, median. With `keepdim` all are. max(a, b) is elementwise."""
+    names = call.names
+    if len(shape) == len(names):
+        return unifying(call)
+    return _without(names, call.argument("dim", "axis"))
+
+
+def _without(names: Names, dims: Any) -> Names:
+    if dims is None or dims == ():
+        return ()
+    gone = {dim % len(names) for dim in ((dims,) if isinstance(dims, int) else dims)}
+    return tuple(name for place, name in enumerate(names) if place not in gone)
+
+
+def reducing_by_quantiles(call: Call, shape: Size, place: int) -> Names:
+    """`reducing`, behind one dim for the quantiles if these are a vector."""
+    names, q = call.names, call.argument("q")
+    before = (None,) if isinstance(q, Tensor) and q.dim() == 1 else ()
+    left = names if len(shape) == len(names) + len(before) else _without(names, call.argument("dim"))
+    return (*before, *left)
+
+
+def comparing(call: Call, shape: Size, place: int) -> Names:
+    """The names of two operands, unified, without the dim that is summed: cosine_similarity, pairwise_distance."""
+    operands = list(call.operands())
+    names = unified(names_of(operands[0]), names_of(operands[1]), call.name)
+    return names if len(shape) == len(names) else _without(names, call.argument("dim", default=-1))
+
+
+def scoring(call: Call, shape: Size, place: int) -> Names:
+    """The names of the scores without that of the classes, the last dim: multi_margin_loss."""
+    return call.names[:-1]
+
+
+def classifying(call: Call, shape: Size, place: int) -> Names:
+    """The names of the scores without that of the classes, dim 1 of a batch: cross_entropy."""
+    names = call.names
+    return names if len(shape) == len(names) else _without(names, 1 if len(names) > 1 else 0)
+
+
+def expanding(call: Call, shape: Size, place: int) -> Names:
+    """The names of the input, behind dims without one: expand, repeat."""
+    operands = list(call.operands())
+    names = names_of(operands[place if call.name == "broadcast_tensors" else 0])
+    return (None,) * (len(shape) - len(names)) + names
+
+
+def prepending(call: Call, shape: Size, place: int) -> Names:
+    """The names of each input, with a new dim on the sides: atleast_2d."""
+    return _at_least(names_of(list(call.operands())[place]), len(shape))
+
+
+def _at_least(names: Names, ndim: int) -> Names:
+    if ndim < 2 or len(names) >= ndim:
+        return names
+    if ndim == 2:
+        return (*(None,) * (2 - len(names)), *names)
+    return {0: (None, None, None), 1: (None, *names, None), 2: (*names, None)}[len(names)]
+
+
+def replacing(last: int) -> OfResults:
+    """The names of the input but those of its last dims, in whose place the result has others: det, svd, one_hot."""
+
+    def replacing_last_dims(call: Call, shape: Size, place: int) -> Names:
+        names = call.names
+        kept = names[: max(len(names) - last, 0)]
+        return (*kept, *(None,) * (len(shape) - len(kept)))
+
+    return replacing_last_dims
+
+
+def swapping(call: Call, shape: Size, place: int) -> Names:
+    """The names of the input, of which the last two are swapped: inverse, pinv."""
+    names = call.names
+    return (*names[:-2], names[-1], names[-2])
+
+
+def rotating(call: Call, shape: Size, place: int) -> Names:
+    """The names of the input, of which two are swapped after a quarter of a turn: rot90."""
+    names = list(call.names)
+    first, second = call.argument("dims", default=(0, 1))
+    if call.argument("k", default=1) % 2:
+        names[first], names[second] = names[second], names[first]
+    return tuple(names)
+
+
+def recurring(call: Call, shape: Size, place: int) -> Names:
+    """The outputs have the names of the input but that of the features; states have that of the batch: lstm, gru."""
+    names, arguments = call.names, call.argument("*args")
+    if place == 0:
+        return (*names[:-1], None)
+    return (None, names[0 if arguments[-1] is True else 1], None) if len(names) == 3 else ()
+
+
+def keeping_in_first(call: Call, shape: Size, place: int) -> Names:
+    """The names of the input for the first result; further ones are statistics, or weights: native_batch_norm."""
+    return call.names if place == 0 else ()
+
+
+def unifying_each(call: Call, shape: Size, place: int) -> Names:
+    """`unifying` of lists of tensors: _foreach_add."""
+    arguments = (*call.given.values(), *call.argument("*args", default=()))
+    lists = [value for value in arguments if isinstance(value, (tuple, list))]
+    operands = [each[place] for each in lists if len(each) > place and isinstance(each[place], Tensor)]
+    return unified_all([names_of(each) for each in operands], call.name)
+
+
+def unsqueezing(call: Call, shape: Size, place: int) -> Names:
+    """The names of the input, and none for the new dim."""
+    names = call.names
+    dim = call.argument("dim") % (len(names) + 1)
+    return (*names[:dim], None, *names[dim:])
+
+
+def reshaping(call: Call, shape: Size, place: int) -> Names:
+    """The names of the first dims and of the last dims that keep their sizes: reshape, view. The dims between them are others."""
+    source = call.input.spec
+    names, old = spec_names(source), source.shape
+    if not source.numel:
+        return names if old == shape else ()
+    room = min(len(old), len(shape))
+    first = next((place for place in range(room) if old[place] != shape[place]), room)
+    last = next(
+        (place for place in range(room - first) if old[-1 - place] != shape[-1 - place]), room - first
     )
-
-    def with_names(each: Any, probed: Any) -> Any:
-        if isinstance(each, Tensor):
-            return named(each, tuple(_name(stride, steps, names) for stride in probed.spec.stride))
-        kind: Any = type(each)
-        return kind(map(with_names, each, probed))
-
-    return with_names(result, seen)
+    between = (None,) * (len(shape) - first - last)
+    return (*names[:first], *between, *names[len(names) - last :])
 
 
-_PRIMES = (
-    10007,
-    10009,
-    10037,
-    10039,
-    10061,
-    10067,
-    10069,
-    10079,
-    10091,
-    10093,
-    10099,
-    10103,
-    10111,
-    10133,
-    10139,
-    10141,
+def viewing(call: Call, shape: Size, place: int) -> Names:
+    """A dim of the result has the name of the dim whose stride it has, or a multiple of that: permute, select, split."""
+    rest = tuple(_hashable(value) for value in list(call.given.items())[1:])
+    return _viewed(call.name.removesuffix("_copy"), call.input.spec, rest)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, (tuple, list)) else value
+
+
+@functools.lru_cache(4096)
+def _viewed(name: str, source: Spec, rest: tuple[tuple[str, Any], ...]) -> Names:
+    """The function runs on a tensor without memory that has the sizes of the input and a prime stride for each dim."""
+    names = spec_names(source)
+    steps = _PRIMES[: len(names)]
+    probe = make(_META.backend.allocate(0), 0, make_spec(source.shape, steps, source.dtype, _META))
+    probe._storage.nbytes_ = 2**62
+    further: tuple = ()
+    arguments = {}
+    for parameter, value in rest:
+        if parameter.startswith("*"):
+            further = value
+        else:
+            arguments[parameter] = value
+    seen = _function(name)(probe, *further, **arguments)
+    first = seen if isinstance(seen, Tensor) else seen[0]
+    return distinct([_name(stride, steps, names) for stride in first.spec.stride])
+
+
+# One for each of the 64 dims that a tensor may have.
+_PRIMES = tuple(
+    each for each in range(10001, 10700, 2) if all(each % divisor for divisor in range(3, 105, 2))
 )
 _META = as_device("meta")
 
@@ -169,157 +352,8 @@ def _name(stride: int, steps: tuple[int, ...], names: Names) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _flat(values: Any) -> Any:
-    for each in values:
-        if isinstance(each, (tuple, list)):
-            yield from _flat(each)
-        else:
-            yield each
-
-
 def _function(name: str) -> Callable:
     member = vars(Tensor).get(name)
     if isinstance(member, property):
         return member.fget  # type: ignore[return-value]
     return member if member is not None else FUNCTIONS[name]
-
-
-def _unsqueezing(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    names = names_of(_input(args, kwargs))
-    dim = kwargs.get("dim", args[-1]) % (len(names) + 1)
-    return each_named(result, (*names[:dim], None, *names[dim:]))
-
-
-def _indexing(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    """Ints take a dim away, slices keep it, None makes a new one. Results of indexing by tensors have no names."""
-    names, index = names_of(args[0]), args[1]
-    items = list(index) if isinstance(index, tuple) else [index]
-    if not all(
-        each is None or each is ... or isinstance(each, (int, slice)) and not isinstance(each, bool)
-        for each in items
-    ):
-        return result
-    used = sum(each is not None and each is not ... for each in items)
-    if ... not in items:
-        items.append(...)
-    found: list[str | None] = []
-    place = 0
-    for each in items:
-        if each is None:
-            found.append(None)
-            continue
-        count = len(names) - used if each is ... else 1
-        if not isinstance(each, int):
-            found.extend(names[place : place + count])
-        place += count
-    return each_named(result, tuple(found))
-
-
-def _expanding(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    names = names_of(args[0])
-    return named(result, (None,) * (result.dim() - len(names)) + names)
-
-
-# ---- Products ------------------------------------------------------------------------------------------------------------
-
-
-def product_names(left: Names, right: Names, function: str) -> Names:
-    """The names of `left @ right`.
-
-    Raises: RuntimeError if names of batch dims do not fit, or if a name stands twice in the result.
-    """
-    batch = unified(left[:-2], right[:-2], function)
-    rows = left[-2:-1] if len(left) > 1 else ()
-    columns = right[-1:] if len(right) > 1 else ()
-    result = (*batch, *rows, *columns)
-    for name in result:
-        if name is not None and result.count(name) > 1:
-            raise RuntimeError(
-                f"{function}: Matrix multiplying Tensor{shown(left)} with Tensor{shown(right)} produced output tensor with duplicate "
-                f"names {shown(result)}: write other.rename(...) to give the dims different names."
-            )
-    return result
-
-
-def _multiplying(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    second = (kwargs[each] for each in ("other", "mat2", "vec", "tensor") if each in kwargs)
-    other = args[1] if len(args) > 1 else next(second)
-    return each_named(result, product_names(names_of(_input(args, kwargs)), names_of(other), name))
-
-
-def _adding_product(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    product = product_names(names_of(args[1]), names_of(args[2]), name)
-    return each_named(result, unified(product, names_of(_input(args, kwargs)), name))
-
-
-def _linear(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    names, weight = names_of(_input(args, kwargs)), names_of(args[1] if len(args) > 1 else kwargs["weight"])
-    return each_named(result, (*names[:-1], weight[0]) if len(weight) == 2 else names[:-1])
-
-
-def _outer(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    return each_named(result, names_of(args[0]) + names_of(args[1]))
-
-
-# ---- Joining ---------------------------------------------------------------------------------------------------------------
-
-
-def _common(name: str, tensors: Any) -> Names:
-    """The names of tensors that are joined; each dim has one name, or none in some of them."""
-    result: list[str | None] = list(names_of(tensors[0]))
-    for each in tensors[1:]:
-        names = names_of(each)
-        for place, (a, b) in enumerate(zip(result, names, strict=False)):
-            if a is not None and b is not None and a != b:
-                marked = {place - len(names)}
-                raise RuntimeError(
-                    f"{name}: names of the tensors do not match: {shown(result)} and {shown(names)}{aligned(result, names, marked)}"
-                )
-            result[place] = b if a is None else a
-    return tuple(result)
-
-
-def _joining(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    return each_named(result, _common(name, args[0] if args else kwargs["tensors"]))
-
-
-def _stacking(name: str, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    names = _common(name, args[0] if args else kwargs["tensors"])
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else 0) % (len(names) + 1)
-    return each_named(result, (*names[:dim], None, *names[dim:]))
-
-
-# ---- The table -----------------------------------------------------------------------------------------------------------
-
-_KINDS: dict[Rule, str] = {
-    _unifying: "where addcmul addcdiv masked_fill lerp clamp isclose ldexp nn.functional.prelu",
-    _keeping: """as_tensor asarray tensor clone contiguous to detach data float double half bfloat16 int long short char byte bool cfloat cdouble chalf cpu cuda
-        type requires_grad_ resolve_conj resolve_neg softmax log_softmax cumsum cumprod cummax cummin logcumsumexp sort argsort
-        dropout alpha_dropout feature_dropout flip roll tril triu index_select index_fill index_copy index_add fill  fill_ zero_ zeros_like
-        ones_like empty_like full_like rand_like randn_like randint_like bernoulli bernoulli_ normal_ uniform_ exponential_ copy_
-        nan_to_num renorm nn.functional.relu nn.functional.relu6 nn.functional.gelu nn.functional.silu nn.functional.elu
-        nn.functional.selu nn.functional.celu nn.functional.leaky_relu nn.functional.sigmoid nn.functional.tanh nn.functional.softmax
-        nn.functional.log_softmax nn.functional.softmin nn.functional.dropout nn.functional.dropout1d nn.functional.dropout2d
-        nn.functional.dropout3d nn.functional.alpha_dropout nn.functional.softplus nn.functional.hardtanh nn.functional.hardswish
-        nn.functional.hardsigmoid nn.functional.mish nn.functional.softsign nn.functional.softshrink nn.functional.hardshrink
-        nn.functional.tanhshrink nn.functional.logsigmoid nn.functional.normalize nn.functional.layer_norm nn.functional.batch_norm
-        nn.functional.instance_norm nn.functional.group_norm nn.functional.rms_norm nn.functional.max_pool1d nn.functional.max_pool2d
-        nn.functional.max_pool3d nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
-        nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d nn.functional.adaptive_max_pool2d
-        nn.functional.interpolate nn.functional.pad narrow_copy relu celu selu prelu""",
-    _reducing: """sum nansum mean nanmean prod std var std_mean var_mean all any amax amin aminmax max min argmax argmin median nanmedian
-        mode logsumexp count_nonzero special.logsumexp linalg.vector_norm""",
-    _reducing_after: "norm linalg.norm kthvalue quantile nanquantile",
-    _viewing: """transpose swapaxes swapdims movedim permute t T mT H mH adjoint select narrow split split_with_sizes tensor_split chunk
-        unbind hsplit vsplit dsplit squeeze diagonal unfold as_subclass view_as_real""",
-    _unsqueezing: "unsqueeze",
-    _indexing: "__getitem__",
-    _expanding: "expand expand_as broadcast_to",
-    _multiplying: "matmul mm mv bmm dot",
-    _adding_product: "addmm addmv baddbmm",
-    _linear: "nn.functional.linear",
-    _outer: "outer",
-    _joining: "cat",
-    _stacking: "stack",
-}  # fmt: skip
-_rules: dict[str, Rule] = {name: rule for rule, names in _KINDS.items() for name in names.split()}

@@ -14,12 +14,14 @@ class NamedRules(Rules):
     def names_of(self, spec: Any) -> tuple[str | None, ...]:
         return spec.detail
 
-    run: Callable[[str, Callable, tuple, dict[str, Any]], Any]
+    run: Callable[[str, Callable, tuple, dict[str, Any], bool], Any]
 
     def answer(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        name, _ = self.forward(name, args)
-        rule = self.functions.get(name)
-        return rule(*args, **kwargs) if rule is not None else self.run(name, function, args, kwargs)
+        forward, _ = self.forward(name, args)
+        rule = self.functions.get(forward)
+        if rule is not None:
+            return rule(*args, **kwargs)
+        return self.run(forward, function, args, kwargs, forward != name)
 
 
 NAMED = NamedRules("named", "write x.rename(None) to compute with the tensor without names")

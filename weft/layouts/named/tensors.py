@@ -6,7 +6,6 @@ a call runs on the plain tensors, and only its results get names again.
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,10 +19,14 @@ from .rules import NAMED
 Names = tuple[str | None, ...]
 
 
+def spec_names(spec: Any) -> Names:
+    """The names of all dims of a tensor with this spec; None for dims without a name."""
+    return (None,) * len(spec.shape) if type(spec) is Spec or spec.rules is not NAMED else spec.detail
+
+
 def names_of(tensor: Tensor) -> Names:
     """The names of all dims; None for dims without a name."""
-    spec: Any = tensor.spec
-    return (None,) * len(spec.shape) if type(spec) is Spec or spec.rules is not NAMED else spec.detail
+    return spec_names(tensor.spec)
 
 
 def plain(tensor: Tensor) -> Tensor:
@@ -50,7 +53,7 @@ def _at_place_of(tensor: Tensor, result: Tensor) -> Tensor:
 
 def named(tensor: Tensor, names: Sequence[str | None]) -> Tensor:
     """The same plain tensor with names, which are valid. Without any name it is the plain tensor itself."""
-    if not any(names):
+    if not any(names) or type(tensor.spec) is not Spec:  # tensors of another layout have no names
         return tensor
     if tensor.spec.conj or tensor.spec.neg:
         tensor = tensor.resolve_conj().resolve_neg()
@@ -63,7 +66,7 @@ def named(tensor: Tensor, names: Sequence[str | None]) -> Tensor:
 def take(target: Tensor, written: Tensor, names: Names) -> Tensor:
     """`target` after a write into `written`, its plain tensor: with the metadata and the history of that, and these names."""
     found = named(written, names)
-    target.spec, target._byte_offset = found.spec, found._byte_offset
+    target.spec, target._byte_offset, target._storage = found.spec, found._byte_offset, found._storage
     target._autograd, target._base = written._autograd, written._base
     return target
 
@@ -73,11 +76,13 @@ def checked_names(names: Iterable[Any], ndim: int, function: str) -> Names:
 
     Raises: RuntimeError for a name that is no identifier, is given twice, or has no dim; TypeError for other objects.
     """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise TypeError(f"{function}: argument 'names' must be tuple of names, not {type(names).__name__}")
     result = tuple(names)
     for name in result:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"{function}: a name is a str or None, not {type(name).__name__}")
-        if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+        if name is not None and not (name.isascii() and name.isidentifier()):
             raise RuntimeError(
                 f"Invalid name: a valid identifier contains only digits, alphabetical characters, and/or underscore and starts "
                 f"with a non-digit. got: '{name}'."
@@ -94,6 +99,16 @@ def checked_names(names: Iterable[Any], ndim: int, function: str) -> Names:
                 f"{result.count(name)} times."
             )
     return result
+
+
+def require_names(target: Tensor, names: Names) -> None:
+    """Raises: RuntimeError if a tensor that is written has names and they are not those of the result."""
+    own = names_of(target)
+    if any(own) and own != names:
+        raise RuntimeError(
+            f"Name mismatch: specified out tensor with names {shown(own)} are not the same as the computed output names {shown(names)}. "
+            f"Please rename the out tensor's dims with `Tensor.rename`."
+        )
 
 
 def shown(names: Iterable[str | None]) -> str:

@@ -101,6 +101,13 @@ from .qconfig import (
     per_channel_dynamic_qconfig,
     qconfig_equals,
 )
+from .qconfig_mapping import (
+    QConfigMapping,
+    get_default_qat_qconfig_dict,
+    get_default_qat_qconfig_mapping,
+    get_default_qconfig_dict,
+    get_default_qconfig_mapping,
+)
 from .quant_type import (
     QuantType,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from .utils import calculate_qmin_qmax, check_min_max_valid, qparams_of_range, v
 
 FLOAT_QPARAMS = SCHEMES["per_channel_affine_float_qparams"]
 PER_TENSOR, PER_CHANNEL = SCHEMES["per_tensor_affine"], SCHEMES["per_channel_affine"]
+# The schemes with one scale, and those with one for each channel.
+WHOLE: tuple[qscheme, ...] = PER_TENSOR, SCHEMES["per_tensor_symmetric"]
+EACH_CHANNEL = tuple(each for each in SCHEMES.values() if each not in WHOLE)
 # The dtypes of observed ranges, but those of which PyTorch has no ranges.
 _DTYPES = (
     *(each for each in QUANTIZED if each.name != "quint2x4"),
@@ -101,6 +104,7 @@ class ObserverBase(ActivationPostProcess):
 class UniformQuantizationObserverBase(ObserverBase):
     """The base of observers that choose equal steps between the least and the greatest number."""
 
+    _schemes: ClassVar[tuple[qscheme, ...]] = (*SCHEMES.values(),)
     eps: Tensor
     min_val: Tensor
     max_val: Tensor
@@ -120,8 +124,8 @@ class UniformQuantizationObserverBase(ObserverBase):
         super().__init__(dtype, is_dynamic)
         self.qscheme, self.reduce_range = qscheme, reduce_range
         self.register_buffer("eps", tensor([eps]))
-        if qscheme not in SCHEMES.values():
-            raise AssertionError(f"Default Observer only works for {[*SCHEMES.values()]}, got {qscheme}")
+        if qscheme not in self._schemes:
+            raise NotImplementedError(f"{type(self).__name__} has the schemes {self._schemes}, not {qscheme}")
         if dtype not in _DTYPES:
             raise AssertionError(f"Default Observer only works for {_DTYPES} data type, got {dtype}")
         self.has_customized_qrange = quant_min is not None and quant_max is not None
@@ -162,6 +166,8 @@ class UniformQuantizationObserverBase(ObserverBase):
 class MinMaxObserver(UniformQuantizationObserverBase):
     """The least and the greatest number of all tensors."""
 
+    _schemes = WHOLE
+
     def _merged(self, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
         return least.minimum(self.min_val), most.maximum(self.max_val)
 
@@ -197,6 +203,8 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
 class PerChannelMinMaxObserver(MinMaxObserver):
     """The least and the greatest number of each channel."""
 
+    _schemes = EACH_CHANNEL
+
     def __init__(self, ch_axis: int = 0, **kwargs: Any):
         super().__init__(**{"qscheme": PER_CHANNEL, **kwargs})
         self.ch_axis = ch_axis
@@ -227,6 +235,7 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
 class HistogramObserver(UniformQuantizationObserverBase):
     """A histogram of all numbers, and the range in which rounding costs the least error."""
 
+    _schemes = WHOLE
     histogram: Tensor
 
     def __init__(self, bins: int = 2048, **kwargs: Any):
@@ -341,6 +350,8 @@ class FixedQParamsObserver(ObserverBase):
 class PlaceholderObserver(ObserverBase):
     """An observer that notes nothing: it says which dtype a tensor is to have."""
 
+    chooses_parameters = False
+
     def __init__(self, dtype: DType = float32, custom_op_name: str = "", compute_dtype: Any = None, quant_min: Any = None,
                  quant_max: Any = None, qscheme: Any = None, eps: Any = None, is_dynamic: bool = False):  # fmt: skip
         super().__init__(dtype, is_dynamic)
@@ -357,6 +368,9 @@ class PlaceholderObserver(ObserverBase):
 
     def calculate_qparams(self) -> Any:
         raise RuntimeError("calculate_qparams should not be called for PlaceholderObserver")
+
+    def extra_repr(self) -> str:
+        return f"dtype={self.dtype}, is_dynamic={self.is_dynamic}"
 
 
 class NoopObserver(ObserverBase):

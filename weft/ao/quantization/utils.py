@@ -202,6 +202,29 @@ def check_min_max_valid(min_val: Tensor, max_val: Tensor) -> bool:
     return not is_unset
 
 
+def get_qparam_dict(observer_or_fake_quant: Any) -> dict[str, Any]:
+    """What an observer says of a tensor: dtype, qscheme (of quantized tensors, so an affine one), axis, scale, zero_point and bounds.
+
+    An observer of dtypes only, such as PlaceholderObserver, has dtype, and None as qscheme.
+    """
+    observer = observer_or_fake_quant
+    scheme = getattr(observer, "qscheme", None)
+    if not scheme or not getattr(observer, "chooses_parameters", True):
+        return {"qscheme": None, "dtype": observer.dtype}
+    if not (is_per_tensor(scheme) or is_per_channel(scheme)):
+        raise RuntimeError(f"Unrecognized qscheme: {scheme}")
+    affine = {
+        SCHEMES["per_tensor_symmetric"]: _PER_TENSOR[0],
+        SCHEMES["per_channel_symmetric"]: SCHEMES["per_channel_affine"],
+    }
+    found = {"qscheme": affine.get(scheme, scheme), "dtype": observer.dtype}
+    if is_per_channel(scheme):
+        found["axis"] = observer.ch_axis
+    found["scale"], found["zero_point"] = observer.calculate_qparams()
+    bounds = ("quant_min", "quant_max")
+    return found | {name: getattr(observer, name) for name in bounds if hasattr(observer, name)}
+
+
 def validate_qmin_qmax(quant_min: int, quant_max: int) -> None:
     """Raise AssertionError unless the integers go from a lesser to a greater one, and hold 0."""
     if not quant_min <= 0 <= quant_max:

@@ -13,22 +13,27 @@ from .pointwise import round
 from .qparams import choose_qparams
 
 
-def _steps(input: Tensor, scale: Any, zero_point: Any) -> Tensor:
-    """The quantized integer of each element. As in PyTorch, multiply by the reciprocal of the scale, in float32."""
-    inverse = 1.0 / scale
-    return round(input * inverse) + zero_point
+def _steps(input: Tensor, scale: Any, zero_point: Any, has_floats: bool = False) -> Tensor:
+    """The quantized integer of each element. As in PyTorch, multiply by the reciprocal of the scale, in float32.
+
+    has_floats: the zero point need not be an integer, so add it before rounding.
+    """
+    steps = input * (1.0 / scale)
+    return round(steps + zero_point) if has_floats else round(steps) + zero_point
 
 
 def _straight_through(
-    ct: Tensor, out: Any, input: Tensor, scale: Any, zero_point: Any, low: int, high: int
+    ct: Tensor, out: Any, input: Tensor, scale: Any, zero_point: Any, low: int, high: int, has_floats: bool
 ) -> Tensor:
-    steps = _steps(input, scale, zero_point)
+    steps = _steps(input, scale, zero_point, has_floats)
     return where((steps >= low) & (steps <= high), ct, 0.0)
 
 
-@custom_vjp(_straight_through, None, None, None, None)
-def fake_quantized(input: Tensor, scale: Any, zero_point: Any, low: int, high: int) -> Tensor:
-    return (clamp(_steps(input, scale, zero_point), low, high) - zero_point) * scale
+@custom_vjp(_straight_through, None, None, None, None, None)
+def fake_quantized(
+    input: Tensor, scale: Any, zero_point: Any, low: int, high: int, has_floats: bool
+) -> Tensor:
+    return (clamp(_steps(input, scale, zero_point, has_floats), low, high) - zero_point) * scale
 
 
 def _check_range(quant_min: int, quant_max: int) -> None:
@@ -57,7 +62,7 @@ def fake_quantize_per_tensor_affine(
     else:
         _check_zero_point(zero_point, quant_min, quant_max)
         scale = input.new_tensor(scale)
-    return fake_quantized(input, scale, zero_point, quant_min, quant_max)
+    return fake_quantized(input, scale, zero_point, quant_min, quant_max, False)
 
 
 def _check_zero_point(zero_point: int, low: int, high: int) -> None:
@@ -73,6 +78,16 @@ def fake_quantize_per_channel_affine(
 ) -> Tensor:
     """`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of dim `axis`."""
     _check_range(quant_min, quant_max)
+    _check_channels(input, scale, zero_point, axis)
+    has_floats = zero_point.is_floating_point()
+    if not has_floats and ((zero_point < quant_min) | (zero_point > quant_max)).any():
+        raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
+    shape = _on_axis(input, axis)
+    points = zero_point.detach().view(shape).to(input.dtype)
+    return fake_quantized(input, scale.detach().view(shape), points, quant_min, quant_max, has_floats)
+
+
+def _check_channels(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int) -> None:
     for name, each in (("scale", scale), ("zero-point", zero_point)):
         if each.dim() != 1:
             raise RuntimeError(f"{name} should be a 1-D tensor")
@@ -80,11 +95,86 @@ def fake_quantize_per_channel_affine(
             raise RuntimeError(
                 f"dimensions of {name} and input are not consistent: {len(each)} for dim {axis} of {list(input.shape)}"
             )
-    if ((zero_point < quant_min) | (zero_point > quant_max)).any():
-        raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
-    shape = [-1 if dim == axis % input.dim() else 1 for dim in range(input.dim())]
-    points = zero_point.detach().view(shape).to(input.dtype)
-    return fake_quantized(input, scale.detach().view(shape), points, quant_min, quant_max)
+
+
+def _on_axis(input: Tensor, axis: int) -> list[int]:
+    """The shape of a vector that is broadcast along dim `axis` of the input."""
+    return [-1 if dim == axis % input.dim() else 1 for dim in range(input.dim())]
+
+
+# ---- Learned scales and zero points ----------------------------------------------------------------------------------------
+
+
+def _learned_parts(
+    input: Tensor, scale: Tensor, points: Tensor, low: int, high: int
+) -> tuple[Tensor, Tensor]:
+    """The quantized integer of each element before and after the clamp."""
+    steps = _steps(input, scale, points)
+    return steps, clamp(steps, low, high)
+
+
+def _learned_input(ct: Tensor, out: Any, *given: Any) -> Tensor:
+    steps, clamped = _learned_parts(*given[:5])
+    return where(steps == clamped, ct, 0.0)
+
+
+def _learned_scale(
+    ct: Tensor, out: Any, input: Tensor, scale: Tensor, points: Tensor, low: int, high: int, factor: float
+) -> Tensor:
+    steps, clamped = _learned_parts(input, scale, points, low, high)
+    inside = ((clamped - points) * scale - input) * (1.0 / scale)
+    return ct * where(steps == clamped, inside, clamped - points) * factor
+
+
+def _learned_zero_point(
+    ct: Tensor, out: Any, input: Tensor, scale: Tensor, points: Tensor, low: int, high: int, factor: float
+) -> Tensor:
+    steps, clamped = _learned_parts(input, scale, points, low, high)
+    return where(steps == clamped, 0.0, -ct * scale * factor)
+
+
+@custom_vjp(_learned_input, _learned_scale, _learned_zero_point, None, None, None)
+def _learned(input: Tensor, scale: Tensor, points: Tensor, low: int, high: int, factor: float) -> Tensor:
+    """Fake quantization with a scale and a zero point, an integer, for each element, which have gradients, too.
+
+    The gradients of scale and zero point are multiplied by `factor`.
+    Source: Esser et al. 2020, "Learned step size quantization", and Jain et al. 2020, "Trained quantization thresholds".
+    """
+    return (_learned_parts(input, scale, points, low, high)[1] - points) * scale
+
+
+@custom_vjp(lambda ct, out, zero_point, low, high: ct, None, None)
+def _nearest_points(zero_point: Tensor, low: int, high: int) -> Tensor:
+    """The zero points as integers of the range, with the gradient of the identity."""
+    return clamp(round(zero_point), low, high)
+
+
+@public("function")
+def _fake_quantize_learnable_per_tensor_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int, grad_factor: float = 1.0
+) -> Tensor:
+    """`fake_quantize_per_tensor_affine`, and gradients of the scale and of the zero point, which are tensors of one element."""
+    _check_range(quant_min, quant_max)
+    points = _nearest_points(zero_point, quant_min, quant_max)
+    given = (each.reshape(()).expand_as(input) for each in (scale, points))
+    return _learned(input, *given, quant_min, quant_max, grad_factor)
+
+
+@public("function")
+def _fake_quantize_learnable_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
+    grad_factor: float = 1.0,
+) -> Tensor:  # fmt: skip
+    """`fake_quantize_per_channel_affine`, and gradients of the scales and of the zero points."""
+    _check_range(quant_min, quant_max)
+    _check_channels(input, scale, zero_point, axis)
+    shape = _on_axis(input, axis)
+    points = _nearest_points(zero_point, quant_min, quant_max)
+    given = (each.view(shape).expand_as(input) for each in (scale, points))
+    return _learned(input, *given, quant_min, quant_max, grad_factor)
+
+
+# ---- Fake quantization that observes -----------------------------------------------------------------------------------------
 
 
 @public("function")

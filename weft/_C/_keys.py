@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -151,8 +152,9 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=place)
 
 
-def _key_set(names: Iterable[str]) -> DispatchKeySet:
-    return DispatchKeySet(list(names))
+@functools.cache
+def _key_set(names: frozenset[str]) -> DispatchKeySet:
+    return DispatchKeySet(names)
 
 
 def keys_of(values: Iterable[Any]) -> DispatchKeySet:
@@ -164,9 +166,11 @@ def keys_of(values: Iterable[Any]) -> DispatchKeySet:
             names.add(key)
             if key != "Meta":
                 names.add(f"Autocast{key}")
-            if not each.is_inference():
+            if (
+                type(each._storage.version) is int
+            ):  # memory that was allocated in inference mode has no version
                 names |= {f"Autograd{key}", "ADInplaceOrView"}
-    return _key_set(names)
+    return _key_set(frozenset(names))
 
 
 class _Excluded(threading.local):

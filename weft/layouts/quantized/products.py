@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ...core.derivative import nondifferentiable
 from ...core.dtype import DType, float32, float64, int8, int32
 from ...core.spec import contiguous_spec
-from ...core.tensor import Tensor, empty
+from ...core.tensor import Tensor, address, empty
 from ...engine import scalar as s
 from ...engine.byte_gemm import QUAD, Epilogue, shape
 from ...engine.depthwise import Places, block_channels, weight_order
@@ -172,25 +172,18 @@ def _product(
         return _by_channels(_formula(finish, result, False), a, zero_point, packed, vectors, numbers)
     if a.dtype is int32:
         return _step(_formula(finish, result, False))(a, packed.sums, *vectors, 0, *numbers)
-    groups, terms, columns = packed.groups, packed.terms, packed.columns
-    *batch, across = a.shape
+    groups, terms, across = packed.groups, packed.terms, a.shape[-1]
     if across != groups * terms:
         raise RuntimeError(
             f"quantized product: {list(a.shape)} has {across} terms in a row, and the weight has {groups * terms}"
         )
-    rows = math.prod(batch)
-    a = _readable(a.reshape(rows, groups, terms))
-    of_columns, of_rows = [packed.sums], []
+    a, of_columns, of_rows = _readable(a), [packed.sums], []
     if packed.zero_points is not None:
         of_columns.append(packed.zero_points)
-        of_rows.append(a.sum(2, dtype=int32).t())
+        of_rows.append(a.reshape(math.prod(a.shape[:-1]), groups, terms).sum(2, dtype=int32).t())
     formula = _formula(finish, result, packed.zero_points is not None)
-    vectors = [*of_columns, *vectors]
-    if packed.lines is None:
-        made = _by_steps(formula, a, zero_point, packed, vectors, of_rows, numbers)
-    else:
-        made = _by_kernel(formula, a, zero_point, packed, packed.lines, vectors, of_rows, numbers)
-    return made.reshape(*batch, groups * columns)
+    compute = _by_steps if packed.lines is None else _by_kernel
+    return compute(formula, a, zero_point, packed, [*of_columns, *vectors], of_rows, numbers)
 
 
 def _readable(tensor: Tensor) -> Tensor:
@@ -201,18 +194,18 @@ def _readable(tensor: Tensor) -> Tensor:
 
 
 def _by_kernel(
-    formula: Formula, a: Tensor, zero_point: int, packed: Packed, lines: Tensor, of_columns, of_rows, numbers
+    formula: Formula, a: Tensor, zero_point: int, packed: Packed, of_columns, of_rows, numbers
 ) -> Tensor:
-    (rows, groups, terms), columns = a.shape, packed.columns
+    (*batch, _), groups, terms, columns = a.shape, packed.groups, packed.terms, packed.columns
     signed = a.dtype is int8
     if signed:  # the kernel reads a + 128
         zero_point, of_rows = zero_point + 128, [each + 128 * terms for each in of_rows]
-    target = empty(contiguous_spec((rows, groups * columns), formula.result, a.device))
-    if target.numel():
-        operands = (target, a, lines, *map(_readable, (*of_columns, *of_rows)))
-        addresses = [each._storage.ptr + each._byte_offset for each in operands]
-        run = a.device.backend.extras["byte_products"]
-        run(_epilogue(formula, signed), (rows, terms, columns), groups, *addresses, zero_point, *numbers)
+    target = empty(contiguous_spec((*batch, groups * columns), formula.result, a.device))
+    if target.spec.numel:
+        assert packed.lines is not None
+        operands = map(address, (target, a, packed.lines, *map(_readable, (*of_columns, *of_rows))))
+        run, sizes = a.device.backend.extras["byte_products"], (math.prod(batch), terms, columns)
+        run(_epilogue(formula, signed), sizes, groups, *operands, zero_point, *numbers)
     return target
 
 
@@ -222,12 +215,11 @@ def _by_channels(
     images, channels, elements = len(a.elements), packed.groups, _readable(a.elements)
     signed = elements.dtype is int8
     target = empty(contiguous_spec((images, *a.places.positions, channels), formula.result, elements.device))
-    if target.numel():
+    if target.spec.numel:
         assert packed.taps is not None
-        operands = (target, elements, packed.taps, *map(_readable, (packed.sums, *vectors)))
-        addresses = [each._storage.ptr + each._byte_offset for each in operands]
+        operands = map(address, (target, elements, packed.taps, *map(_readable, (packed.sums, *vectors))))
         run = elements.device.backend.extras["depthwise"]
-        given = *addresses, zero_point + 128 * signed, *numbers
+        given = *operands, zero_point + 128 * signed, *numbers
         run(_epilogue(formula, signed), images, channels, a.places, *given)
     return target
 
@@ -244,12 +236,14 @@ def in_taps(integers: Tensor) -> Tensor:
 def _by_steps(
     formula: Formula, a: Tensor, zero_point: int, packed: Packed, of_columns, of_rows, numbers
 ) -> Tensor:
-    (rows, groups, terms), columns = a.shape, packed.columns
-    weight = packed.integers.reshape(groups, columns, terms)
-    sums = a.transpose(0, 1).to(int32) @ weight.mT.to(int32)
+    groups, columns = packed.groups, packed.columns
+    rows = a.reshape(math.prod(a.shape[:-1]), groups, packed.terms)
+    weight = packed.integers.reshape(groups, columns, packed.terms)
+    sums = rows.transpose(0, 1).to(int32) @ weight.mT.to(int32)
     vectors = [each.reshape(groups, 1, columns) for each in of_columns]
-    vectors += [each.reshape(groups, rows, 1) for each in of_rows]
-    return _step(formula)(sums, *vectors, zero_point, *numbers).transpose(0, 1)
+    vectors += [each.unsqueeze(2) for each in of_rows]
+    made = _step(formula)(sums, *vectors, zero_point, *numbers).transpose(0, 1)
+    return made.reshape(*a.shape[:-1], groups * columns)
 
 
 def sums(a: Tensor | Channels, zero_point: int, packed: Packed) -> Tensor:

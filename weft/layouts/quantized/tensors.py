@@ -6,13 +6,15 @@ quint4x2 and quint2x4 have several integers in a byte; their plain tensor is the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.device import device as Device
 from ...core.dtype import QUANTIZED as STORED
 from ...core.dtype import DType, float32
 from ...core.layout import strided, suggested_format
-from ...core.layout_spec import layout_spec
+from ...core.layout_spec import LayoutSpec, layout_spec
 from ...core.spec import contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
 from ...ops.elementwise.qparams import QParams
@@ -25,7 +27,7 @@ BITS = {dtype: int(dtype.name[5]) for dtype in STORED if "x" in dtype.name}
 
 
 def is_quantized(x: Any) -> bool:
-    return isinstance(x, Tensor) and getattr(x.spec, "rules", None) is QUANTIZED
+    return isinstance(x, Tensor) and type(x.spec) is LayoutSpec and x.spec.rules is QUANTIZED
 
 
 def quantizer_of(x: Tensor) -> Quantizer:
@@ -55,6 +57,14 @@ def plain(x: Tensor) -> Tensor:
     return result
 
 
+def _new_spec(shape: Sequence[int], stride: tuple[int, ...], dtype: DType, place: Device, by: Quantizer):
+    return layout_spec(shape, stride, dtype, place, strided, QUANTIZED, by)
+
+
+# Interned specs are weak references. This cache keeps some alive, because creating one takes 4 us.
+_kept_spec = functools.lru_cache(maxsize=1024)(_new_spec)
+
+
 def quantized(
     integers: Tensor, quantizer: Quantizer, dtype: DType, shape: Sequence[int] | None = None
 ) -> Tensor:
@@ -63,7 +73,8 @@ def quantized(
         integers = integers.resolve_neg()
     spec = integers.spec
     sizes, strides = (spec.shape, spec.stride) if shape is None else (tuple(shape), contiguous_stride(shape))
-    found = layout_spec(sizes, strides, dtype, spec.device, strided, QUANTIZED, quantizer)
+    make_spec_ = _kept_spec if isinstance(quantizer, QParams) else _new_spec
+    found = make_spec_(sizes, strides, dtype, spec.device, quantizer)
     result = make(integers._storage, integers._byte_offset, found)
     result._base = integers._base
     return result

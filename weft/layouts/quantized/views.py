@@ -49,6 +49,7 @@ _MOVING = frozenset(
     as_strided_ channel_shuffle pixel_shuffle pixel_unshuffle nn.functional.channel_shuffle nn.functional.pixel_shuffle
     nn.functional.pixel_unshuffle atleast_1d atleast_2d atleast_3d squeeze_copy narrow_copy""".split()
 )
+_ON_INTEGERS = _KEEPING | _CHANNEL_VIEWS | _MOVING
 # These take elements from two tensors.
 _CHOOSING = frozenset("where max min maximum minimum".split())
 QUANTIZED.unchanged = frozenset(
@@ -61,25 +62,20 @@ QUANTIZED.unchanged = frozenset(
 
 
 def on_integers(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    x = next(each for each in _flat((args, list(kwargs.values()))) if is_quantized(each))
-    if name not in _KEEPING and name not in _CHANNEL_VIEWS and name not in _MOVING:
+    if name not in _ON_INTEGERS:
         return PLAIN
+    x, *others = [each for each in _flat((*args, *kwargs.values())) if is_quantized(each)]
     if name in _CHOOSING:
         _check_choices(name, args, kwargs)
     if x.dtype in BITS:
         return _on_bytes(name, function, x, args, kwargs)
     quantizer = quantizer_of(x)
-    for each in _flat((args, list(kwargs.values()))):
-        if is_quantized(each) and each.dtype is not x.dtype:
+    for each in others:
+        if each.dtype is not x.dtype:
             raise RuntimeError(
                 f"{name}: the tensors have the dtypes {x.dtype} and {each.dtype}, which must be equal"
             )
-        if (
-            is_quantized(each)
-            and name in _MOVING
-            and quantizer_of(each) != quantizer
-            and not name.endswith("_as")
-        ):
+        if name in _MOVING and quantizer_of(each) != quantizer and not name.endswith("_as"):
             raise RuntimeError(
                 f"{name}: the tensors have different scales or zero points: write x.dequantize()"
             )

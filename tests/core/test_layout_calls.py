@@ -278,3 +278,23 @@ def test_an_error_of_a_rule_stays_where_the_types_are_right():
         sparse() + 1
     with pytest.raises(IndexError):
         sparse().sum(5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, nested: weft.nn.functional.embedding(weft.tensor([0]), nested),
+        lambda x, nested: x.__setitem__(0, nested),
+    ],
+)
+def test_a_rule_that_gets_its_tensor_in_another_place_has_no_answer(call):
+    nested = weft.nested.nested_tensor([weft.eye(2), weft.eye(2)], layout=weft.jagged)
+    with pytest.raises(NotImplementedError, match="is not implemented for nested tensors: write"):
+        call(weft.eye(2), nested)
+
+
+def test_functions_of_views_and_products_run_as_they_are():
+    x = weft.eye(3).to_sparse()
+    assert weft.atleast_3d(x).shape == (3, 3, 1)
+    assert weft.atleast_3d(x).to_dense().equal(weft.atleast_3d(weft.eye(3)))
+    assert weft.tensordot(x, weft.ones(3, 4), 1).equal(weft.ones(3, 4))

@@ -90,6 +90,14 @@ class Rules:
         """What a leaf gets as its `grad` if only the backward pass holds this gradient: a tensor with the same parts."""
         return ct
 
+    def memory(self, x: Tensor) -> Tensor:
+        """A plain tensor of the memory that holds the elements, for updates that write each element in place.
+
+        Tensors of one structure give tensors of one shape, whose elements correspond.
+        Raises: NotStrided if the layout has no such memory.
+        """
+        raise NotStrided(x.spec)  # type: ignore[arg-type]
+
     def rule(self, *names: str) -> Callable[[Callable], Callable]:
         """Decorator: the function computes the public functions of these names."""
 
@@ -188,6 +196,7 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         if isinstance(error, AttributeError):
             name, args = rules.forward(name, args)
             check_tensors(rules.functions.get(name, function), name, args, kwargs)
+            raise rules.missing(name) from error  # the rule is not for a tensor of this layout at this place
         raise
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..core.dtype import float64
 from ..core.grad_mode import is_grad_enabled
 from ..core.iteration import loop_dims
+from ..core.layout_spec import NotStrided
 from ..core.op import Op
 from ..core.outputs import check_no_repeats
 from ..core.plans import PlanCache
@@ -28,6 +29,10 @@ class _Plan:
 
     def __init__(self, launch):
         self.entry, self.meta, self.count, self.keepalive = launch
+
+
+def _memory(x: Tensor) -> Tensor:
+    return x if type(x.spec) is Spec else x.spec.rules.memory(x)  # type: ignore[attr-defined]
 
 
 class FusedUpdate(Op):
@@ -48,7 +53,10 @@ class FusedUpdate(Op):
         first = targets[0]
         if source._storage is first._storage:
             source = apart(source, first)
-        plan = self.plans[(options, len(numbers), source.spec, *[each.spec for each in targets])]
+        try:
+            plan = self.plans[(options, len(numbers), source.spec, *[each.spec for each in targets])]
+        except NotStrided:
+            return self.run(options, _memory(source), [*map(_memory, targets)], numbers)
         if plan is None:
             self.compose(options, source, targets, numbers)
             return

@@ -60,7 +60,8 @@ class Elementwise(Optimizer):
             grad = param.grad
             if grad is None:
                 continue
-            if not is_strided(grad.spec):
+            if not is_strided(grad.spec) and not grad.is_nested:
+                self._check_strided(param)
                 self._step_sparse(param, grad, group)
                 continue
             state: dict[str, Any] = {}
@@ -73,6 +74,14 @@ class Elementwise(Optimizer):
             if param.spec.dtype.is_complex:
                 grad, targets = _as_real(grad), list(map(_as_real, targets))
             run(options, grad, targets, numbers)
+
+    def _check_strided(self, param: Tensor) -> None:
+        """Raises: NotImplementedError if a parameter is sparse itself."""
+        if not is_strided(param.spec):
+            raise NotImplementedError(
+                f"{type(self).__name__}: sparse gradients update strided parameters, and this one is {param.layout}: "
+                "make a Parameter of its values, and the sparse tensor from them in each step"
+            )
 
 
 def count(state: dict[str, Any]) -> float:

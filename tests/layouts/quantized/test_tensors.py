@@ -83,7 +83,7 @@ torch.quantize_per_channel(f,torch.ones(3),torch.tensor([1,2,300]),0,torch.quint
 torch.quantize_per_tensor(f.double(),0.1,10,torch.quint8) torch.quantize_per_tensor(f,0.1,10,torch.float32) torch.quantize_per_tensor(f.int(),0.1,10,torch.quint8)
 torch.quantize_per_tensor(f,0.1,-129,torch.qint8) torch.iinfo(torch.qint32).max torch.quint8.is_signed
 q.size() q.size(1) q.size(2) F.gelu(q) F.dropout(q,0.5,False) F.dropout(q) torch.nn.Dropout().eval()(q) torch.as_tensor(q) torch.asarray(q) q.to_dense() q.conj() q.real
-q==None q!='a' q+[1] q<None torch.eq(q,None) q.sum('a') q.contiguous()is(q) q.cpu()is(q) q.as_subclass(type('S',(torch.Tensor,),{})) type(q.as_subclass(type('S',(torch.Tensor,),{}))).__name__
+torch.diag(q) torch.broadcast_tensors(q,q[0]) torch.broadcast_tensors(q,f) q==None q!='a' q+[1] q<None torch.eq(q,None) q.sum('a') q.contiguous()is(q) q.cpu()is(q) q.as_subclass(type('S',(torch.Tensor,),{})) type(q.as_subclass(type('S',(torch.Tensor,),{}))).__name__
 p.q_scale() q.q_per_channel_scales() f.int_repr() torch.int_repr(q) torch.q_scale(q) p.q_per_channel_axis() q.qscheme() d.qscheme()
 """.split()  # fmt: skip
 WRITES = [

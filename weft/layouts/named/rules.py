@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.layout_calls import Rules
+from ...core.spec import make_spec
+from ...core.tensor import Tensor, make
 
 
 class NamedRules(Rules):
@@ -13,6 +15,11 @@ class NamedRules(Rules):
 
     def names_of(self, spec: Any) -> tuple[str | None, ...]:
         return spec.detail
+
+    def memory(self, x: Tensor) -> Tensor:
+        spec = x.spec
+        plain = make_spec(spec.shape, spec.stride, spec.dtype, spec.device)
+        return make(x._storage, x._byte_offset, plain)
 
     run: Callable[[str, Callable, tuple, dict[str, Any], bool], Any]
 

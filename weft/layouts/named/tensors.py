@@ -12,7 +12,7 @@ from typing import Any
 from ...autograd.inplace import note_view
 from ...core.layout import strided
 from ...core.layout_spec import layout_spec
-from ...core.spec import Spec, make_spec
+from ...core.spec import Spec
 from ...core.tensor import VIEW_NOTES, Tensor, make
 from .rules import NAMED
 
@@ -34,10 +34,7 @@ def plain(tensor: Tensor) -> Tensor:
     spec: Any = tensor.spec
     if type(spec) is Spec or spec.rules is not NAMED:
         return tensor
-    result = make(
-        tensor._storage, tensor._byte_offset, make_spec(spec.shape, spec.stride, spec.dtype, spec.device)
-    )
-    return _at_place_of(tensor, result)
+    return _at_place_of(tensor, NAMED.memory(tensor))
 
 
 def _at_place_of(tensor: Tensor, result: Tensor) -> Tensor:

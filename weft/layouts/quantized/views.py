@@ -44,7 +44,7 @@ _CHANNEL_VIEWS = frozenset(
 # For tensors with one scale and one zero point.
 _MOVING = frozenset(
     """t T mT H mH adjoint transpose swapaxes swapdims permute movedim moveaxis expand expand_as broadcast_to as_strided unfold diagonal
-    flip fliplr flipud rot90 roll repeat tile repeat_interleave index_select gather take take_along_dim masked_select hsplit vsplit dsplit
+    diag broadcast_tensors flip fliplr flipud rot90 roll repeat tile repeat_interleave index_select gather take take_along_dim masked_select hsplit vsplit dsplit
     sort msort topk kthvalue max min amax amin maximum minimum cummax cummin where resize_ t_ transpose_ swapaxes_ squeeze_ unsqueeze_
     as_strided_ channel_shuffle pixel_shuffle pixel_unshuffle nn.functional.channel_shuffle nn.functional.pixel_shuffle
     nn.functional.pixel_unshuffle atleast_1d atleast_2d atleast_3d squeeze_copy narrow_copy""".split()

@@ -389,7 +389,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     terms = math.prod(a.shape[d] for d in a_dims)
     left = a.permute((*a_free, *a_dims)).reshape(math.prod(a.shape[d] for d in a_free), terms)
     right = b.permute((*b_dims, *b_free)).reshape(terms, math.prod(b.shape[d] for d in b_free))
-    return MM(left, right).reshape(shape)
+    return mm(left, right).reshape(shape)
 
 
 def _paired_dims(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]:

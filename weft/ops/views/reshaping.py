@@ -217,7 +217,7 @@ def _each(function):
 @_each
 def atleast_1d(input: Tensor) -> Tensor:
     """A 0-dim tensor as a vector; other tensors unchanged. Several tensors give a tuple."""
-    return input if input.spec.shape else VIEW(input, (1,))
+    return input if input.spec.shape else input.view(1)
 
 
 @_each
@@ -226,7 +226,7 @@ def atleast_2d(input: Tensor) -> Tensor:
     ndim = input.spec.ndim
     if ndim >= 2:
         return input
-    return UNSQUEEZE(input, 0) if ndim else VIEW(input, (1, 1))
+    return input.unsqueeze(0) if ndim else input.view(1, 1)
 
 
 @_each
@@ -236,5 +236,5 @@ def atleast_3d(input: Tensor) -> Tensor:
     if ndim >= 3:
         return input
     if ndim == 2:
-        return UNSQUEEZE(input, -1)
-    return UNSQUEEZE(UNSQUEEZE(input, 0), -1) if ndim else VIEW(input, (1, 1, 1))
+        return input.unsqueeze(-1)
+    return input.unsqueeze(0).unsqueeze(-1) if ndim else input.view(1, 1, 1)

@@ -186,7 +186,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
         return _matmul(input, aten.t(weight))
     if input.ndim == 2:
         return aten.addmm(bias, input, aten.t(weight))
-    if input.is_contiguous() and input.ndim > 2:
+    if input.ndim == 1 or input.is_contiguous() and input.ndim > 2:
         rows = aten.view(input, [math.prod(input.shape[:-1]), input.shape[-1]])
         result = aten.addmm(bias, rows, aten.t(weight))
         return aten.view(result, [*input.shape[:-1], weight.shape[0]])

@@ -1,4 +1,8 @@
-"""`torch.utils.flop_counter`: how many floating-point operations products, convolutions and attention take, by module."""
+"""`torch.utils.flop_counter`: how many floating-point operations products, convolutions and attention take, by module.
+
+The counts are PyTorch's: a multiplication and an addition are two operations, and biases, norms and elementwise functions are none.
+Attention and recurrent layers are single steps of weft. They count as the products of which PyTorch composes them.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._ops import OpOverloadPacket, ops
+from ..autograd.hooks import register_multi_grad_hook
 from ..compat.missing import module_getattr
-from ..core.modes import TorchFunctionMode
+from ..core.dispatch import PLAIN
+from ..core.overrides import modes
 from ..core.tensor import Tensor
+from ._python_dispatch import TorchDispatchMode
+from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -62,6 +71,66 @@ def conv_flop_count(
     return math.prod(positions) * math.prod(w_shape) * x_shape[0] * 2
 
 
+def conv_backward_flop(
+    grad_out_shape: Sequence[int],
+    x_shape: Sequence[int],
+    w_shape: Sequence[int],
+    _bias: Any,
+    _stride: Any,
+    _padding: Any,
+    _dilation: Any,
+    transposed: bool,
+    _output_padding: Any,
+    _groups: int,
+    output_mask: Sequence[bool],
+    out_shape: Any,
+    **kwargs: Any,
+) -> int:
+    """Count the operations of the gradients of a convolution's input and weight, those that are asked for."""
+    count = 0
+    if output_mask[0]:
+        count += conv_flop_count(grad_out_shape, w_shape, out_shape[0], not transposed)
+    if output_mask[1]:
+        given, result = (grad_out_shape, x_shape) if transposed else (x_shape, grad_out_shape)
+        count += _conv_weight_flop_count(given, result, w_shape)
+    return count
+
+
+def _conv_weight_flop_count(
+    x_shape: Sequence[int], grad_out_shape: Sequence[int], w_shape: Sequence[int]
+) -> int:
+    """Count the gradient of the weight. As in PyTorch, it does not depend on the number of groups."""
+    return 2 * math.prod(w_shape[2:]) * math.prod(grad_out_shape) * x_shape[1]
+
+
+def conv_flop(
+    x_shape: Sequence[int],
+    w_shape: Sequence[int],
+    _bias: Any,
+    _stride: Any,
+    _padding: Any,
+    _dilation: Any,
+    transposed: bool,
+    *args: Any,
+    out_shape: Any = None,
+    **kwargs: Any,
+) -> int:
+    """Count the operations of `aten.convolution`."""
+    return conv_flop_count(x_shape, w_shape, out_shape, transposed)
+
+
+def sdpa_backward_flop_count(
+    grad_out_shape: Sequence[int],
+    query_shape: Sequence[int],
+    key_shape: Sequence[int],
+    value_shape: Sequence[int],
+) -> int:
+    """Count the operations of the five products in the backward of attention, which computes the scores again."""
+    b, h, queries, features = query_shape
+    keys, values = key_shape[-2], value_shape[-1]
+    return 2 * b * h * queries * keys * (3 * features + 2 * values)
+
+
 def sdpa_flop_count(query_shape: Sequence[int], key_shape: Sequence[int], value_shape: Sequence[int]) -> int:
     """Count the operations of both products of attention: [b, heads, queries, e], [b, heads, keys, e], [b, heads, keys, v]."""
     b, h, queries, features = query_shape
@@ -71,15 +140,17 @@ def sdpa_flop_count(query_shape: Sequence[int], key_shape: Sequence[int], value_
     )
 
 
-# Public function -> formula(result, *args, **kwargs) and the operator's name, "" where rows decide.
-_registered: dict[Any, Callable] = {}
+# Packet of overloads -> formula(*args, out_val=result, **kwargs).
+flop_registry: dict[Any, Callable] = {}
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable], Callable]:
-    """Decorator: `formula(*shapes, out_shape=...)` counts calls of these functions; with get_raw it is given the tensors.
+    """Decorator: `formula(*shapes, out_shape=...)` counts calls of these operators; with get_raw it is given the tensors.
+
+    targets: operators such as `torch.ops.aten.dot`, or public functions that have one.
 
     >>> import weft as torch
-    >>> @register_flop_formula(torch.dot)
+    >>> @register_flop_formula(torch.ops.aten.dot)
     ... def dot_flop(a_shape, b_shape, out_shape=None, **kwargs):
     ...     return 2 * a_shape[0]
     >>> with FlopCounterMode(display=False) as counter:
@@ -90,90 +161,188 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 
     def register(formula: Callable) -> Callable:
         for each in targets if isinstance(targets, (list, tuple)) else [targets]:
-            if not callable(each):
-                raise ValueError(f"register_flop_formula(targets): expected functions, got {type(each)}")
-            _registered[each] = formula if get_raw else _of_shapes(formula)
+            flop_registry[_packet(each)] = formula if get_raw else shape_wrapper(formula)
         return formula
 
     return register
 
 
-def _of_shapes(formula: Callable) -> Callable:
-    def shape(x: Any) -> Any:
-        if isinstance(x, (list, tuple)):
-            return type(x)(map(shape, x))
-        return x.shape if isinstance(x, Tensor) else x
+def _packet(target: Any) -> OpOverloadPacket:
+    if isinstance(target, OpOverloadPacket):
+        return target
+    from .._library.dispatching import paths
+
+    name = paths().get(target) if callable(target) else None
+    if name is None or not hasattr(ops.aten, name):
+        raise ValueError(
+            f"register_flop_formula(targets): expected operators such as torch.ops.aten.mm, got {type(target)}"
+        )
+    return getattr(ops.aten, name)
+
+
+def _shape(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_shape, x))
+    return x.shape if isinstance(x, Tensor) else x
+
+
+def shape_wrapper(formula: Callable) -> Callable:
+    """Return the formula as a function of tensors."""
 
     def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-        return formula(
-            *map(shape, args), out_shape=shape(out_val), **{k: shape(v) for k, v in kwargs.items()}
-        )
+        shapes = {name: _shape(value) for name, value in kwargs.items()}
+        return formula(*map(_shape, args), out_shape=_shape(out_val), **shapes)
 
     return count
 
 
-def _matmul(result: Any, a: Tensor, b: Tensor, **kwargs: Any) -> tuple[str, int]:
-    if min(a.dim(), b.dim()) == 1:
-        return "", 0  # PyTorch does not count products with vectors
-    count = 2 * math.prod(result.shape) * a.shape[-1]
-    return ("mm" if max(a.dim(), b.dim()) == 2 or b.dim() == 2 else "bmm"), count
+aten = ops.aten
+_ATTENTION = aten._scaled_dot_product_flash_attention_for_cpu
+_ATTENTION_BACKWARD = aten._scaled_dot_product_flash_attention_for_cpu_backward
+for _target, _formula in (
+    (aten.mm, mm_flop),
+    (aten.addmm, addmm_flop),
+    (aten.bmm, bmm_flop),
+    (aten.baddbmm, baddbmm_flop),
+    (aten.convolution, conv_flop),
+    (aten.convolution_backward, conv_backward_flop),
+):
+    register_flop_formula(_target)(_formula)
 
 
-def _linear(result: Any, input: Tensor, weight: Tensor, bias: Any = None) -> tuple[str, int]:
-    return ("mm" if bias is None else "addmm"), 2 * math.prod(result.shape) * weight.shape[1]
+# ---- Steps of weft that are no operators of PyTorch ------------------------------------------------------------------
+
+# Of the forward pass, and of the backward pass unless that is made of steps that are counted themselves.
+Counts = tuple[tuple[Any, int], tuple[Any, int] | None]
 
 
-def _addmm(result: Any, input: Tensor, mat1: Tensor, mat2: Tensor, **kwargs: Any) -> tuple[str, int]:
-    return ("baddbmm" if mat1.dim() == 3 else "addmm"), 2 * math.prod(result.shape) * mat1.shape[-1]
+def _product(result: Tensor, a: Tensor, b: Tensor, *args: Any) -> Counts:
+    count = 2 * math.prod(result.shape) * a.shape[-1] if min(a.dim(), b.dim()) > 1 else 0
+    return (aten.mm if min(a.dim(), b.dim()) == 2 else aten.bmm, count), None
 
 
-def _convolution(result: Any, input: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> tuple[str, int]:
-    batched = [x if x.dim() == weight.dim() else x.unsqueeze(0) for x in (input, result)]
-    return "convolution", conv_flop_count(batched[0].shape, weight.shape, batched[1].shape)
+def _convolution(result: Tensor, input: Tensor, weight: Tensor, *args: Any) -> Counts:
+    return (aten.convolution, conv_flop_count(input.shape, weight.shape, result.shape)), None
 
 
-def _transposed_convolution(
-    result: Any, input: Tensor, weight: Tensor, *args: Any, **kwargs: Any
-) -> tuple[str, int]:
-    x = input if input.dim() == weight.dim() else input.unsqueeze(0)
-    return "convolution", conv_flop_count(x.shape, weight.shape, (), True)
+def _transposed(result: Tensor, input: Tensor, weight: Tensor, *args: Any) -> Counts:
+    return (aten.convolution, conv_flop_count(input.shape, weight.shape, result.shape, True)), None
 
 
-def _attention(
-    result: Any, query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any
-) -> tuple[str, int]:
-    shapes = [(1,) * max(0, 4 - x.dim()) + tuple(x.shape) for x in (query, key, value)]
-    flat = [(math.prod(shape[:-3]), *shape[-3:]) for shape in shapes]
-    return "_scaled_dot_product_flash_attention_for_cpu", sdpa_flop_count(*flat)
+def _input_gradient(transposed: bool) -> Callable:
+    def count(result: Tensor, ct: Tensor, weight: Tensor, *args: Any) -> Counts:
+        flops = conv_flop_count(ct.shape, weight.shape, result.shape, transposed)
+        return (aten.convolution_backward, flops), None
+
+    return count
 
 
-_COUNTED: dict[str, Callable] = {
-    **dict.fromkeys(("matmul", "__matmul__", "__rmatmul__", "mm", "bmm"), _matmul),
-    **dict.fromkeys(("addmm", "baddbmm"), _addmm),
-    "linear": _linear,
-    **{f"conv{n}d": _convolution for n in (1, 2, 3)},
-    **{f"conv_transpose{n}d": _transposed_convolution for n in (1, 2, 3)},
-    "scaled_dot_product_attention": _attention,
+def _weight_gradient(result: Tensor, input: Tensor, ct: Tensor, *args: Any) -> Counts:
+    return (aten.convolution_backward, _conv_weight_flop_count(input.shape, ct.shape, result.shape)), None
+
+
+def _attention(result: Tensor, query: Tensor, key: Tensor, value: Tensor, *args: Any) -> Counts:
+    shapes = [(math.prod(x.shape[:-3]), x.shape[-3], *x.shape[-2:]) for x in (query, key, value)]
+    return (
+        (_ATTENTION, sdpa_flop_count(*shapes)),
+        (_ATTENTION_BACKWARD, sdpa_backward_flop_count(result.shape, *shapes)),
+    )
+
+
+def _recurrent(
+    result: Any,
+    kind: Any,
+    sizes: Sequence[int],
+    reverse: bool,
+    saving: bool,
+    input: Tensor,
+    weight: Tensor,
+    own_weight: Tensor,
+    bias: Any,
+    own_bias: Any,
+    projection: Tensor | None,
+    *initial: Tensor,
+) -> Counts:
+    """Count the products with the weights of a layer, for `sizes` samples at each step.
+
+    The backward of the layer is itself the products with the weights of the state. It does not compute the gradient of the initial
+    state unless that is asked for. Projections and the gradients of input and weights are products that are counted as such.
+    """
+    rows = sum(sizes)
+    back = rows if any(each.requires_grad for each in initial) else rows - sizes[0]
+    return (
+        (aten.addmm, 2 * rows * (weight.numel() + own_weight.numel())),
+        (aten.mm, 2 * back * own_weight.numel()),
+    )
+
+
+_STEPS: dict[str, Callable[..., Counts]] = {
+    "mm": _product,
+    "bmm": _product,
+    "matmul": _product,
+    "convolution": _convolution,
+    "transposed": _transposed,
+    "spread": _input_gradient(True),
+    "convolve": _input_gradient(False),
+    "correlate": _weight_gradient,
+    "attend": _attention,
+    **dict.fromkeys(("rnn_tanh", "rnn_relu", "gru", "lstm"), _recurrent),
 }
 
 
 # ---- The mode --------------------------------------------------------------------------------------------------------
 
 
-class FlopCounterMode(TorchFunctionMode):
-    """Counts the operations of products, convolutions and attention within the context, by module.
+class _Counter(TorchDispatchMode):
+    """The mode that counts, while a FlopCounterMode is on."""
 
-    depth: how deep modules are nested in the table. display: print the table at the end. mods and custom_mapping (function
-    -> formula, as for `register_flop_formula`) as in PyTorch. Only what Python calls is counted: a backward pass within the context
-    raises NotImplementedError, and so is recurrent layers' work not counted.
+    def __init__(self, counter: FlopCounterMode) -> None:
+        super().__init__()
+        self.counter = counter
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        result = func(*args, **kwargs or {})
+        formula = self.counter.flop_registry.get(packet := func._overloadpacket)
+        if formula is not None:
+            self.counter._add(packet, formula(*args, out_val=result, **kwargs or {}))
+        return result
+
+    def _call_op(self, op: Any, args: tuple, static: dict[str, Any]) -> Any:
+        outer = modes.dispatch[: modes.dispatch.index(self)]
+        result = outer[-1]._call_op(op, args, static) if outer else PLAIN
+        count = _STEPS.get(op.name)
+        if count is None:
+            return result
+        if result is PLAIN:
+            result = op.run(*args, **static)
+        forward, backward = count(result, *args)
+        self.counter._add(*forward)
+        if backward is not None:
+            results = [x for x in (result if isinstance(result, tuple) else (result,)) if x.requires_grad]
+            around = self.counter.mod_tracker.parents
+
+            def count_backward(ct: Tensor) -> None:
+                if self in modes.dispatch:  # the pass may run after the context
+                    self.counter._add(*backward, around)
+
+            register_multi_grad_hook(results, count_backward, mode="any")
+        return result
+
+
+class FlopCounterMode:
+    """Counts the operations of products, convolutions and attention within the context, by module, forward and backward.
+
+    depth: how deep modules are nested in the table. display: print the table at the end. mods is not needed. custom_mapping
+    (operator -> formula, as for `register_flop_formula`) adds formulas. Tensors on "meta" suffice, so a model of any size is
+    counted in the time that its functions take without data.
 
     >>> import weft as torch
     >>> from weft.utils.flop_counter import FlopCounterMode
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     >>> with FlopCounterMode(display=False) as counter:
-    ...     y = model(torch.ones(3, 4))
+    ...     model(torch.ones(3, 4)).sum().backward()
     >>> counter.get_total_flops(), {name: sum(counts.values()) for name, counts in counter.get_flop_counts().items()}
-    (288, {'Global': 288, 'Sequential': 288, 'Sequential.0': 192, 'Sequential.2': 96})
+    (672, {'Global': 672, 'Sequential': 672, 'Sequential.0': 384, 'Sequential.2': 288})
     """
 
     def __init__(
@@ -183,62 +352,32 @@ class FlopCounterMode(TorchFunctionMode):
         display: bool = True,
         custom_mapping: dict[Any, Any] | None = None,
     ) -> None:
-        super().__init__()
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
-        self._formulas = {**_registered, **{k: _of_shapes(v) for k, v in (custom_mapping or {}).items()}}
-        self._inside: list[str] = []  # names of the modules that run, outermost first
-        self._names: dict[int, str] = {}
-        self._handles: list[Any] = []
+        own = {_packet(target): shape_wrapper(formula) for target, formula in (custom_mapping or {}).items()}
+        self.flop_registry = {**flop_registry, **own}
+        self.mod_tracker = ModuleTracker()
+        self.mode: _Counter | None = None
 
     def __enter__(self) -> FlopCounterMode:
-        from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-
         self.flop_counts.clear()
-        self._handles = [
-            register_module_forward_pre_hook(self._enter_module),
-            register_module_forward_hook(self._leave_module, always_call=True),
-        ]
-        return super().__enter__()
+        self.mod_tracker.__enter__()
+        self.mode = _Counter(self)
+        self.mode.__enter__()
+        return self
 
-    def __exit__(self, *args: Any) -> None:
-        super().__exit__(*args)
-        for each in self._handles:
-            each.remove()
-        self._inside.clear()
+    def __exit__(self, *exception: Any) -> None:
+        assert self.mode is not None
+        self.mode.__exit__(*exception)
+        self.mode = None
+        self.mod_tracker.__exit__(*exception)
         if self.display:
             print(self.get_table(self.depth))
 
-    def _enter_module(self, module: Any, args: Any) -> None:
-        if id(module) not in self._names:
-            root = type(module).__name__
-            self._names.update(
-                {id(each): f"{root}.{name}" if name else root for name, each in module.named_modules()}
-            )
-        self._inside.append(self._names[id(module)])
-
-    def _leave_module(self, module: Any, args: Any, result: Any) -> None:
-        if self._inside:
-            self._inside.pop()
-
-    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func.__name__ == "backward":
-            raise NotImplementedError(
-                "FlopCounterMode: the operations of a backward pass are not counted; call backward outside of the context"
-            )
-        result = func(*args, **kwargs)
-        if func in self._formulas:
-            self._add(func, self._formulas[func](*args, out_val=result, **kwargs))
-        elif func.__name__ in _COUNTED:
-            name, count = _COUNTED[func.__name__](result, *args, **kwargs)
-            if count:
-                self._add(_operator(name, func), count)
-        return result
-
-    def _add(self, key: Any, count: int) -> None:
-        for name in dict.fromkeys(("Global", *self._inside)):
-            self.flop_counts[name][key] += count
+    def _add(self, packet: Any, count: int, modules: set[str] | None = None) -> None:
+        if count:
+            for name in sorted(modules or self.mod_tracker.parents):
+                self.flop_counts[name][packet] += count
 
     def get_total_flops(self) -> int:
         """Return all that was counted."""
@@ -266,13 +405,6 @@ class FlopCounterMode(TorchFunctionMode):
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
         return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
-
-
-def _operator(name: str, func: Any) -> Any:
-    """Return `torch.ops.aten.<name>` if it exists, else the function."""
-    from .._ops import ops
-
-    return getattr(ops.aten, name, func)
 
 
 _SUFFIXES = ("", "K", "M", "B", "T")

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
+from ..autograd.hooks import register_multi_grad_hook, running
+from ..core.tensor import Tensor
 from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from ._pytree import tree_leaves
 
 __all__ = ["ModuleTracker"]
 
 
 class ModuleTracker:
     """A context in which `parents` names the modules around what happens: "Global" and the path of each module.
+
+    In a backward pass, a module is entered with the first gradient of its outputs, and left when the gradients of its inputs are
+    computed. If no input requires a gradient, it is left at the end of the pass, as in PyTorch.
 
     >>> import weft as torch
     >>> class Shown(torch.nn.Module):
@@ -23,17 +30,22 @@ class ModuleTracker:
     ['Global', 'Sequential', 'Sequential.0']
     """
 
-    parents: set[str]
-
     def __init__(self) -> None:
-        self.parents = {"Global"}
         self._known: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._in_backward = False
+        self._handles: list[Any] = []
+        self._forward: set[str] = set()
+        self._backward: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()  # of each pass
+
+    @property
+    def parents(self) -> set[str]:
+        """The names of the modules that run, or whose backward runs, and "Global"."""
+        names = {"Global"} | self._forward
+        return names if running.now is None else names | self._backward.get(running.now, set())
 
     @property
     def is_bw(self) -> bool:
         """Return whether a backward pass is under way."""
-        return self._in_backward
+        return running.now is not None
 
     def _name(self, module: Any) -> str:
         if module not in self._known:
@@ -46,13 +58,27 @@ class ModuleTracker:
         return name
 
     def _enter_module(self, module: Any, inputs: Any) -> None:
-        self.parents.add(self._name(module))
+        name = self._name(module)
+        self._forward.add(name)
+        self._in_backward(inputs, "all", lambda names: names.discard(name))
 
     def _leave_module(self, module: Any, inputs: Any, output: Any) -> None:
-        self.parents.discard(self._name(module))
+        name = self._name(module)
+        self._forward.discard(name)
+        self._in_backward(output, "any", lambda names: names.add(name))
+
+    def _in_backward(self, values: Any, which: str, change: Callable[[set[str]], None]) -> None:
+        """Change the names of a backward pass when it has computed all (or any) gradients of the tensors among the values."""
+        tensors = [x for x in tree_leaves(values) if isinstance(x, Tensor) and x.requires_grad]
+
+        def changed(grads: Any) -> None:
+            change(self._backward.setdefault(running.now, set()))
+
+        if tensors:
+            self._handles.append(register_multi_grad_hook(tensors, changed, mode=which))
 
     def __enter__(self) -> ModuleTracker:
-        self.parents = {"Global"}
+        self._forward.clear()
         self._handles = [
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
@@ -62,3 +88,4 @@ class ModuleTracker:
     def __exit__(self, *exception: Any) -> None:
         for handle in self._handles:
             handle.remove()
+        self._handles.clear()

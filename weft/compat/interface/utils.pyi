@@ -499,12 +499,9 @@ from torch.utils.data.graph_settings import apply_random_seed
 from torch.utils.data.dataset import Dataset
 
 # module torch.utils.flop_counter: imported by this module
-from torch.utils.module_tracker import ModuleTracker
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 # module torch.utils.module_tracker: imported by this module
-from torch.autograd.graph import register_multi_grad_hook
 from torch.utils._pytree import tree_flatten
 
 # module torch.utils.tensorboard.writer: imported by this module

@@ -166,9 +166,8 @@ def keys_of(values: Iterable[Any]) -> DispatchKeySet:
             names.add(key)
             if key != "Meta":
                 names.add(f"Autocast{key}")
-            if (
-                type(each._storage.version) is int
-            ):  # memory that was allocated in inference mode has no version
+            # `is_inference()` would be a call of a public function, for each operator.
+            if type(each._storage.version) is int:
                 names |= {f"Autograd{key}", "ADInplaceOrView"}
     return _key_set(frozenset(names))
 

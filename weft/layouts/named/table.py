@@ -71,7 +71,8 @@ _OF_OPERANDS: list[tuple[OfOperands, str]] = [
     (keeping, """softmax log_softmax softmin safe_softmax masked_softmax gumbel_softmax softmax_backward_data log_softmax_backward_data
         cumsum cumprod cummax cummin logcumsumexp cumulative_trapezoid diff gradient sort argsort msort topk renorm normalize nan_to_num
         flip fliplr flipud roll tril triu bucketize isin matrix_exp matrix_power weight_norm
-        fake_quantize_per_tensor_affine fake_quantize_per_channel_affine fused_moving_avg_obs_fake_quant"""),
+        fake_quantize_per_tensor_affine fake_quantize_per_channel_affine
+        fake_quantize_learnable_per_tensor_affine fake_quantize_learnable_per_channel_affine fused_moving_avg_obs_fake_quant"""),
     (keeping, """split split_with_sizes tensor_split chunk hsplit vsplit dsplit unsafe_split unsafe_split_with_sizes unsafe_chunk narrow slice slice_inverse
         index_select index_fill index_copy index_add index_reduce index_put index_put_impl unsafe_index_put gather take_along_dim
         scatter scatter_add scatter_reduce put diagonal_scatter select_scatter slice_scatter as_strided_scatter"""),
@@ -123,7 +124,7 @@ _OF_RESULTS: list[tuple[OfResults, str]] = [
         ldl_factor ldl_factor_ex ldl_solve solve solve_ex solve_triangular triangular_solve lstsq istft"""),
     (swapping, "inverse inv pinverse pinv"),
     (rotating, "rot90"),
-    (recurring, "lstm gru rnn_tanh rnn_relu"),
+    (recurring, "lstm gru rnn_tanh rnn_relu quantized_lstm quantized_gru"),
     (keeping_in_first, """native_batch_norm native_batch_norm_legit native_batch_norm_legit_no_training batch_norm_impl_index native_layer_norm
         native_group_norm weight_norm_interface multi_head_attention_forward"""),
     (unsqueezing, "unsqueeze"),

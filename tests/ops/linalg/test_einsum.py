@@ -134,3 +134,10 @@ def test_dtypes_mix_where_only_dims_of_size_1_are_summed():
     check("einsum", "ij,ij->i", torch.tensor([[5], [3]]), torch.tensor([[2.5], [1.5]], dtype=torch.float64))
     check("einsum", "ij,kj->ik", torch.tensor([[5], [3]]), torch.tensor([[2.5]]))
     check("einsum", "ij,ij->i", torch.ones(2, 2), torch.ones(2, 2, dtype=torch.float64), raises=True)
+
+
+@pytest.mark.refuses(["ijk,jl->il"])
+@pytest.mark.parametrize("equation", ["ik,j->ij", "i,j->", "ik,il,j->ij", "ij,j->i", "ijk,jl->il"])
+def test_sums_of_one_operand_promote_integers(equation):
+    operands = [torch.ones([2] * len(labels), dtype=torch.int8) for labels in equation.split("->")[0].split(",")]
+    check("einsum", equation, *operands)

@@ -251,7 +251,7 @@ def _summed(term: Term, needed: set) -> Term:
     if not dims:
         return term
     only_ones = all(tensor.shape[dim] == 1 for dim in dims)
-    summed = tensor.squeeze(dims) if only_ones else tensor.sum(dims, dtype=tensor.dtype)
+    summed = tensor.squeeze(dims) if only_ones else tensor.sum(dims)
     return tuple(label for label in labels if label in needed), summed
 
 

@@ -139,5 +139,7 @@ def test_dtypes_mix_where_only_dims_of_size_1_are_summed():
 @pytest.mark.refuses(["ijk,jl->il"])
 @pytest.mark.parametrize("equation", ["ik,j->ij", "i,j->", "ik,il,j->ij", "ij,j->i", "ijk,jl->il"])
 def test_sums_of_one_operand_promote_integers(equation):
-    operands = [torch.ones([2] * len(labels), dtype=torch.int8) for labels in equation.split("->")[0].split(",")]
+    operands = [
+        torch.ones([2] * len(labels), dtype=torch.int8) for labels in equation.split("->")[0].split(",")
+    ]
     check("einsum", equation, *operands)

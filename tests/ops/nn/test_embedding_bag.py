@@ -36,6 +36,33 @@ def test_values(mode, dtype):
     )
 
 
+@pytest.mark.parametrize("starts", [None, [0, 2, 3]])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_products_with_sample_weights_round_once(dtype, starts):
+    """Sums of products, in the result and in the gradient of the factors, have one rounding, as in PyTorch."""
+    generator = torch.Generator().manual_seed(0)
+    kind, numbers = getattr(torch, dtype), torch.tensor([4, 1, 1, 0, 4, 2])
+    table, ct = (torch.randn(n, 40, generator=generator).to(kind) for n in (6, 3))
+    factors = torch.randn(6, generator=generator).to(kind)
+    if starts is None:
+        numbers, factors = numbers.view(3, 2), factors.view(3, 2)
+    found = []
+    for lib in (torch, weft):
+        weight, share, cotangent = (
+            lib.tensor(each.tolist(), dtype=getattr(lib, dtype)) for each in (table, factors, ct)
+        )
+        share.requires_grad_()
+        offsets = None if starts is None else lib.tensor(starts)
+        result = lib.nn.functional.embedding_bag(
+            lib.tensor(numbers.tolist()), weight, offsets, mode="sum", per_sample_weights=share
+        )
+        result.backward(cotangent)
+        found.append([torch.tensor(each.tolist()) for each in (result, share.grad)])
+    unit = torch.finfo(kind).eps
+    for got, want in zip(found[1], found[0], strict=True):
+        torch.testing.assert_close(got, want, rtol=unit, atol=unit)
+
+
 def test_sample_weights():
     factors = torch.randn(7)
     oracle.check(

@@ -56,8 +56,11 @@ def embedding_bag(
         ) from None
     counted = None if padding_idx is None else input != padding_idx
     if per_sample_weights is not None:
+        if rows.dtype.itemsize < 4:  # because PyTorch rounds a sum of products of narrow floats once
+            rows, per_sample_weights = rows.to(float32), per_sample_weights.to(float32)
         rows = rows * per_sample_weights.unsqueeze(-1)
-    return with_node_name(_bags(rows, counted, offsets, include_last_offset, mode), "EmbeddingBagBackward0")
+    bags = _bags(rows, counted, offsets, include_last_offset, mode).to(weight.dtype)
+    return with_node_name(bags, "EmbeddingBagBackward0")
 
 
 def _bags(

@@ -104,6 +104,7 @@ class ObserverBase(ActivationPostProcess):
 class UniformQuantizationObserverBase(ObserverBase):
     """The base of observers that choose equal steps between the least and the greatest number."""
 
+    _version = 3
     _schemes: ClassVar[tuple[qscheme, ...]] = (*SCHEMES.values(),)
     eps: Tensor
     min_val: Tensor
@@ -152,11 +153,16 @@ class UniformQuantizationObserverBase(ObserverBase):
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
-        for name in ("min_val", "max_val"):  # a range for each channel has the shape of the file
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, *rest: Any) -> None:
+        if (local_metadata.get("version") or 1) < 2:
+            state_dict.setdefault(f"{prefix}eps", tensor([EPSILON]))
+        for name in ("min_val", "max_val"):
+            if (old := f"{prefix}{name}s") in state_dict:  # the name in files before version 3
+                state_dict[prefix + name] = state_dict.pop(old)
+            # A range for each channel has the shape of the file.
             if (found := state_dict.get(prefix + name)) is not None:
                 getattr(self, name).resize_(found.shape)
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def reset_min_max_vals(self) -> None:
         """Forget what was observed."""

@@ -131,6 +131,14 @@ IMPORTING = (
     "storage testing utils _utils _tensor"
 ).split()
 IMPORTED = "imported by this module"
+# Packages whose names are old ones of what torch.ao defines.
+MOVED = (
+    "torch.nn.intrinsic.",
+    "torch.nn.qat.",
+    "torch.nn.quantizable.",
+    "torch.nn.quantized.",
+    "torch.quantization.",
+)
 # Private modules that libraries import from.
 PRIVATE = """
     torch.ao.quantization._learnable_fake_quantize torch.ao.quantization.fx._equalize
@@ -232,10 +240,10 @@ def section(path: str, reason: str, wanted: list[str] | None = None) -> str | No
     for name, value in names.items():
         if (own is not None and name in vars(own)) or isinstance(value, types.ModuleType):
             continue
-        home = foreign_home(value, path)
+        home = foreign_home(name, value, path)
         if home:
             imports.setdefault(home, []).append(
-                f"{value.__name__} as {name}" if value.__name__ != name else name
+                f"{own_name(value, name)} as {name}" if own_name(value, name) != name else name
             )
         elif text := declaration(name, value, path):
             lines.append(text)
@@ -302,7 +310,15 @@ def public_names(module: types.ModuleType) -> dict[str, Any]:
         is_torch = isinstance(home, str) and home.startswith("torch")
         # Libraries also import a class from a module that only uses it, of the same package.
         is_used = isinstance(value, type) and isinstance(home, str) and f"{home}.".startswith(f"{package}.")
-        is_wanted = name in exported or is_own or is_constant or is_used or (from_private and callable(value))
+        is_old = is_moved(module.__name__) and isinstance(home, str) and home.startswith("torch.ao.")
+        is_wanted = (
+            name in exported
+            or is_own
+            or is_constant
+            or is_used
+            or is_old
+            or (from_private and callable(value))
+        )
         if is_wanted or (module.__name__ in PRIVATE and is_torch and callable(value)):
             found[name] = value
     return found
@@ -311,12 +327,23 @@ def public_names(module: types.ModuleType) -> dict[str, Any]:
 # ---- One declaration --------------------------------------------------------------------------------------------
 
 
-def foreign_home(value: Any, path: str) -> str:
+def foreign_home(name: str, value: Any, path: str) -> str:
     """The module that defines `value`, if that is another one and weft has it; else the empty string."""
     home = getattr(value, "__module__", None)
-    if callable(value) and isinstance(home, str) and home.startswith("torch") and home != path:
-        return home if is_importable(home, value) else ""
+    is_told = callable(value) or is_moved(path)
+    if is_told and isinstance(home, str) and home.startswith("torch") and home != path:
+        return home if is_importable(home, value, own_name(value, name)) else ""
     return ""
+
+
+def own_name(value: Any, name: str) -> str:
+    """The name of a class or function in its module. Other values have the same name everywhere."""
+    return getattr(value, "__name__", name)
+
+
+def is_moved(path: str) -> bool:
+    """Whether the module only has old names of what torch.ao defines."""
+    return f"{path}.".startswith(MOVED)
 
 
 def declaration(name: str, value: Any, path: str) -> str:
@@ -350,9 +377,8 @@ def answer(function: Any) -> str:
     return f": return {result!r}" if is_literal(result) else ": ..."
 
 
-def is_importable(home: str, value: Any) -> bool:
+def is_importable(home: str, value: Any, name: str) -> bool:
     """Whether weft has `value`'s home, as a module or as a declaration, under the value's own name."""
-    name = getattr(value, "__name__", "")
     is_private = any(part.startswith("_") for part in home.split(".")) and home not in PRIVATE
     if is_private or name.startswith("_"):  # not declared there
         own = own_module(home)

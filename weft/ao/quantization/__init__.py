@@ -1,6 +1,9 @@
 """`torch.ao.quantization`: observers, and the steps from a model of floats to a model of quantized layers."""
 
+from collections.abc import Iterable
+
 from ...compat.missing import module_getattr
+from ...nn import Module
 from .fake_quantize import (
     FakeQuantize,
     FakeQuantizeBase,
@@ -146,6 +149,19 @@ from .stubs import (
     QuantWrapper,
 )
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("module_getattr",)]
+ObserverOrFakeQuantize = ObserverBase | FakeQuantizeBase
+
+
+def default_eval_fn(model: Module, calib_data: Iterable) -> None:
+    """Call a model with the first of each pair, such as an image and its class. It is a `run_fn` of `quantize`."""
+    for data, _ in calib_data:
+        model(data)
+
+
+__all__ = [
+    name
+    for name in dir()
+    if not name.startswith("_") and name not in ("Iterable", "Module", "module_getattr")
+]
 _MODULES = "fake_quantize fuse_modules fuser_method_mappings observer qconfig qconfig_mapping quant_type quantization_mappings quantize stubs utils".split()
 __getattr__ = module_getattr(__name__, _MODULES)

@@ -34,6 +34,12 @@ from torch.ao.nn.intrinsic.modules.fused import (
 )
 
 # module torch.nn.intrinsic.qat: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
+    ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d, ConvReLU2d,
+    ConvReLU3d, freeze_bn_stats, update_bn_stats
+)
+from torch.ao.nn.intrinsic.qat.modules.linear_fused import LinearBn1d
+from torch.ao.nn.intrinsic.qat.modules.linear_relu import LinearReLU
 
 # module torch.nn.intrinsic.qat.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.qat.modules.conv_fused import (
@@ -61,6 +67,7 @@ from torch.ao.nn.intrinsic.quantized.modules.conv_relu import ConvReLU1d, ConvRe
 from torch.ao.nn.intrinsic.quantized.modules.linear_relu import LinearReLU
 
 # module torch.nn.intrinsic.quantized.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu import LinearReLU
 
 # module torch.nn.intrinsic.quantized.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu import LinearReLU
@@ -88,11 +95,13 @@ from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 from torch.ao.nn.qat.modules.linear import Linear
 
 # module torch.nn.qat.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.qat.dynamic.modules.linear import Linear
 
 # module torch.nn.qat.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.dynamic.modules.linear import Linear
 
 # module torch.nn.qat.dynamic.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.qat.dynamic.modules.linear import Linear
 
 # module torch.nn.qat.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
@@ -100,21 +109,27 @@ from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 from torch.ao.nn.qat.modules.linear import Linear
 
 # module torch.nn.qat.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.qat.modules.conv import Conv1d, Conv2d, Conv3d
 
 # module torch.nn.qat.modules.embedding_ops: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.qat.modules.embedding_ops import Embedding, EmbeddingBag
 
 # module torch.nn.qat.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.qat.modules.linear import Linear
 
 # module torch.nn.quantizable: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantizable.modules.rnn import LSTM, LSTMCell
+from torch.ao.nn.quantizable.modules.activation import MultiheadAttention
 
 # module torch.nn.quantizable.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantizable.modules.rnn import LSTM, LSTMCell
 from torch.ao.nn.quantizable.modules.activation import MultiheadAttention
 
 # module torch.nn.quantizable.modules.activation: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantizable.modules.activation import MultiheadAttention
 
 # module torch.nn.quantizable.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantizable.modules.rnn import LSTM, LSTMCell
 
 # module torch.nn.quantized: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.batchnorm import BatchNorm2d, BatchNorm3d
@@ -136,6 +151,11 @@ from torch.ao.nn.quantized.modules.linear import Linear
 from torch.nn.modules.pooling import MaxPool2d
 
 # module torch.nn.quantized.dynamic: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantized.dynamic.modules.conv import (
+    Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+)
+from torch.ao.nn.quantized.dynamic.modules.rnn import GRU, GRUCell, LSTM, LSTMCell, RNNCell
+from torch.ao.nn.quantized.dynamic.modules.linear import Linear
 
 # module torch.nn.quantized.dynamic.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.dynamic.modules.conv import (
@@ -150,6 +170,7 @@ from torch.ao.nn.quantized.dynamic.modules.conv import (
 )
 
 # module torch.nn.quantized.dynamic.modules.linear: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantized.dynamic.modules.linear import Linear
 
 # module torch.nn.quantized.dynamic.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.dynamic.modules.rnn import (
@@ -157,6 +178,11 @@ from torch.ao.nn.quantized.dynamic.modules.rnn import (
 )
 
 # module torch.nn.quantized.functional: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantized.functional import (
+    adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool2d, avg_pool3d, celu, clamp, conv1d, conv2d, conv3d,
+    elu, hardsigmoid, hardswish, hardtanh, interpolate, leaky_relu, linear, max_pool1d, max_pool2d, threshold,
+    upsample, upsample_bilinear, upsample_nearest
+)
 
 # module torch.nn.quantized.modules: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.batchnorm import BatchNorm2d, BatchNorm3d
@@ -178,8 +204,12 @@ from torch.ao.nn.quantized.modules.linear import Linear
 from torch.nn.modules.pooling import MaxPool2d
 
 # module torch.nn.quantized.modules.activation: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantized.modules.activation import (
+    ELU, Hardswish, LeakyReLU, MultiheadAttention, PReLU, ReLU6, Sigmoid, Softmax
+)
 
 # module torch.nn.quantized.modules.batchnorm: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantized.modules.batchnorm import BatchNorm2d, BatchNorm3d
 
 # module torch.nn.quantized.modules.conv: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.nn.quantized.modules.conv import (
@@ -204,8 +234,10 @@ from torch.ao.nn.quantized.modules.normalization import (
 )
 
 # module torch.nn.quantized.modules.rnn: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantized.modules.rnn import LSTM
 
 # module torch.nn.quantized.modules.utils: weft has quantized tensors and the eager workflow of quantization, but not this
+from torch.ao.nn.quantized.modules.utils import WeightedQuantizedModule
 
 # module torch.nn.modules.linear_cross_entropy: weft has one implementation of linear_cross_entropy, which is not in parts
 

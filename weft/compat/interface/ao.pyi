@@ -710,8 +710,6 @@ from torch.ao.quantization.quantization_mappings import (
     get_default_dynamic_sparse_quant_module_mappings, get_default_static_quant_reference_module_mappings,
     get_default_static_sparse_quant_module_mappings, no_observer_set
 )
-def ObserverOrFakeQuantize(): ...
-def default_eval_fn(model, calib_data): ...
 
 # module torch.ao.quantization.backend_config: weft has quantized tensors and the eager workflow of quantization, but not this
 from torch.ao.quantization.backend_config.backend_config import (

@@ -230,3 +230,21 @@ def test_indices_of_pairs_out_of_range(outer, inner):
     for matrices in ((wrong, right, right), (right, wrong, right), (right, right, wrong)):
         with pytest.raises(RuntimeError, match="out of range"):
             products.sampled_pairs(*matrices, 3)
+
+
+@pytest.mark.parametrize("index", [weft.int32, weft.int64])
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.complex64, weft.complex128])
+def test_rows_of_any_length_with_a_vector(dtype, index):
+    lengths = [0, 1, 7, 8, 31, 32, 33, 39, 40, 41, 200, 0]
+    outer = weft.tensor([0, *lengths]).cumsum(0).to(index)
+    inner = weft.randint(0, 50, (sum(lengths),)).to(index)
+    parts = Compressed(outer, inner, weft.randn(sum(lengths), dtype=dtype))
+    vector = weft.randn(50, dtype=dtype)
+    terms = (parts.values * vector[inner.long()]).split(lengths)
+    expected = weft.stack([each.sum() for each in terms])
+    weft.testing.assert_close(products.matmul(parts, 50, vector), expected, rtol=1e-4, atol=1e-4)
+    for place in range(sum(lengths)):
+        wrong = inner.clone()
+        wrong[place] = 50 if place % 2 else -1
+        with pytest.raises(RuntimeError, match="out of range"):
+            products.matmul(parts._replace(inner=wrong), 50, vector)

@@ -16,6 +16,7 @@ from ...engine.alignments import alignment_steps
 from ...engine.bilinear import bilinear_code
 from ...engine.bisection import search_code
 from ...engine.blending import CHANNELS, blending_code
+from ...engine.byte_bags import byte_bags
 from ...engine.byte_gemm import Epilogue
 from ...engine.byte_gemm import byte_products as launch_products
 from ...engine.counting import TABLES, count_code
@@ -268,6 +269,7 @@ EXTRAS: dict[str, Callable] = {
     "sliding_products": sliding_products,
     "times_bytes": _cached(times_bytes),
     "times_nibbles": _cached(times_nibbles),
+    "byte_bags": _cached(byte_bags),
     "packed_products": packed_products,
     "steps_as_one": as_one,
     "sparse_rows": sparse_rows,

@@ -252,6 +252,18 @@ class EmbeddingPackedParams(ScriptObject):
             )
         self.weight = weight
 
+    @functools.cached_property
+    def parameters(self) -> tuple[Tensor, Tensor]:
+        """The scale and the bias of each row, float32. An integer stands for `integer * scale + bias`."""
+        quantizer: Any = quantizer_of(self.weight)
+        scales, points = (
+            each(self.weight.device) for each in (quantizer.scales_on, quantizer.zero_points_on)
+        )
+        biases = -1.0 * (points * scales)
+        if self.weight.dtype in BITS:  # PyTorch stores the parameters of such rows as float16
+            scales, biases = scales.to(float16).to(float32), biases.to(float16).to(float32)
+        return scales, biases
+
     def _state(self) -> tuple:
         return 1, [self.weight], [], [BITS.get(self.weight.dtype, 8)]
 

@@ -54,7 +54,7 @@ class Channels(NamedTuple):
 
 def pack(integers: Tensor, zero_points: Tensor | None = None, groups: int = 1) -> Packed:
     """Prepare an int8 matrix [groups * columns, terms]. zero_points: integers [groups * columns]."""
-    integers = _readable(integers)
+    integers = readable(integers)
     sums = integers.sum(1, dtype=int32)
     if zero_points is not None:
         zero_points = zero_points.to(int32) if zero_points.any() else None
@@ -177,7 +177,7 @@ def _product(
         raise RuntimeError(
             f"quantized product: {list(a.shape)} has {across} terms in a row, and the weight has {groups * terms}"
         )
-    a, of_columns, of_rows = _readable(a), [packed.sums], []
+    a, of_columns, of_rows = readable(a), [packed.sums], []
     if packed.zero_points is not None:
         of_columns.append(packed.zero_points)
         of_rows.append(a.reshape(math.prod(a.shape[:-1]), groups, terms).sum(2, dtype=int32).t())
@@ -186,7 +186,7 @@ def _product(
     return compute(formula, a, zero_point, packed, [*of_columns, *vectors], of_rows, numbers)
 
 
-def _readable(tensor: Tensor) -> Tensor:
+def readable(tensor: Tensor) -> Tensor:
     """The tensor as kernels read it: elements in order, without a pending negation."""
     if tensor.spec.is_contiguous and not tensor.spec.neg:
         return tensor
@@ -203,23 +203,23 @@ def _by_kernel(
     target = empty(contiguous_spec((*batch, groups * columns), formula.result, a.device))
     if target.spec.numel:
         assert packed.lines is not None
-        operands = map(address, (target, a, packed.lines, *map(_readable, (*of_columns, *of_rows))))
+        operands = target, a, packed.lines, *map(readable, (*of_columns, *of_rows))
         run, sizes = a.device.backend.extras["byte_products"], (math.prod(batch), terms, columns)
-        run(_epilogue(formula, signed), sizes, groups, *operands, zero_point, *numbers)
+        run(_epilogue(formula, signed), sizes, groups, *map(address, operands), zero_point, *numbers)
     return target
 
 
 def _by_channels(
     formula: Formula, a: Channels, zero_point: int, packed: Packed, vectors: Sequence[Tensor], numbers
 ) -> Tensor:
-    images, channels, elements = len(a.elements), packed.groups, _readable(a.elements)
+    images, channels, elements = len(a.elements), packed.groups, readable(a.elements)
     signed = elements.dtype is int8
     target = empty(contiguous_spec((images, *a.places.positions, channels), formula.result, elements.device))
     if target.spec.numel:
         assert packed.taps is not None
-        operands = map(address, (target, elements, packed.taps, *map(_readable, (packed.sums, *vectors))))
+        operands = target, elements, packed.taps, *map(readable, (packed.sums, *vectors))
         run = elements.device.backend.extras["depthwise"]
-        given = *operands, zero_point + 128 * signed, *numbers
+        given = *map(address, operands), zero_point + 128 * signed, *numbers
         run(_epilogue(formula, signed), images, channels, a.places, *given)
     return target
 

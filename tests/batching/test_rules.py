@@ -50,14 +50,17 @@ FUNCTIONS = {
     "in place": lambda lib, x, y: (x * 1).mul_(y).add_(1).clamp_(min=0),
     "in place through a view": lambda lib, x, y: _write_row(x * 1, y),
     "new tensors": lambda lib, x, y: x.new_ones(4) * y + lib.arange(4) + lib.zeros_like(x),
+    "resizing": lambda lib, x, y: (
+        lib.nn.functional.interpolate(x.unsqueeze(0), size=2, mode="linear") * y[:, :2]
+    ),
+    "resizing of images": lambda lib, x, y: lib.nn.functional.interpolate(
+        lib.stack([x, y]).unsqueeze(0), size=(2, 5), mode="bilinear", align_corners=True
+    ),
     "complex": lambda lib, x, y: (lib.complex(x, y) * 1j).real + lib.complex(x, y).abs(),
 }
 # Their kernels have no batching rule. They run sample by sample.
 LOOPED = {
     "median": lambda lib, x, y: x.median(1).values * y[:, 0],
-    "resample": lambda lib, x, y: (
-        lib.nn.functional.interpolate(x.unsqueeze(0), size=2, mode="linear") * y[:, :2]
-    ),
 }
 EVERY = FUNCTIONS | LOOPED
 

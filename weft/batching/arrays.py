@@ -50,7 +50,7 @@ def _array_op(level: Level, op: ArrayOp, args: tuple, kwargs: dict[str, Any]) ->
     return loop_over(level, op, args, kwargs)
 
 
-def _along_dim(position: int) -> Any:
+def along_dim(position: int) -> Any:
     """The rule of ops of one tensor that work along a dim, which is the argument at `position`."""
 
     def rule(level: Level, op: Any, args: tuple, static: dict[str, Any]) -> Recordable:
@@ -73,9 +73,9 @@ def _squeezed(args: tuple, op: Any) -> Any:
     return lambda found: found.reshape(found.shape[:1])
 
 
-rule_for(sorting._sort)(_along_dim(1))
-rule_for(sorting._topk)(_along_dim(2))
-rule_for(*sorting._SELECTIONS.values())(_along_dim(1))
+rule_for(sorting._sort)(along_dim(1))
+rule_for(sorting._topk)(along_dim(2))
+rule_for(*sorting._SELECTIONS.values())(along_dim(1))
 
 
 @rule_for(spectral._fft_c2c, spectral._fft_r2c)

@@ -10,6 +10,7 @@ from . import (  # noqa: F401
     products,
     rearranging,
     reductions,
+    resizing,
     steps,
     views,
 )

@@ -134,6 +134,24 @@ def leaky_relu(
     return _made(where(x > 0, x, x * negative_slope), output_scale, output_zero_point, qx)
 
 
+@operator("prelu(Tensor qx, Tensor weight, float output_scale, int output_zero_point) -> Tensor")
+def prelu(qx: Tensor, weight: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
+    """PyTorch computes the factors in float32: one for positive offsets, and one that the weight's integers multiply for the others."""
+    by, of_weight = per_tensor(qx, "quantized.prelu"), per_tensor(weight, "quantized.prelu")
+    offsets, factors = _offsets(qx, "quantized.prelu"), _offsets(weight, "quantized.prelu")
+    if factors.numel() > 1:
+        if qx.dim() < 2 or factors.shape != (qx.shape[1],):
+            raise RuntimeError(
+                f"quantized.prelu: a weight of shape {list(factors.shape)} does not fit an input of shape {list(qx.shape)}: expected one "
+                "number, or one for each channel, dim 1"
+            )
+        factors = factors.view([1, -1, *[1] * (qx.dim() - 2)])
+    positive = np.float32(by.scale) * (np.float32(1) / np.float32(output_scale))
+    negative = positive * np.float32(of_weight.scale)
+    found = offsets.clamp(min=0) * float(positive) + (offsets.clamp(max=0) * factors) * float(negative)
+    return _rounded(found, QParams(output_scale, output_zero_point), qx)
+
+
 @operator("sigmoid(Tensor qx, float output_scale, int output_zero_point) -> Tensor")
 def sigmoid(qx: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
     return _made(dequantize(qx).sigmoid(), output_scale, output_zero_point, qx)

@@ -124,6 +124,11 @@ def _unpack(packed_weights: Any) -> tuple[Tensor, Tensor | None]:
     return packed_weights.unpack()
 
 
+def _unpack_1d(packed_weights: Any) -> tuple[Tensor, Tensor | None]:
+    weight, bias = packed_weights.unpack()
+    return weight.squeeze(2) if weight.dim() == 4 else weight, bias  # a file has one dim of size 1 more
+
+
 def _members(name: str, kind: str) -> None:
     """Operators that tell how the kernel moves."""
     for member in ("stride", "padding", "dilation"):
@@ -141,7 +146,9 @@ def _family(name: str, kind: str, prepack: Any, more: str) -> None:
     call = f"(Tensor qx, {kind} packed_weight, float output_scale, int output_zero_point) -> Tensor"
     geometry = f"int[] stride, int[] padding, {more}int[] dilation, int groups"
     operator(f"{name}_prepack(Tensor weight, Tensor? bias, {geometry}) -> {kind}")(prepack)
-    operator(f"{name}_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)")(_unpack)
+    operator(f"{name}_unpack({kind} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)")(
+        _unpack_1d if name[-2] == "1" else _unpack
+    )
     operator(f"{name}_dynamic(Tensor qx, {kind} packed_weight, bool reduce_range=False) -> Tensor")(_dynamic)
     if more:
         operator(f"{name}{call}")(_conv)

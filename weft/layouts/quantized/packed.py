@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.dtype import float16, float32, int16, qint8, uint8
+from ...core.dtype import float16, float32, int16, qint8, quint8, uint8
 from ...core.tensor import Tensor
 from ...interop.script_object import ScriptObject
 from ...ops.creation.from_data import tensor as new_tensor
@@ -17,7 +17,7 @@ from .numbers import quantize_per_tensor
 from .products import Packed, pack
 from .quantizers import PerChannel
 from .ranges import dynamic_qparams
-from .tensors import BITS, is_quantized, per_tensor, plain, quantized, quantizer_of
+from .tensors import BITS, dequantize, is_quantized, per_tensor, plain, quantized, quantizer_of
 
 
 def _check_numbers(input: Tensor, name: str) -> None:
@@ -224,18 +224,19 @@ class ConvPackedParams(PackedLayer):
 
     def in_floats(self, input: Tensor) -> Tensor:
         """The convolution of a quantized tensor, as float32."""
-        return self._in_floats(plain(input), per_tensor(input, "quantized.conv"))
-
-    def dynamic(self, input: Tensor, reduce_range: bool = False) -> Tensor:
-        """The convolution of float32 numbers, which are quantized with parameters that suit them."""
-        _check_numbers(input, "conv_dynamic")
-        by = dynamic_qparams(input, uint8, reduce_range)
-        return self._in_floats(quantize_per_tensor(input, *by, uint8), by)
-
-    def _in_floats(self, integers: Tensor, by: QParams) -> Tensor:
+        by = per_tensor(input, "quantized.conv")
         packed, scales = self._ready
         layer = functools.partial(linear_to_float, by=by, packed=packed, weight_scales=scales, bias=self.bias)
-        return self._convolved(integers, by.zero_point, layer)
+        return self._convolved(plain(input), by.zero_point, layer)
+
+    def dynamic(self, input: Tensor, reduce_range: bool = False) -> Tensor:
+        """The convolution of float32 numbers, which are quantized with parameters that suit them.
+
+        PyTorch quantizes the result with the same parameters, so that it lies between the least and the greatest number of the input.
+        """
+        _check_numbers(input, "conv_dynamic")
+        by = dynamic_qparams(input, uint8, reduce_range)
+        return dequantize(self(quantized(quantize_per_tensor(input, *by, uint8), by, quint8), by))
 
 
 class EmbeddingPackedParams(ScriptObject):

@@ -7,14 +7,16 @@ from typing import Any
 from .....compat.missing import module_getattr
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
-from .....nn import Module
+from .....nn import MaxPool2d, Module
 from .....ops.creation.from_data import tensor
-from .activation import ReLU6
+from .activation import ELU, Hardswish, LeakyReLU, PReLU, ReLU6, Sigmoid, Softmax
 from .batchnorm import BatchNorm2d, BatchNorm3d
-from .conv import Conv1d, Conv2d, Conv3d
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .dropout import Dropout
 from .embedding_ops import Embedding, EmbeddingBag
-from .functional_modules import FloatFunctional, QFunctional
+from .functional_modules import FloatFunctional, FXFloatFunctional, QFunctional
 from .linear import Linear
+from .normalization import GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm
 
 
 class Quantize(Module):
@@ -60,7 +62,9 @@ class DeQuantize(Module):
 
 
 __all__ = [
-    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "DeQuantize", "Embedding", "EmbeddingBag", "FloatFunctional",
-    "Linear", "QFunctional", "Quantize", "ReLU6",
+    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "DeQuantize", "Dropout", "ELU", "Embedding", "EmbeddingBag", "FXFloatFunctional", "FloatFunctional", "GroupNorm",
+    "Hardswish", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "Linear", "PReLU",
+    "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax",
 ]  # fmt: skip
 __getattr__ = module_getattr(__name__)

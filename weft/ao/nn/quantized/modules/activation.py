@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..... import nn
+from ....._ops import ops
 from .....compat.missing import module_getattr
+from .....core.dtype import quint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
-from .....nn import ReLU
+from .....nn._projection import _get_softmax_dim
+from .....ops.creation.from_data import tensor
+from .....ops.creation.random import randn
+from .. import functional as F
+from .utils import result_parameters
+
+__all__ = ["ELU", "Hardswish", "LeakyReLU", "PReLU", "ReLU6", "Sigmoid", "Softmax"]
 
 
-class ReLU6(ReLU):
+class ReLU6(nn.ReLU):
     """min(max(0, x), 6)."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -23,6 +32,158 @@ class ReLU6(ReLU):
     def from_float(mod: Any, use_precomputed_fake_quant: bool = False) -> ReLU6:
         """The layer of a layer of floats."""
         return ReLU6(mod.inplace)
+
+
+class _Activation(nn.Module):
+    """An activation whose result has a scale and a zero point of its own."""
+
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+        """The quantized layer of a layer that was observed."""
+        return cls.from_reference(mod, *result_parameters(mod))
+
+    @classmethod
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        raise NotImplementedError
+
+
+class Hardswish(_Activation, nn.Hardswish):
+    """x * min(max(0, x + 3), 6) / 6."""
+
+    scale: Tensor
+    zero_point: Tensor
+
+    def __init__(self, scale: Any, zero_point: Any, device: Any = None, dtype: Any = None):
+        super().__init__()
+        self.register_buffer("scale", tensor(scale, device=device, dtype=dtype))
+        self.register_buffer("zero_point", tensor(zero_point, device=device, dtype=dtype))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.quantized.hardswish(input, float(self.scale), int(self.zero_point))
+
+    def _get_name(self) -> str:
+        return "QuantizedHardswish"
+
+    @classmethod
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Hardswish:
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        return cls(float(scale), int(zero_point))
+
+
+class ELU(_Activation, nn.ELU):
+    """max(0, x) + min(0, alpha * (exp(x) - 1))."""
+
+    def __init__(self, scale: Any, zero_point: Any, alpha: float = 1.0):
+        super().__init__(alpha)
+        self.scale, self.zero_point = scale, zero_point
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.scale, self.zero_point, self.alpha)
+
+    def _get_name(self) -> str:
+        return "QuantizedELU"
+
+    @classmethod
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> ELU:
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        return cls(float(scale), int(zero_point), mod.alpha)
+
+
+class LeakyReLU(_Activation, nn.LeakyReLU):
+    """max(0, x) + negative_slope * min(0, x)."""
+
+    scale: Tensor
+    zero_point: Tensor
+
+    def __init__(
+        self, scale: float, zero_point: int, negative_slope: float = 0.01, inplace: bool = False, device: Any = None,
+        dtype: Any = None,
+    ):  # fmt: skip
+        super().__init__(negative_slope, inplace)
+        self.register_buffer("scale", tensor(scale, device=device, dtype=dtype))
+        self.register_buffer("zero_point", tensor(zero_point, device=device, dtype=dtype))
+
+    def forward(self, input: Tensor) -> Tensor:
+        by = float(self.scale), int(self.zero_point)
+        return ops.quantized.leaky_relu(input, self.negative_slope, self.inplace, *by)
+
+    def _get_name(self) -> str:
+        return "QuantizedLeakyReLU"
+
+    @classmethod
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> LeakyReLU:
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        return cls(float(scale), int(zero_point), mod.negative_slope, mod.inplace)
+
+
+class Sigmoid(_Activation, nn.Sigmoid):
+    """1 / (1 + exp(-x))."""
+
+    def __init__(self, output_scale: float, output_zero_point: int):
+        super().__init__()
+        self.output_scale, self.output_zero_point = output_scale, output_zero_point
+
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.quantized.sigmoid(input, self.output_scale, self.output_zero_point)
+
+    @classmethod
+    def from_reference(cls, mod: Any, output_scale: Any, output_zero_point: Any) -> Sigmoid:  # type: ignore[override]
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        return cls(float(output_scale), int(output_zero_point))
+
+
+class Softmax(_Activation, nn.Softmax):
+    """exp(x) / sum(exp(x)) along a dim."""
+
+    def __init__(self, dim: int | None = None, scale: float = 1.0, zero_point: int = 0):
+        super().__init__(dim)
+        self.scale, self.zero_point = scale, zero_point
+
+    def forward(self, input: Tensor) -> Tensor:
+        dim = _get_softmax_dim("softmax", input.dim(), 3) if self.dim is None else self.dim
+        return ops.quantized.softmax(input, dim, self.scale, self.zero_point)
+
+    def _get_name(self) -> str:
+        return "QuantizedSoftmax"
+
+    @classmethod
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Softmax:
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        return cls(mod.dim, float(scale), int(zero_point))
+
+
+class PReLU(_Activation):
+    """max(0, x) + weight * min(0, x). The weight is a quint8 tensor, which no state_dict holds, as in PyTorch."""
+
+    def __init__(self, output_scale: float, output_zero_point: int, num_parameters: int = 1):
+        super().__init__()
+        self.num_parameters, self.scale, self.zero_point = num_parameters, output_scale, output_zero_point
+        weight = randn(num_parameters)
+        self.set_weight(FUNCTIONS["quantize_per_tensor"](weight, 1.0, 0, quint8))
+
+    def set_weight(self, w: Tensor) -> None:
+        """Exchange the weight."""
+        self.weight = w
+
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.quantized.prelu(input, self.weight, self.scale, self.zero_point)
+
+    def _get_name(self) -> str:
+        return "QuantizedPReLU"
+
+    @classmethod
+    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> PReLU:
+        """The quantized layer of a layer of floats, with the parameters of the result."""
+        made = cls(float(scale), int(zero_point), mod.num_parameters)
+        weight, observer = mod.weight.detach().float(), mod.qconfig.weight()
+        observer(weight)
+        weight_scale, weight_zero_point = observer.calculate_qparams()
+        # PyTorch has quint8 here whatever the observer's dtype is.
+        made.set_weight(
+            FUNCTIONS["quantize_per_tensor"](weight, float(weight_scale), int(weight_zero_point), quint8)
+        )
+        return made
 
 
 __getattr__ = module_getattr(__name__)

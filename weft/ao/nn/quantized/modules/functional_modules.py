@@ -12,12 +12,11 @@ from .....nn import Identity, Module
 from .utils import QuantizedResult, result_parameters
 
 
-class FloatFunctional(Module):
-    """Functions of floats whose results an observer notes."""
+class FXFloatFunctional(Module):
+    """Functions of floats as a module, for graphs whose nodes are observed."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.activation_post_process: Any = Identity()
+    def _noted(self, result: Tensor) -> Tensor:
+        return result
 
     def forward(self, x: Any) -> Any:
         raise RuntimeError(
@@ -26,31 +25,42 @@ class FloatFunctional(Module):
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """x + y."""
-        return self.activation_post_process(x + y)
+        return self._noted(x + y)
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x + y, which is not observed."""
+        """x + y."""
         return x + y
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """x * y."""
-        return self.activation_post_process(x * y)
+        return self._noted(x * y)
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """x * y, which is not observed."""
+        """x * y."""
         return x * y
 
     def cat(self, x: Any, dim: int = 0) -> Tensor:
         """The tensors joined along a dim."""
-        return self.activation_post_process(FUNCTIONS["cat"](x, dim))
+        return self._noted(FUNCTIONS["cat"](x, dim))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
         """relu(x + y)."""
-        return self.activation_post_process((x + y).relu())
+        return self._noted((x + y).relu())
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         """x @ y."""
-        return self.activation_post_process(x @ y)
+        return self._noted(x @ y)
+
+
+class FloatFunctional(FXFloatFunctional):
+    """Functions of floats whose results an observer notes, besides those with numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.activation_post_process: Any = Identity()
+
+    def _noted(self, result: Tensor) -> Tensor:
+        return self.activation_post_process(result)
 
 
 class QFunctional(QuantizedResult):

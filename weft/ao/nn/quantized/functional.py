@@ -1,0 +1,250 @@
+"""`torch.ao.nn.quantized.functional`: functions of quantized tensors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ...._ops import ops
+from ....compat.missing import module_getattr
+from ....core.dtype import qint8, quint8
+from ....core.registry import FUNCTIONS
+from ....core.tensor import Tensor
+
+__all__ = [
+    "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "conv1d", "conv2d", "conv3d", "interpolate",
+    "linear", "max_pool1d", "max_pool2d", "celu", "leaky_relu", "hardtanh", "hardswish", "threshold", "elu",
+    "hardsigmoid", "clamp", "upsample", "upsample_bilinear", "upsample_nearest",
+]  # fmt: skip
+
+
+def _check_quantized(input: Tensor, name: str) -> None:
+    if not input.is_quantized:
+        raise ValueError(f"Input to 'quantized.{name}' must be quantized!")
+
+
+def _refuse_indices(return_indices: bool) -> None:
+    if return_indices:
+        raise NotImplementedError("return_indices is not yet implemented!")
+
+
+# ---- Pooling and images ----------------------------------------------------------------------------------------------
+
+
+def avg_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The averages of windows of images, with the scale and the zero point of the input."""
+    _check_quantized(input, "avg_pool2d")
+    options = stride, padding, ceil_mode, count_include_pad, divisor_override
+    return FUNCTIONS["nn.functional.avg_pool2d"](input, kernel_size, *options)
+
+
+def avg_pool3d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The averages of windows of volumes, with the scale and the zero point of the input."""
+    _check_quantized(input, "avg_pool3d")
+    options = stride, padding, ceil_mode, count_include_pad, divisor_override
+    return FUNCTIONS["nn.functional.avg_pool3d"](input, kernel_size, *options)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """As many averages of windows of images as asked for."""
+    _check_quantized(input, "functional.adaptive_avg_pool2d")
+    return FUNCTIONS["nn.functional.adaptive_avg_pool2d"](input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """As many averages of windows of volumes as asked for."""
+    _check_quantized(input, "functional.adaptive_avg_pool3d")
+    return FUNCTIONS["nn.functional.adaptive_avg_pool3d"](input, output_size)
+
+
+def max_pool1d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:  # fmt: skip
+    """The maxima of windows of sequences."""
+    _refuse_indices(return_indices)
+    return FUNCTIONS["nn.functional.max_pool1d"](input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor:  # fmt: skip
+    """The maxima of windows of images."""
+    _refuse_indices(return_indices)
+    return FUNCTIONS["nn.functional.max_pool2d"](
+        input, kernel_size, stride or None, padding, dilation, ceil_mode
+    )
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Images of another size, with the scale and the zero point of the input."""
+    _check_quantized(input, "interpolate")
+    return FUNCTIONS["nn.functional.interpolate"](input, size, scale_factor, mode, align_corners)
+
+
+def _warn_deprecated(name: str) -> None:
+    warnings.warn(
+        f"nn.quantized.functional.{name} is deprecated. Use nn.quantized.functional.interpolate instead.",
+        stacklevel=3,
+    )
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """As `interpolate`."""
+    _warn_deprecated("upsample")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """As `interpolate` with the mode "bilinear" and aligned corners."""
+    _warn_deprecated("upsample_bilinear")
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """As `interpolate` with the mode "nearest"."""
+    _warn_deprecated("upsample_nearest")
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+# ---- Layers ----------------------------------------------------------------------------------------------------------
+
+
+def _conv(
+    dims: int, input: Tensor, weight: Tensor, bias: Tensor | None, geometry: tuple, groups: int, padding_mode: str,
+    scale: float, zero_point: int,
+) -> Tensor:  # fmt: skip
+    if padding_mode != "zeros":
+        raise NotImplementedError("Only zero-padding is supported!")
+    for each, dtype, kind in ((input, quint8, "activation"), (weight, qint8, "weight")):
+        if each.dtype is not dtype:
+            raise NotImplementedError(f"Only {dtype} is supported for {kind} tensor!")
+    if input.dim() != dims + 2:
+        raise ValueError(f"Input shape must be `(N, C, {', '.join('DHW'[-dims:] if dims > 1 else 'L')})`!")
+    stride, padding, dilation = (
+        each if isinstance(each, (tuple, list)) else (each,) * dims for each in geometry
+    )
+    packed = getattr(ops.quantized, f"conv{dims}d_prepack")(weight, bias, stride, padding, dilation, groups)
+    return getattr(ops.quantized, f"conv{dims}d")(input, packed, scale, zero_point)
+
+
+def conv1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = quint8,
+) -> Tensor:  # fmt: skip
+    """The convolution [N, C, L] of a quint8 input and a qint8 weight; the bias is of floats."""
+    geometry = stride, padding, dilation
+    return _conv(1, input, weight, bias, geometry, groups, padding_mode, scale, zero_point)
+
+
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = quint8,
+) -> Tensor:  # fmt: skip
+    """The convolution [N, C, H, W] of a quint8 input and a qint8 weight; the bias is of floats."""
+    geometry = stride, padding, dilation
+    return _conv(2, input, weight, bias, geometry, groups, padding_mode, scale, zero_point)
+
+
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = quint8,
+) -> Tensor:  # fmt: skip
+    """The convolution [N, C, D, H, W] of a quint8 input and a qint8 weight; the bias is of floats."""
+    geometry = stride, padding, dilation
+    return _conv(3, input, weight, bias, geometry, groups, padding_mode, scale, zero_point)
+
+
+def linear(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    zero_point: int | None = None,
+) -> Tensor:
+    """input @ weight.T + bias, with the scale and the zero point of the input unless others are given."""
+    packed = ops.quantized.linear_prepack(weight, bias)
+    by = input.q_scale() if scale is None else scale
+    return ops.quantized.linear(input, packed, by, input.q_zero_point() if zero_point is None else zero_point)
+
+
+# ---- Activations -----------------------------------------------------------------------------------------------------
+
+
+def celu(input: Tensor, scale: float, zero_point: int, alpha: float = 1.0) -> Tensor:
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    _check_quantized(input, "celu")
+    return ops.quantized.celu(input, scale, zero_point, alpha)
+
+
+def elu(input: Tensor, scale: float, zero_point: int, alpha: float = 1.0) -> Tensor:
+    """max(0, x) + min(0, alpha * (exp(x) - 1))."""
+    _check_quantized(input, "elu")
+    return ops.quantized.elu(input, scale, zero_point, alpha)
+
+
+def leaky_relu(
+    input: Tensor, negative_slope: float = 0.01, inplace: bool = False, scale: float | None = None,
+    zero_point: int | None = None,
+) -> Tensor:  # fmt: skip
+    """max(0, x) + negative_slope * min(0, x)."""
+    if scale is not None and zero_point is not None:
+        if inplace:
+            raise AssertionError("Cannot rescale with `inplace`")
+        return ops.quantized.leaky_relu(input, negative_slope, False, scale, zero_point)
+    return FUNCTIONS["nn.functional.leaky_relu"](input, negative_slope, inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """x between two bounds."""
+    _check_quantized(input, "hardtanh")
+    return FUNCTIONS["nn.functional.hardtanh"](input, min_val, max_val, inplace)
+
+
+def hardswish(input: Tensor, scale: float, zero_point: int) -> Tensor:
+    """x * min(max(0, x + 3), 6) / 6."""
+    _check_quantized(input, "hardswish")
+    return ops.quantized.hardswish(input, scale, zero_point)
+
+
+def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
+    """x where it is above the threshold, else the value."""
+    _check_quantized(input, "threshold")
+    for name, each in (("threshold", threshold), ("value", value)):
+        if each is None:
+            raise ValueError(f"Input to '{name}' must be specified!")
+    return FUNCTIONS["nn.functional.threshold"](input, threshold, value)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(0, x + 3), 6) / 6."""
+    _check_quantized(input, "hardsigmoid")
+    return FUNCTIONS["nn.functional.hardsigmoid"](input, inplace)
+
+
+def clamp(input: Tensor, min_: float, max_: float) -> Tensor:
+    """x between two bounds."""
+    _check_quantized(input, "clamp")
+    return input.clamp(min_, max_)
+
+
+__getattr__ = module_getattr(__name__)

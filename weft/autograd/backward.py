@@ -9,6 +9,7 @@ from typing import Any
 from ..core.dispatch import watchers
 from ..core.entry import entry
 from ..core.layout import preserve_format
+from ..core.layout_spec import as_cotangent
 from ..core.overrides import handles_dispatch, modes
 from ..core.plans import PlanCache
 from ..core.recording import unrecorded
@@ -272,6 +273,7 @@ def _seed_plans(spec: Spec) -> Any:
 
 
 def _checked(gradient: Any, tensor: Tensor, position: int) -> Tensor:
+    gradient = as_cotangent(gradient)
     if gradient.spec.shape != tensor.spec.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {gradient.shape} and output[{position}] has a "

@@ -16,7 +16,7 @@ from ..core.dispatch import watchers
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
-from ..core.layout_spec import NotStrided, is_strided
+from ..core.layout_spec import NotStrided, as_cotangent, is_strided
 from ..core.locks import new_lock
 from ..core.modes import DisableTorchFunction
 from ..core.overrides import override_types
@@ -530,7 +530,7 @@ def run_tensor_hooks(hooks: dict, ct: Tensor) -> Tensor:
             if not isinstance(answer, Tensor):
                 raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
             _check_kept(hook, ct, answer)
-            ct = answer
+            ct = as_cotangent(answer)
     return ct
 
 

@@ -13,6 +13,7 @@ from ..core.derivative import Derivative
 from ..core.dispatch import PLAIN
 from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
+from ..core.layout_spec import as_cotangent
 from ..core.op import Op
 from ..core.recording import needs_recording, unrecorded
 from ..core.tensor import Tensor, make, view_of
@@ -144,7 +145,7 @@ class FunctionCtx(Node):
                     f"function {name} returned a gradient different than None at position {position + 1}, but the "
                     "corresponding forward input was not a Variable"
                 )
-        return gradients
+        return tuple(None if each is None else as_cotangent(each) for each in gradients)
 
 
 class BackwardCFunction(FunctionCtx):

@@ -481,7 +481,7 @@ def views_of(base: Tensor, search: bool) -> list[Tensor]:
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:
     spec, whole, start = view.spec, base.spec, view._byte_offset - base._byte_offset
     if type(spec) is not Spec:  # a view with names
-        spec = make_spec(spec.shape, spec.stride, spec.dtype, spec.device)
+        spec = make_spec(spec.shape, spec.stride, spec.dtype, spec.device, spec.conj, spec.neg)
     if spec.dtype is whole.dtype and spec.conj is whole.conj and spec.neg is whole.neg:
         node = new_node(
             AS_STRIDED, (base,), (spec.shape, spec.stride, start // spec.dtype.itemsize), None, spec

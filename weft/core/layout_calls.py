@@ -98,6 +98,10 @@ class Rules:
         """
         raise NotStrided(x.spec)  # type: ignore[arg-type]
 
+    def cotangent(self, tensor: Tensor) -> Tensor:
+        """A tensor that a user gives as a cotangent, as it goes through the graph."""
+        return tensor
+
     def rule(self, *names: str) -> Callable[[Callable], Callable]:
         """Decorator: the function computes the public functions of these names."""
 
@@ -185,6 +189,8 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     if kwargs and (renamed := _other_names(function)):  # x.sum(axis=1) is x.sum(dim=1), also for a rule
         kwargs = {renamed.get(name, name): value for name, value in kwargs.items()}
     name = public_name(function)
+    if name == "__set__":  # modes are told of x.names = names; without them, no setter asks
+        return PLAIN
     try:
         return rules.answer(name, function, args, kwargs)
     except (AttributeError, TypeError, NotImplementedError) as error:
@@ -239,6 +245,9 @@ def public_name(function: Callable) -> str:
     name = _names.get(function)
     if name is None:
         public = public_function(function)
+        member = getattr(public, "__self__", None)
+        if isinstance(member, property) and public.__name__ == "__get__":  # how modes are told of a getter
+            return _names[member.fget]  # type: ignore[index]
         name = full_name(public) or public.__name__
         name = name.removeprefix("torch.").removeprefix("Tensor.")
         name = _names[function] = canonical(_OPERATORS.get(name, name))

@@ -50,7 +50,7 @@ class LayoutSpec(Spec):
 
     def __reduce__(self):
         parts = self.shape, self.stride, self.dtype, self.device, self.layout, self.rules, self.detail
-        return layout_spec, parts
+        return layout_spec, (*parts, self.conj, self.neg)
 
     def like(self, *, dtype: DType | None = None, device: Device | None = None) -> LayoutSpec:
         parts = self.layout, self.rules, self.detail
@@ -65,16 +65,19 @@ def layout_spec(
     layout: Layout,
     rules: Any,
     detail: tuple = (),
+    conj: bool = False,
+    neg: bool = False,
 ) -> LayoutSpec:
     """The interned LayoutSpec with these parts."""
     if first_layout_hooks:
         _run_hooks()
     sizes = shape if type(shape) is Size else Size(shape)
-    key = (sizes, stride, dtype, device, layout, rules, detail)
+    key = (sizes, stride, dtype, device, layout, rules, detail, conj, neg)
     found = _interned.get(key)
     if found is None:
         found = _interned.setdefault(
-            key, LayoutSpec(sizes, stride, dtype, device, layout=layout, rules=rules, detail=detail)
+            key,
+            LayoutSpec(sizes, stride, dtype, device, conj, neg, layout=layout, rules=rules, detail=detail),
         )
     return found
 
@@ -92,6 +95,12 @@ def _run_hooks() -> None:
 def is_strided(spec: Spec) -> bool:
     """Whether the elements of a tensor with this spec are in strided memory."""
     return type(spec) is Spec or spec.layout is strided  # type: ignore[attr-defined]
+
+
+def as_cotangent(tensor: Any) -> Any:
+    """A tensor that a user gives as a cotangent, as it goes through the graph."""
+    spec = tensor.spec
+    return tensor if type(spec) is Spec else spec.rules.cotangent(tensor)
 
 
 class NotStrided(NotImplementedError):

@@ -97,8 +97,10 @@ def _reduce_plain(tensor: Tensor) -> tuple:
 
         return rebuild.rebuild_sparse_tensor, state_of(tensor)
     common: tuple = (tensor.storage_offset(), size, stride, tensor.requires_grad, OrderedDict())
-    pending = {name: True for name in ("conj", "neg") if getattr(spec, name)}
-    metadata = (pending,) if pending else ()
+    flags = {name: True for name in ("conj", "neg") if getattr(spec, name)}
+    if any(names := getattr(spec, "names", None) or ()):
+        flags[rebuild.flag_of_names(names)] = True
+    metadata = (flags,) if flags else ()
     if f"{LEGACY_NAMES[spec.dtype]}Storage" in FUNCTIONS:
         typed = TypedStorage(wrap_storage=tensor._storage, dtype=spec.dtype, _internal=True)
         return rebuild.rebuild_tensor_v2, (typed, *common, *metadata)

@@ -7,7 +7,7 @@ raise TypeError and ValueError for wrong arguments, and RuntimeError for a tenso
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core import layout as layouts
@@ -36,7 +36,7 @@ def rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: dict | None = None,
 ) -> Tensor:
-    """A tensor of the storage's dtype. `metadata` says whether a conjugation or negation is pending."""
+    """A tensor of the storage's dtype. `metadata` says whether a conjugation or negation is pending, and which names the dims have."""
     return _tensor(storage, storage_offset, size, stride, storage.dtype, requires_grad, metadata)
 
 
@@ -61,7 +61,7 @@ def rebuild_tensor(storage: TypedStorage, storage_offset: int, size: tuple, stri
 
 def rebuild_meta_tensor(dtype: DType, size: tuple, stride: tuple, requires_grad: bool) -> Tensor:
     """A tensor without memory."""
-    own = _spec(size, stride, dtype, device("meta"), None)
+    own = _spec(size, stride, dtype, device("meta"), {})
     return rebuilt(Tensor, empty(own)._storage, 0, own, _boolean(requires_grad, "requires_grad"))
 
 
@@ -151,19 +151,39 @@ def _tensor(
 ) -> Tensor:
     untyped = _check(storage, TypedStorage, "storage").untyped()
     (offset,) = _integers((offset,), "storage_offset")
-    own = _spec(size, stride, dtype, untyped.device, metadata)
-    return rebuilt(
+    flags = dict(_check(metadata or {}, dict, "metadata"))
+    names = [name for name in flags if isinstance(name, str) and name.startswith(_NAMES)]
+    for name in names:
+        _boolean(flags.pop(name), name)
+    own = _spec(size, stride, dtype, untyped.device, flags)
+    result = rebuilt(
         Tensor, untyped, offset * own.dtype.itemsize, own, _boolean(requires_grad, "requires_grad")
     )
+    return _with_names(result, names[0]) if names else result
 
 
-def _spec(size: Any, stride: Any, dtype: Any, where: device, metadata: Any) -> Spec:
+# PyTorch's files have flags of a tensor, by their names, and PyTorch ignores flags that it does not know. So weft's names of dims are
+# the name of a flag, and PyTorch reads the tensor without them.
+_NAMES = "names="
+
+
+def flag_of_names(names: Sequence[str | None]) -> str:
+    """The flag of a tensor with these names of dims: "names=N,*" for ("N", None)."""
+    return _NAMES + ",".join("*" if name is None else name for name in names)
+
+
+def _with_names(tensor: Tensor, flag: str) -> Tensor:
+    from ..layouts.named.methods import with_names  # most files have no named tensor
+
+    names = [None if name == "*" else name for name in flag.removeprefix(_NAMES).split(",")]
+    return with_names(tensor, names)
+
+
+def _spec(size: Any, stride: Any, dtype: Any, where: device, flags: dict) -> Spec:
     sizes, strides = _integers(size, "size"), _integers(stride, "stride")
     if len(sizes) != len(strides):
         raise ValueError(f"a tensor of {len(sizes)} dims has {len(strides)} strides")
-    pending = {
-        name: _boolean(value, name) for name, value in _check(metadata or {}, dict, "metadata").items()
-    }
+    pending = {name: _boolean(value, name) for name, value in flags.items()}
     if pending.keys() - {"conj", "neg"}:
         raise ValueError("unknown metadata of a tensor, besides conj and neg")
     if pending.get("conj") and not _check(dtype, DType, "dtype").is_complex:

@@ -179,3 +179,113 @@ def test_a_named_view_of_a_leaf_is_no_leaf():
     assert not view.is_leaf and view._is_view()
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
         view.mul_(2)
+
+
+def row(x):
+    return x.select("N", 0)
+
+
+VIEWS = {
+    "select": row, "index": lambda x: x[0], "rename": lambda x: x.rename(None), "T": lambda x: x.T, "align_to": lambda x: x.align_to("C", "N"),
+    "flatten": lambda x: x.flatten(["N", "C"], "F"), "view": lambda x: x.view(6), "diagonal": lambda x: x.diagonal(), "squeeze": lambda x: x.squeeze(),
+    "unflatten": lambda x: x.unflatten("C", (("A", 1), ("B", 3))), "of a view": lambda x: row(x.T),
+}  # fmt: skip
+WRITES = {
+    "the view": lambda base, view: view.mul_(2),
+    "the base": lambda base, view: base.mul_(3),
+    "both": lambda base, view: (view.mul_(2), base.mul_(3), view.add_(1)),
+    "zeros": lambda base, view: view.zero_(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_writes_into_a_named_tensor_and_its_views_have_gradients(view, write):
+    """The gradient is that of the same program with a view of a tensor without names."""
+    gradients = []
+    for is_named in (True, False):
+        leaf = named(*X).rename(None).requires_grad_()
+        base = leaf * 1
+        if is_named:
+            base = (leaf.rename(*X)) * 1
+            seen = VIEWS[view](base)
+        else:
+            named_view = VIEWS[view](base.detach().rename(*X))
+            seen = base.as_strided(named_view.shape, named_view.stride(), named_view.storage_offset())
+        WRITES[write](base, seen)
+        (base.rename(None).sum() * 5 + (seen.rename(None) ** 2).sum()).backward()
+        gradients.append(leaf.grad.tolist())
+    assert gradients[0] == gradients[1]
+
+
+def test_an_operand_that_stands_twice_has_one_history():
+    x = named(*X).requires_grad_()
+    y = x * 1
+    y.mul_(y)
+    y.sum().backward()
+    assert y.names == X and x.grad.tolist() == (2 * x.detach().rename(None)).tolist()
+
+
+def test_in_place_views_rename():
+    x = weft.zeros(2, 1, 3, names=("a", "b", "c"))
+    assert x.squeeze_().names == ("a", "c") and x.unsqueeze_(0).names == (None, "a", "c")
+    assert x.transpose_("a", "c").names == (None, "c", "a") and x.t_ is not None
+
+
+def test_conjugates_are_views():
+    x = weft.ones(2, dtype=weft.complex64).rename("N")
+    y = x.conj()
+    assert y.is_conj() and y.names == ("N",) and y.data_ptr() == x.data_ptr() and y.imag.is_neg()
+    x.mul_(1j)
+    assert y.tolist() == [-1j, -1j] and (y * 1).names == ("N",) and y.resolve_conj().is_conj() is False
+
+
+def test_modes_see_names():
+    class Mode(weft.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **kwargs or {})
+
+    x = named(*X)
+    with Mode():
+        assert x.names == X and (x + 1).names == X and x.T.names == ("C", "N") and x.sum("C").names == ("N",)
+        x.names = ("A", "B")
+        assert x.names == ("A", "B")
+
+
+def test_cotangents_lose_their_names_with_a_warning():
+    x = named(*X).requires_grad_()
+    with pytest.warns(UserWarning, match="Autograd was passed a named grad tensor with dims"):
+        (x * 2).backward(named(*X))
+    assert x.grad.names == (None, None)
+    assert weft.autograd.grad(x, x, weft.ones(2, 3))[0].names == (None, None)
+    y = x * 2
+    y.register_hook(lambda ct: ct * x.detach())
+    with pytest.warns(UserWarning, match="named grad tensor"):
+        assert weft.autograd.grad(y.sum(), x)[0].names == (None, None)
+
+
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: {"a": [x]}, weft.nn.Parameter])
+def test_files_keep_names(make, tmp_path):
+    x = make(named(*X).select("C", 1))
+    weft.save(x, tmp_path / "x.pt")
+    found = weft.load(tmp_path / "x.pt", weights_only=True)
+    found, x = (found["a"][0], x["a"][0]) if isinstance(x, dict) else (found, x)
+    assert type(found) is type(x) and found.names == ("N",) and weft.equal(found, x)
+
+
+def test_pytorch_reads_files_without_the_names(tmp_path):
+    torch = pytest.importorskip("torch")
+    weft.save({"x": named("N", None)}, tmp_path / "x.pt")
+    found = torch.load(tmp_path / "x.pt", weights_only=True)["x"]
+    assert found.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_files_with_wrong_names_are_refused(tmp_path):
+    from weft.serialization.rebuild import rebuild_tensor_v2
+
+    storage = weft.zeros(6)._typed_storage()
+    for flag in ("names=N", "names=N,N", "names=N,a b"):
+        with pytest.raises(RuntimeError):
+            rebuild_tensor_v2(storage, 0, (2, 3), (3, 1), False, {}, {flag: True})
+    with pytest.raises(TypeError):
+        rebuild_tensor_v2(storage, 0, (2, 3), (3, 1), False, {}, {"names=N,C": "True"})

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...core.entry import numpy_names
 from ...core.overrides import public_function
 from ...core.spec import Spec
 from ...core.tensor import Tensor
@@ -15,7 +14,7 @@ from .contraction import named_dims
 from .propagation import Call, tensors_in
 from .rules import NAMED
 from .table import rules_of
-from .tensors import Names, dim_of, named, names_of, plain, require_names, take
+from .tensors import Names, dim_of, follow, named, names_of, plain, require_names, take
 
 # Parameters that take dims, but not where they say where a new dim is to be.
 _DIMS = frozenset(
@@ -54,7 +53,6 @@ def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_r
         for target in targets:
             require_names(target, names)
     result = function(*plain_args, **plain_kwargs)
-    stand_ins.carry_over()
 
     def finished(each: Any, place: int = 0) -> Any:
         if isinstance(each, Tensor):
@@ -65,7 +63,9 @@ def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_r
             return getattr(kind, "_make", kind)([finished(item, place) for place, item in enumerate(each)])
         return each
 
-    return finished(result)
+    answer = finished(result)
+    stand_ins.carry_over()
+    return answer
 
 
 NAMED.run = run
@@ -80,16 +80,19 @@ def _targets(name: str, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
 
 
 class _StandIns:
-    """The plain tensors that a function gets in place of named ones."""
+    """The plain tensors that a function gets in place of named ones, one for each tensor."""
 
     def __init__(self) -> None:
+        self.of_originals: dict[int, Tensor] = {}
         self.originals: dict[int, tuple[Tensor, Tensor, Spec]] = {}
 
     def of(self, value: Any) -> Any:
         """The argument of the function that stands for an argument of the call."""
         if isinstance(value, Tensor):
-            found = plain(value)
-            self.originals[id(found)] = value, found, found.spec
+            found = self.of_originals.get(id(value))
+            if found is None:
+                found = self.of_originals[id(value)] = plain(value)
+                self.originals[id(found)] = value, found, found.spec
             return found
         if type(value) in (tuple, list):
             return type(value)(map(self.of, value))
@@ -112,6 +115,8 @@ class _StandIns:
         fits = len(names) == ndim
         known = self.originals.get(id(each))
         if known is None:
+            if (of_base := self.originals.get(id(each._base))) is not None:
+                follow(of_base[0], of_base[1])
             return named(each, names) if fits else each
         original = known[0]
         if any(original is target for target in targets):
@@ -121,27 +126,28 @@ class _StandIns:
             elif not fits:
                 names = names_of(original)
             take(original, each, names)
-        return original
+            return original
+        return original if fits else each
 
 
 # ---- Arguments -----------------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(4096)
-def _parameters(name: str, function: Callable) -> tuple[dict[str, Any], dict[str, str]]:
-    """The parameters, of which one for all further arguments begins with "*", and the defaults of dims; NumPy's names of parameters."""
+def _parameters(name: str, function: Callable) -> dict[str, Any]:
+    """The parameters, of which one for all further arguments begins with "*", and the defaults of dims."""
     shown = public_function(function)
     try:
         parameters = _of_signature(shown)
         if name in _DEVIATIONS:
-            return {"input": None, "dim": None}, {}
+            return {"input": None, "dim": None}
         if "*args" in parameters and name.removesuffix("_") in vars(
             Tensor
         ):  # transpose_(self, *args, **kwargs)
             parameters = _of_signature(vars(Tensor)[name.removesuffix("_")])
     except (TypeError, ValueError):
-        return {"*args": None}, {}
-    return parameters, numpy_names(shown)
+        return {"*args": None}
+    return parameters
 
 
 def _of_signature(function: Callable) -> dict[str, Any]:
@@ -155,18 +161,17 @@ def _of_signature(function: Callable) -> dict[str, Any]:
 
 def _given(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by the names of parameters, and the defaults of dims."""
-    parameters, theirs = _parameters(name, function)
-    named_arguments = {theirs.get(key, key): value for key, value in kwargs.items()}
+    by_name = dict(kwargs)
     result = {}
     rest = len(args)
-    for place, (parameter, default) in enumerate(parameters.items()):
+    for place, (parameter, default) in enumerate(_parameters(name, function).items()):
         if parameter.startswith("*"):
             result[parameter], rest = args[place:], 0
         elif place < rest:
             result[parameter] = args[place]
-        elif (value := named_arguments.pop(parameter, default)) is not None:
+        elif (value := by_name.pop(parameter, default)) is not None:
             result[parameter] = value
-    result.update(named_arguments)
+    result.update(by_name)
     if type(result.get("dim")) is bool:  # std(input, unbiased)
         del result["dim"]
     return result
@@ -181,7 +186,7 @@ def _numbered(
         return args, kwargs
     tensors = list(tensors_in(values))
     names = names_of(next((each for each in tensors if any(names_of(each))), tensors[0]))
-    parameters = list(_parameters(name, function)[0])
+    parameters = list(_parameters(name, function))
 
     def number(parameter: str, value: Any) -> Any:
         if parameter not in _DIMS:

@@ -14,7 +14,7 @@ from ...ops.tensor.printing import tensor_repr
 from . import calls  # noqa: F401 (gives the rules their default)
 from .indexing import indexed_names, plain_index
 from .rules import NAMED
-from .tensors import Names, checked_names, dim_of, named, names_of, plain, require_names, shown, take
+from .tensors import Names, checked_names, dim_of, named, names_of, plain, require_names, shown, take, viewed
 from .unification import unified
 
 rule = NAMED.rule
@@ -67,7 +67,7 @@ def _renamed(self: Tensor, names: tuple, renames: dict[str, Any], function: str)
 
 def _view(self: Tensor) -> Tensor:
     """All of the tensor without names, as a view for autograd, so that each knows of in-place writes into the other."""
-    return plain(self).view(self.shape)
+    return viewed(self).view(self.shape)
 
 
 def rename(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
@@ -170,7 +170,7 @@ def align_to(self: Tensor, *names: Any) -> Tensor:
     places = [
         next(sources, None) if name is None else own.index(name) if name in own else None for name in given
     ]
-    source = plain(self).permute([place for place in places if place is not None])
+    source = viewed(self).permute([place for place in places if place is not None])
     for position, place in enumerate(places):
         if place is None:
             source = source.unsqueeze(position)
@@ -229,7 +229,7 @@ def flatten(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             for each in (given.get("start_dim", 0), given.get("end_dim", -1))
         ]
         out_dim = given.get("out_dim")
-    result = plain(input).flatten(start, end)
+    result = viewed(input).flatten(start, end)
     return named(result, checked_names((*own[:start], out_dim, *own[end + 1 :]), result.dim(), "flatten"))
 
 
@@ -246,7 +246,7 @@ def unflatten(
     pairs = list(pairs.items() if isinstance(pairs, dict) else pairs)
     if names is None and isinstance(pairs[0], (tuple, list)):
         names, sizes = [name for name, _ in pairs], [size for _, size in pairs]
-    result = plain(input).unflatten(place, tuple(sizes))
+    result = viewed(input).unflatten(place, tuple(sizes))
     between = tuple(names) if names is not None else (None,) * len(sizes)
     return named(
         result, checked_names((*own[:place], *between, *own[place + 1 :]), result.dim(), "unflatten")
@@ -263,7 +263,7 @@ def diagonal(
         dim_of(each, own, "diagonal") if isinstance(each, str) else each % max(len(own), 1)
         for each in (dim1, dim2)
     )
-    result = plain(input).diagonal(offset, first, second)
+    result = viewed(input).diagonal(offset, first, second)
     left = [name for place, name in enumerate(own) if place not in (first, second)]
     return named(result, checked_names((*left, outdim), result.dim(), "diagonal"))
 
@@ -274,7 +274,7 @@ def diagonal(
 @rule("__getitem__")
 def getitem(self: Tensor, index: Any) -> Tensor:
     """Ints take a dim away, slices keep it, None makes a new one; a vector of indices, or a mask, keeps the name of its dim."""
-    result = plain(self)[plain_index(index)]
+    result = viewed(self)[plain_index(index)]
     return (
         named(result, names) if len(names := indexed_names(names_of(self), index)) == result.dim() else result
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ...core.layout_calls import Rules
 from ...core.spec import make_spec
 from ...core.tensor import Tensor, make
+from ...core.warn import user_level
 
 
 class NamedRules(Rules):
@@ -18,8 +20,17 @@ class NamedRules(Rules):
 
     def memory(self, x: Tensor) -> Tensor:
         spec = x.spec
-        plain = make_spec(spec.shape, spec.stride, spec.dtype, spec.device)
+        plain = make_spec(spec.shape, spec.stride, spec.dtype, spec.device, spec.conj, spec.neg)
         return make(x._storage, x._byte_offset, plain)
+
+    def cotangent(self, tensor: Tensor) -> Tensor:
+        """Derivatives know nothing of names."""
+        warnings.warn(
+            f"Autograd was passed a named grad tensor with dims {list(tensor.names)}. Derivatives have no names, so they are ignored: "
+            "write grad.rename(None).",
+            stacklevel=user_level(),
+        )
+        return tensor.rename(None)
 
     run: Callable[[str, Callable, tuple, dict[str, Any], bool], Any]
 

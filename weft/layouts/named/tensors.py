@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...autograd.graph import Leaf
 from ...autograd.inplace import note_view
 from ...core.layout import strided
 from ...core.layout_spec import layout_spec
@@ -37,6 +38,24 @@ def plain(tensor: Tensor) -> Tensor:
     return _at_place_of(tensor, NAMED.memory(tensor))
 
 
+def viewed(tensor: Tensor) -> Tensor:
+    """`plain`, for a function that makes views: writes into a view reach the named tensor."""
+    result = plain(tensor)
+    follow(tensor, result)
+    return result
+
+
+def follow(tensor: Tensor, base: Tensor) -> None:
+    """Make a named tensor a view of `base`, its plain tensor, for autograd, because `base` has other views.
+
+    A write into one of them makes a new node of the base, and all views of the base follow it. A leaf need not, because writes into
+    views of a leaf are errors.
+    """
+    if tensor is not base and tensor._base is None and type(tensor._autograd) is not Leaf:
+        tensor._base = base
+        note_view(tensor)
+
+
 def _at_place_of(tensor: Tensor, result: Tensor) -> Tensor:
     """The result with the place of the tensor in the graph. A view learns of in-place writes into its base."""
     result._autograd, result._base = tensor._autograd, tensor._base
@@ -52,10 +71,9 @@ def named(tensor: Tensor, names: Sequence[str | None]) -> Tensor:
     """The same plain tensor with names, which are valid. Without any name it is the plain tensor itself."""
     if not any(names) or type(tensor.spec) is not Spec:  # tensors of another layout have no names
         return tensor
-    if tensor.spec.conj or tensor.spec.neg:
-        tensor = tensor.resolve_conj().resolve_neg()
     spec = tensor.spec
-    wanted = layout_spec(spec.shape, spec.stride, spec.dtype, spec.device, strided, NAMED, tuple(names))
+    parts = spec.shape, spec.stride, spec.dtype, spec.device
+    wanted = layout_spec(*parts, strided, NAMED, tuple(names), spec.conj, spec.neg)
     result = make(tensor._storage, tensor._byte_offset, wanted)
     return _at_place_of(tensor, result)
 

@@ -3,7 +3,12 @@
 import pytest
 
 import weft
-from weft._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from weft._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 
 F = weft.nn.functional
 
@@ -75,3 +80,100 @@ def test_gradients_of_embeddings():
         layer = weft.nn.Embedding(10, 3)
         layer(weft.ones(4, dtype=weft.int64)).sum().backward()
         assert layer.weight.grad.shape == (10, 3)
+
+
+def leaf(*sizes):
+    return weft.ones(sizes, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sort(0)[0],
+        lambda x: x.topk(2, 0)[0],
+        lambda x: x.max(),
+        lambda x: x.amax(),
+        lambda x: x.nan_to_num().erf().lgamma(),
+        lambda x: x.prod(0),
+        lambda x: x.logcumsumexp(0),
+        lambda x: x.index_add(0, weft.tensor([0, 1]), weft.ones(2, 3)),
+        lambda x: x.scatter_reduce(0, weft.zeros(2, 3).long(), weft.ones(2, 3), "amax"),
+        lambda x: weft.linalg.lu(x)[2],
+        lambda x: weft.linalg.eig(x[:3])[0].abs(),
+        lambda x: weft.float_power(x, 2),
+        lambda x: x.where(x > 0, x * 2),
+        lambda x: F.prelu(x, weft.ones(1)),
+        lambda x: F.softsign(x) + F.logsigmoid(x),
+        lambda x: F.linear(x[0], weft.ones(4, 3)),
+        lambda x: F.linear(x[0], weft.ones(4, 3), weft.ones(4)),
+        lambda x: F.nll_loss(x, weft.tensor([1, 0, 2, 1]), weight=weft.ones(3)),
+        lambda x: F.nll_loss(x[0], weft.tensor(1), weight=weft.ones(3)),
+        lambda x: F.linear_cross_entropy(x, weft.ones(5, 3), weft.tensor([1, 0, 2, 1])),
+        lambda x: F.grid_sample(
+            x.view(1, 1, 4, 3), weft.ones(1, 2, 2, 2), padding_mode="reflection", align_corners=False
+        ),
+        lambda x: F.max_pool2d(x.view(1, 1, 4, 3), 2, stride=1, padding=1),
+        lambda x: weft.native_batch_norm(x, None, None, weft.zeros(3), weft.ones(3), True, 0.1, 1e-5)[0],
+    ],
+)
+def test_gradients_of_functions(call):
+    """Derivatives without formulas in operators are computed by weft's own rules."""
+    with FakeTensorMode():
+        x = leaf(4, 3)
+        result = call(x)
+        assert type(result) is FakeTensor
+        result.sum().backward()
+        assert type(x.grad) is FakeTensor and x.grad.shape == (4, 3)
+
+
+OPTIMIZERS = "SGD Adam AdamW Adagrad Adadelta Adamax NAdam RAdam RMSprop Rprop ASGD".split()
+
+
+@pytest.mark.parametrize("options", [{}, {"foreach": True}], ids=str)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_of_optimizers(name, options):
+    with FakeTensorMode():
+        model = weft.nn.Linear(3, 2)
+        optimizer = getattr(weft.optim, name)(model.parameters(), lr=0.1, **options)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(weft.ones(4, 3)).sum().backward()
+            optimizer.step()
+        states = [each for state in optimizer.state.values() for each in state.values()]
+        assert all(type(each) is FakeTensor for each in states if isinstance(each, weft.Tensor))
+        weft.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+
+def test_tensors_of_data_keep_one_value():
+    """As in PyTorch: a tensor of one element that is made of data has a value, and so have results of such tensors."""
+    with FakeTensorMode():
+        x = weft.tensor(3.0)
+        assert (x + 1).item() == 4 and bool(x > 1) and x.view(1).item() == x.double().item() == 3
+        assert x.add_(5).item() == x.clone().item() == 8
+        assert weft.tensor(2.0, device="cuda").item() == 2
+        x.add_(weft.ones(()))
+        for unknown in (x, weft.ones(()), weft.tensor([1.0, 2.0])[0]):
+            with pytest.raises(DataDependentOutputException):
+                unknown.item()
+
+
+def test_old_constructors():
+    with FakeTensorMode():
+        for made in (weft.Tensor([1.0, 2.0]), weft.FloatTensor([1.0, 2.0]), weft.Tensor(2)):
+            assert type(made) is FakeTensor and made.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: x.nonzero(), DynamicOutputShapeException),
+        (lambda x: x[x > 0], DynamicOutputShapeException),
+        (lambda x: weft.equal(x, x), DataDependentOutputException),
+        (lambda x: x.sum().item(), DataDependentOutputException),
+        (lambda x: x.unique(), NotImplementedError),
+        (lambda x: F.one_hot(x.long()), NotImplementedError),
+    ],
+)
+def test_results_that_depend_on_values(call, error):
+    with FakeTensorMode(), pytest.raises(error):
+        call(weft.ones(3))

@@ -14,16 +14,23 @@ from .aten_functions import REDUCTIONS, UPSAMPLING, functional, own, upsampled
 
 
 def pull(function: Callable, cotangent: Any, *inputs: Tensor) -> tuple:
-    """The gradients of `inputs`, for the gradient `cotangent` of `function(*inputs)`."""
+    """The gradients of `inputs`, for the gradient of `function(*inputs)`; for several results, one for each or None."""
     from ..autograd import grad
 
-    recording = is_grad_enabled() and any(each.requires_grad for each in (*inputs, cotangent))
+    several = not isinstance(cotangent, Tensor)
+    given = [each for each in cotangent if each is not None] if several else [cotangent]
+    recording = is_grad_enabled() and any(each.requires_grad for each in (*inputs, *given))
     with enable_grad():
         leaves = [
             each.view_as(each) if recording and each.requires_grad else require_grad(each.detach())
             for each in inputs
         ]
         result = function(*leaves)
+        if several:
+            pairs = [
+                (x, ct) for x, ct in zip(result, cotangent, strict=True) if ct is not None and x.requires_grad
+            ]
+            result, cotangent = zip(*pairs, strict=True)
         return grad(result, leaves, cotangent, create_graph=recording, allow_unused=True)
 
 

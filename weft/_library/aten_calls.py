@@ -264,6 +264,18 @@ def _flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshaped(input, [*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]])
 
 
+@_calls("view")
+def _view(self: Tensor, *shape: Any, **named: Any) -> Any:
+    if shape and all(isinstance(each, int) for each in shape):
+        return aten.view(self, list(shape))
+    return by_schema("view", (self, *shape), named)
+
+
+@_calls("Tensor.where")
+def _where(self: Any, condition: Any, other: Any) -> Any:
+    return by_schema("where", (condition, self, other), {})
+
+
 @_calls("view_as")
 def _view_as(self: Tensor, other: Tensor) -> Tensor:
     return aten.view(self, list(other.shape))

@@ -246,8 +246,9 @@ formula("std.correction", self=lambda c: (c.self, c.result, _spread_deviation(c)
 def _to_ties(c: Context) -> Any:
     """The gradient of extrema, split among the elements that are equal to them."""
     sizes, result, g = c.sizes_of("self"), c.result, c.g
+    dims = [d % len(sizes) for d in c.dim] if sizes and len(c.dim) else list(range(len(sizes)))
     if not c.keepdim:
-        shape = [1 if d in [e % len(sizes) for e in c.dim] else size for d, size in enumerate(sizes)]
+        shape = [1 if d in dims else size for d, size in enumerate(sizes)]
         result = aten.view(result, shape)
     mask = aten.eq(result, c.self)
     if not c.keepdim:
@@ -257,8 +258,9 @@ def _to_ties(c: Context) -> Any:
 
 def _to_index(c: Context) -> Any:
     """The gradient of the elements that an extremum over one dim chose."""
-    sizes, dim, g, index = c.sizes_of("self"), c.dim % len(c.sizes_of("self")), c.gs[0], c.result1
-    if not c.keepdim:
+    sizes, g, index = c.sizes_of("self"), c.gs[0], c.result1
+    dim = c.dim % max(len(sizes), 1)
+    if not c.keepdim and sizes:
         g, index = aten.unsqueeze(g, dim), aten.unsqueeze(index, dim)
     return aten.scatter(aten.new_zeros(g, sizes), dim, index, g)
 

@@ -248,7 +248,7 @@ def _nll_loss_forward(
     counted = target != ignore_index
     if weight is None:
         return loss, counted.sum().to(self.dtype)
-    return loss, PUBLIC["where"](counted, weight[target.where(counted, 0)], 0).sum()
+    return loss, PUBLIC["where"](counted, weight.take(target.where(counted, 0)), 0).sum()
 
 
 @own("cross_entropy_loss")

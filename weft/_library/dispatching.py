@@ -28,6 +28,7 @@ from ..core.recording import record, record_inplace, tape, unrecorded
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..families.map import Map
+from ..families.traced import Traced
 from ..families.update import FusedUpdate
 from . import aten as aten_operators
 from .aten_derivatives import JOINT, Context, Formula, formulas_of, summed_to
@@ -52,6 +53,8 @@ def dispatched(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The result of a call for whose operators handlers are asked; PLAIN if there is none to ask."""
     if not modes.dispatch and not handling((*args, *kwargs.values())):
         return PLAIN
+    if any(type(each) is Traced for each in args):
+        return PLAIN  # the expression of an elementwise kernel is being built, and nothing is computed yet
     function = public_function(function)
     if isinstance(function, OpOverload):
         return call(function, args, kwargs)
@@ -185,6 +188,9 @@ class _Step:
                 if isinstance(each, Tensor):
                     self.tensors.append(each)
                     self.places.append((argument, place))
+        self.shapes = [
+            each.spec.shape for each in self.tensors
+        ]  # an operator in place may change that of its tensor
         self.joint = JOINT.get(name)
         self.formulas = None if self.joint else formulas_of(name, overload_name)
         self.specs = {
@@ -195,9 +201,7 @@ class _Step:
         self.saved = {
             key: value for key, value in self.values.items() if key in self.read or key not in self.specs
         }
-        self.versions = {
-            key: value._storage.version for key, value in self.saved.items() if isinstance(value, Tensor)
-        }
+        self._note_versions()
         self.op = _Recorded(name.rstrip("_"), _Derivative(joint=self._pull_rule(), results=()))
 
     def _read(self) -> set[str]:
@@ -216,8 +220,15 @@ class _Step:
             return set(self.values)
         return {name for each in functions for name in each.__code__.co_names}
 
+    def _note_versions(self) -> None:
+        self.versions = {
+            key: value._storage.version for key, value in self.saved.items() if isinstance(value, Tensor)
+        }
+
     def finish(self, result: Any) -> Any:
         """Record the results and save those that formulas read."""
+        if not self.overload._schema.is_mutable:
+            self._note_versions()  # batch norm updates its running mean, which does not make its saved arguments wrong
         several = isinstance(result, (tuple, list))
         results = list(result) if several else [result]
         self.result_shapes = [each.spec.shape for each in results if isinstance(each, Tensor)]
@@ -280,43 +291,47 @@ class _Step:
         else:
             gradients = self._without_formula(g)
         found = []
-        for (argument, place), tensor in zip(self.places, self.tensors, strict=True):
+        for (argument, place), shape in zip(self.places, self.shapes, strict=True):
             each = gradients.get(argument)
             each = each[place] if place is not None and each is not None else each
-            found.append(None if each is None else summed_to(each, tensor.spec.shape))
+            found.append(None if each is None else summed_to(each, shape))
         return found
 
     def _without_formula(self, g: Any) -> dict[str, Any]:
         """The gradients by weft's own rules, of which handlers are not told."""
         from .aten_backward import pull
 
-        if handling(self.tensors):
+        objects = handling(self.tensors)
+        plainly = getattr(objects[0], "_plainly", None) if objects else _called
+        if plainly is None:
             raise NotImplementedError(
                 f"the derivative of {self.overload} has no formula in aten operators yet, so it is not defined for "
-                f"{type(handling(self.tensors)[0]).__name__}"
+                f"{type(objects[0]).__name__}"
             )
-        warnings.warn(
-            f"{self.overload}: its derivative has no formula in aten operators yet, so __torch_dispatch__ is not told of it",
-            UserWarning,
-            stacklevel=2,
-        )
+        if not objects:
+            warnings.warn(
+                f"{self.overload}: its derivative has no formula in aten operators yet, so __torch_dispatch__ is not told of it",
+                UserWarning,
+                stacklevel=2,
+            )
         wanted = [place for place, each in enumerate(self.tensors) if each._autograd is not None]
 
-        def again(*chosen: Tensor) -> Any:
+        def gradients_of(arguments: dict[str, Any], cts: Any, *inputs: Tensor) -> tuple:
+            return pull(functools.partial(again, arguments), cts, *inputs)
+
+        def again(arguments: dict[str, Any], *chosen: Tensor) -> Any:
             inputs = iter(chosen)
             chosen_at = {self.places[place]: next(inputs) for place in wanted}
             values = []
-            for argument, value in self.values.items():
+            for argument, value in arguments.items():
                 if isinstance(value, (tuple, list)) and value and isinstance(value[0], Tensor):
                     value = [chosen_at.get((argument, k), each) for k, each in enumerate(value)]
                 values.append(chosen_at.get((argument, None), value))
-            result = self.overload._op(values)
-            return result if isinstance(g, Tensor) else [each for each in result if each.is_floating_point()]
+            return self.overload._op(values)
 
         outer, modes.dispatch = modes.dispatch, ()
         try:
-            cts = g if isinstance(g, Tensor) else [each for each in g if each is not None]
-            found = pull(again, cts, *[self.tensors[place] for place in wanted])
+            found = plainly(gradients_of, self.values, g, *[self.tensors[place] for place in wanted])
         finally:
             modes.dispatch = outer
         gradients: dict[str, Any] = {}
@@ -330,6 +345,10 @@ class _Step:
             key: _by_place(value, len(self.tensors)) if isinstance(value, dict) else value
             for key, value in gradients.items()
         }
+
+
+def _called(function: Callable, *args: Any) -> Any:
+    return function(*args)
 
 
 def _by_place(found: dict[int, Any], count: int) -> list[Any]:
@@ -380,7 +399,8 @@ def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         return modes.dispatch[-1]._call_op(op, args, static)
     from .aten_calls import by_schema
 
-    return by_schema(op.name, args, {})
+    answer = by_schema(op.name, args, {})
+    return modes.dispatch[-1]._call_op(op, args, static) if answer is PLAIN else answer
 
 
 # ---- From public functions to operators -----------------------------------------------------------------------------------------
@@ -403,6 +423,7 @@ def paths() -> dict[Any, str]:
             result.setdefault(member, name)
         elif isinstance(member, property):
             result.setdefault(member.__get__, name)
+    result[vars(Tensor)["where"]] = "Tensor.where"  # the condition is its second argument
     return result
 
 

@@ -3,6 +3,9 @@
 A FakeTensor has a shape, strides, a dtype and a device, and no memory: operators compute its metadata only, as on "meta". Its
 device need not exist in this computer. Inside a FakeTensorMode all new tensors are FakeTensors.
 
+A tensor of one element that is made of data, such as the counter of an optimizer's steps, keeps its value (`constant`), and so do results
+of operators whose arguments all have one. So `item()` of these works, as in PyTorch.
+
 >>> import weft as torch
 >>> with FakeTensorMode():
 ...     torch.ones(2, 3, device="cuda") @ torch.ones(3, 4, device="cuda")
@@ -12,7 +15,7 @@ FakeTensor(..., device='cuda:0', size=(2, 4))
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..compat.missing import module_getattr
@@ -83,6 +86,7 @@ class FakeTensor(Tensor):
     __torch_function__ = disabled
 
     fake_mode: FakeTensorMode
+    constant: Tensor | None = None  # the value, for some tensors of one element
     _is_param: bool
 
     @staticmethod
@@ -96,6 +100,11 @@ class FakeTensor(Tensor):
     def fake_device(self) -> device:
         """The device that the tensor says it is on."""
         return self.device
+
+    def _plainly(self, function: Callable, *args: Any) -> Any:
+        """The result of a function of FakeTensors that works on plain tensors without memory."""
+        plain = _Plain(self.fake_mode, list(_tensors(args)))
+        return tree_map(plain.back, function(*tree_map(plain.of, args)))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return tensor_repr(self, tensor_contents=tensor_contents)
@@ -190,12 +199,19 @@ class FakeTensorMode(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         name = func._opname
         if name in ("lift_fresh", "lift_fresh_copy", "detach") and not isinstance(args[0], FakeTensor):
-            return self._faked(args[0], _claim(args[0].device))
+            found = self._faked(args[0], _claim(args[0].device))
+            found.constant = _constant(args[0])
+            return found
+        given = list(_tensors((args, kwargs)))
+        if given and all(isinstance(each, FakeTensor) and each.constant is not None for each in given):
+            return self._of_constants(func, args, kwargs)
+        if func._schema.is_mutable:
+            for written in _tensors(args[0]):
+                written.__dict__.pop("constant", None)
         if name in _READS_VALUES:
             raise DataDependentOutputException(func)
         if name in _SHAPED_BY_VALUES or name == "index" and _has_mask(args[1]):
             raise DynamicOutputShapeException(func)
-        given = list(_tensors((args, kwargs)))
         # Tensors without memory are the results of steps that are no operators.
         strangers = [
             each for each in given if type(each) is not FakeTensor and each.spec.device.backend.has_memory
@@ -213,6 +229,30 @@ class FakeTensorMode(TorchDispatchMode):
         with unrecorded(), self._off():
             result = func(*tree_map(plain.of, args), **tree_map(plain.of, kwargs))
         return tree_map(plain.back, result)
+
+    def _of_constants(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The results of an operator whose arguments have values: FakeTensors with values, or what is no tensor."""
+        where = kwargs.pop("device", None)
+        fakes = {id(each.constant): each for each in _tensors((args, kwargs))}
+        values = tree_map(lambda x: x.constant if isinstance(x, FakeTensor) else x, (args, kwargs))
+        with unrecorded(), self._off():
+            result = func(*values[0], **values[1])
+
+        def fake(value: Any) -> Any:
+            if not isinstance(value, Tensor) or id(value) in fakes:
+                return fakes.get(id(value), value)
+            device = where or next(iter(fakes.values())).device
+            made = self._faked(value, _claim(device))
+            made.constant = _constant(value)
+            return made
+
+        return tree_map(fake, result)
+
+
+def _constant(tensor: Tensor) -> Tensor | None:
+    """A copy of a tensor of one element; None of a larger one, whose values are not kept."""
+    has_value = type(tensor) is Tensor and tensor.spec.device.backend.has_memory and tensor.numel() == 1
+    return tensor.detach().clone() if has_value else None
 
 
 def _has_mask(indices: Any) -> bool:

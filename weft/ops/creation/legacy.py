@@ -12,6 +12,7 @@ from ...core import dtype as dt
 from ...core.device import CPU, as_device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
 from ...core.names import ROOT
+from ...core.overrides import modes
 from ...core.public import public
 from ...core.registry import add_function
 from ...core.size import Size
@@ -22,7 +23,7 @@ from ...core.tensor import Tensor, make, of_class
 from ...core.warn import user_level
 from ..views.views import ALIAS
 from .creation import empty, size_arguments
-from .from_data import from_data, is_sequence
+from .from_data import from_data, is_sequence, tensor
 
 
 def _construct(
@@ -57,6 +58,8 @@ def _construct(
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if not is_sequence(data) and not isinstance(data, np.ndarray):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    if modes.dispatch:  # they are told of tensors that are made of data
+        return tensor(data, dtype=dtype, device=where)
     return from_data(data, dtype, where)
 
 

@@ -8,7 +8,7 @@ from ..core.batched import Level, as_batch, batched_at, physical, wrap
 from ..core.tensor import Tensor
 from ..families.array_op import ArrayOp
 from ..ops.linalg.lapack import MatrixOp
-from ..ops.order import sorting
+from ..ops.order import searching, sorting
 from ..ops.signal import spectral
 from .alignment import INSERT
 from .fallback import loop_over, per_sample
@@ -76,6 +76,30 @@ def _squeezed(args: tuple, op: Any) -> Any:
 rule_for(sorting._sort)(along_dim(1))
 rule_for(sorting._topk)(along_dim(2))
 rule_for(*sorting._SELECTIONS.values())(along_dim(1))
+
+
+@rule_for(*sorting._MEDIANS_OF_ALL)
+def _median_of_all(level: Level, op: ArrayOp, args: tuple, static: dict[str, Any]) -> Recordable:
+    input, choose = args
+    if not batched_at(input, level) or not input.spec.numel:
+        return loop_over(level, op, args, static)
+    rows = physical(input, level).flatten(1) if input.spec.shape else INSERT(physical(input, level), 1, 1)
+    return Recordable(wrap(sorting._SELECTIONS[op.name](rows, 1, False, choose)[0], level), args)
+
+
+@rule_for(searching._searchsorted)
+def _searchsorted(level: Level, op: ArrayOp, args: tuple, static: dict[str, Any]) -> Recordable:
+    *tensors, side, dtype = args
+    boundaries, input, sorter = tensors
+    if not any_batched((boundaries, sorter), level) and len(boundaries.spec.shape) == 1:
+        values = [None if x is None else physical(x, level) for x in tensors]
+        found = op(*values, side, dtype)
+        return Recordable(wrap(found, level) if batched_at(input, level) else found, args)
+    sequence, values, order = [None if x is None else as_batch(x, level) for x in tensors]
+    # A single sequence takes values of any shape, a stack of sequences takes one row for each.
+    rows = values.reshape(level.size, input.spec.numel) if sequence.spec.ndim == 2 else values
+    found = op(sequence, rows, order, side, dtype).reshape(values.spec.shape)
+    return Recordable(wrap(found, level), args)
 
 
 @rule_for(spectral._fft_c2c, spectral._fft_r2c)

@@ -365,7 +365,8 @@ def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
     return choose
 
 
-def _define_median(name: str, ignore_nan: bool) -> None:
+def _define_median(name: str, ignore_nan: bool) -> ArrayOp:
+    """The public function. Returns the op of the median of all elements."""
     of_all = ArrayOp(_median_of_all, _median_of_all_rule, name=name)
     of_all.spec_rule(lambda input, choose: contiguous_spec((), input.dtype))
 
@@ -389,6 +390,7 @@ def _define_median(name: str, ignore_nan: bool) -> None:
     tensor(2.)
     """
     public("function method", out=True)(median)
+    return of_all
 
 
 def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
@@ -403,8 +405,7 @@ def _median_of_all_rule(ct, out, input, choose):
     return split_among_ties(ct, (input == out) | (input.isnan() & out.isnan()), None)
 
 
-_define_median("median", ignore_nan=False)
-_define_median("nanmedian", ignore_nan=True)
+_MEDIANS_OF_ALL = _define_median("median", ignore_nan=False), _define_median("nanmedian", ignore_nan=True)
 
 
 def _mode_choice(key: np.ndarray) -> np.ndarray:

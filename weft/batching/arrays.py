@@ -89,17 +89,16 @@ def _median_of_all(level: Level, op: ArrayOp, args: tuple, static: dict[str, Any
 
 @rule_for(searching._searchsorted)
 def _searchsorted(level: Level, op: ArrayOp, args: tuple, static: dict[str, Any]) -> Recordable:
-    *tensors, side, dtype = args
-    boundaries, input, sorter = tensors
-    if not any_batched((boundaries, sorter), level) and len(boundaries.spec.shape) == 1:
-        values = [None if x is None else physical(x, level) for x in tensors]
-        found = op(*values, side, dtype)
+    boundaries, input, sorter, *options = args
+    if not any_batched((boundaries, sorter), level) and boundaries.spec.ndim == 1:
+        order = None if sorter is None else physical(sorter, level)
+        found = op(physical(boundaries, level), physical(input, level), order, *options)
         return Recordable(wrap(found, level) if batched_at(input, level) else found, args)
-    sequence, values, order = [None if x is None else as_batch(x, level) for x in tensors]
+    values, order = as_batch(input, level), None if sorter is None else as_batch(sorter, level)
     # A single sequence takes values of any shape, a stack of sequences takes one row for each.
-    rows = values.reshape(level.size, input.spec.numel) if sequence.spec.ndim == 2 else values
-    found = op(sequence, rows, order, side, dtype).reshape(values.spec.shape)
-    return Recordable(wrap(found, level), args)
+    rows = values.reshape(level.size, input.spec.numel) if boundaries.spec.ndim == 1 else values
+    found = op(as_batch(boundaries, level), rows, order, *options)
+    return Recordable(wrap(found.reshape(values.spec.shape), level), args)
 
 
 @rule_for(spectral._fft_c2c, spectral._fft_r2c)

@@ -69,17 +69,28 @@ class Epilogue(NamedTuple):
     signed: bool = False
 
 
-# The words of meta, in bytes but for the terms; then those of each task, of which the first four are no bytes.
-_HEADER = ("terms", "a_row", "c_row", "line")
+class Pieces(NamedTuple):
+    """Rows of a that consist of pieces of equal length, a multiple of four, anywhere in memory.
+
+    starts: where each row of each group begins, in bytes [groups * rows]. steps: how far each piece lies from there, in bytes.
+    """
+
+    starts: np.ndarray
+    steps: np.ndarray
+
+
+# The words of meta, in bytes but for the terms and pieces; then those of each task, of which the first four are no bytes.
+# With pieces, `terms` are those of a piece, and starts and steps are addresses.
+_HEADER = ("terms", "a_row", "c_row", "line", "pieces", "starts", "steps")
 _TASK = ("rows", "columns", "row", "column", "c", "a", "b")
 
 
 @functools.cache
-def _code(epilogue: Epilogue, how: Shape) -> Code:
+def _code(epilogue: Epilogue, how: Shape, in_pieces: bool) -> Code:
     """`entry(c, a, lines of b, columns..., rows..., params..., meta, tasks)`."""
     declarations: set[str] = set()
     tiles = [
-        _tile(rows, lines, epilogue, how, declarations)
+        _tile(rows, lines, epilogue, how, in_pieces, declarations)
         for rows in how.heights
         for lines in sorted({1, how.lines})
     ]
@@ -97,11 +108,17 @@ def _code(epilogue: Epilogue, how: Shape) -> Code:
 _PLACES = "ptr %operands, ptr %meta, i64 %row, i64 %column, ptr %c, ptr %a, ptr %b, i64 %columns"
 
 
+def _word(b: Body, table: str, index: str) -> str:
+    return b.let(f"load i64, ptr {b.at(table, b.integer('mul', index, 8))}")
+
+
 def _words(body: Body, base: str, names: Sequence[str]) -> dict[str, str]:
     return {name: body.let(f"load i64, ptr {body.at(base, 8 * k)}") for k, name in enumerate(names)}
 
 
-def _tile(rows: int, lines: int, epilogue: Epilogue, how: Shape, declarations: set[str]) -> str:
+def _tile(
+    rows: int, lines: int, epilogue: Epilogue, how: Shape, in_pieces: bool, declarations: set[str]
+) -> str:
     """`rows` rows and `lines` lines of c; the last line may have fewer columns than lanes."""
     vector, width = value_type(int32, how.lanes), QUAD * how.lanes
 
@@ -110,15 +127,21 @@ def _tile(rows: int, lines: int, epilogue: Epilogue, how: Shape, declarations: s
         sums = [[b.variable(vector, "zeroinitializer") for _ in range(lines)] for _ in range(rows)]
         whole = b.integer("lshr", meta["terms"], 2)
         rest = b.integer("and", meta["terms"], QUAD - 1)
-        sources = [b.at("%a", b.integer("mul", meta["a_row"], m)) for m in range(rows)]
+        if in_pieces:
+            starts = b.let(f"inttoptr i64 {meta['starts']} to ptr")
+            places = [_word(b, starts, b.integer("add", "%row", m)) for m in range(rows)]
+        else:
+            places = [b.integer("mul", meta["a_row"], m) for m in range(rows)]
+        sources = [b.at("%a", place) for place in places]
         panels = [b.at("%b", b.integer("mul", meta["line"], j)) for j in range(lines)]
 
-        def add(k: str, read: Callable[[str], str]) -> None:
-            """Add the products of quad k, which `read` reads from an address in a."""
-            place = b.integer("mul", k, width)
+        def add(k: str, read: Callable[[str], str], piece: str = "0", step: str = "0") -> None:
+            """Add the products of quad k of a piece, `step` bytes behind the start. `read` reads a quad from an address in a."""
+            place = b.integer("mul", b.integer("add", k, b.integer("mul", piece, whole)), width)
             quads = [b.let(f"load {vector}, ptr {b.at(panel, place)}, align {width}") for panel in panels]
+            behind = b.integer("add", step, b.integer("mul", k, QUAD))
             for m, source in enumerate(sources):
-                value = broadcast(b, "i32", how.lanes, read(b.at(source, b.integer("mul", k, QUAD))))
+                value = broadcast(b, "i32", how.lanes, read(b.at(source, behind)))
                 if epilogue.signed:
                     value = b.let(f"xor {vector} {value}, splat (i32 {0x80808080 - 2**32})")
                 for total, quad in zip(sums[m], quads, strict=True):
@@ -129,10 +152,20 @@ def _tile(rows: int, lines: int, epilogue: Epilogue, how: Shape, declarations: s
             inside = lanes_below(b, QUAD, rest)
             return b.let(f"bitcast <{QUAD} x i8> {masked_load(b, int8, QUAD, place, inside)} to i32")
 
-        with b.loop(0, whole) as k:
-            add(k, lambda place: b.let(f"load i32, ptr {place}, align 1"))
-        with b.when(b.let(f"icmp ne i64 {rest}, 0")):
-            add(whole, read_some)
+        def read_all(place: str) -> str:
+            return b.let(f"load i32, ptr {place}, align 1")
+
+        if in_pieces:
+            steps = b.let(f"inttoptr i64 {meta['steps']} to ptr")
+            with b.loop(0, meta["pieces"]) as piece:
+                step = _word(b, steps, piece)
+                with b.loop(0, whole) as k:
+                    add(k, read_all, piece, step)
+        else:
+            with b.loop(0, whole) as k:
+                add(k, read_all)
+            with b.when(b.let(f"icmp ne i64 {rest}, 0")):
+                add(whole, read_some)
         finish(b, sums, epilogue, how, meta["c_row"])
 
     name = f"tile{rows}x{lines}"
@@ -222,12 +255,13 @@ def byte_products(
     a_row: int,
     c_row: int,
     groups: int,
+    pieces: Pieces | None = None,
 ) -> Launch:
     """`c[i] = epilogue(a[i] @ b[i])`, as `entry(c, a, lines of b, columns..., rows..., params..., meta, tasks)`.
 
     sizes: rows, terms and columns of each product. a_row, c_row: from row to row, in elements. The rows of the groups lie side by side: those
     of a[i] begin `terms` elements behind those of a[i - 1], and those of c[i] `columns` elements behind. The lines of the groups follow
-    each other. Vectors have an element for each column, or row, of each group.
+    each other. Vectors have an element for each column, or row, of each group. With `pieces`, the rows of a are where these say.
     """
     rows, terms, columns = sizes
     how, size = shape(), epilogue.result.dtype.itemsize
@@ -241,18 +275,23 @@ def byte_products(
     group = np.arange(groups)[:, None]
     tasks[..., 2], tasks[..., 3] = group * rows, group * columns
     tasks[..., 4] = group * columns * size
-    tasks[..., 5], tasks[..., 6] = group * terms, group * (-(-columns // how.lanes) * line)
+    tasks[..., 5] = 0 if pieces else group * terms
+    tasks[..., 6] = group * (-(-columns // how.lanes) * line)
     tasks[..., 0 if by_rows else 1] = np.diff(edges)
     starts = edges[:-1]
     if by_rows:
-        for word, step in ((2, 1), (4, c_row * size), (5, a_row)):
+        for word, step in ((2, 1), (4, c_row * size), (5, 0 if pieces else a_row)):
             tasks[..., word] += starts * step
     else:
         for word, step in ((3, 1), (4, size)):
             tasks[..., word] += starts * step
         tasks[..., 6] += starts // how.lanes * line
-    meta = np.concatenate([np.array([terms, a_row, c_row * size, line], np.int64), tasks.ravel()])
-    code = _code(epilogue, how)
+    header = [terms, a_row, c_row * size, line, 1, 0, 0]
+    if pieces:
+        count = len(pieces.steps)
+        header = [terms // count, 0, c_row * size, line, count, *(each.ctypes.data for each in pieces)]
+    meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+    code = _code(epilogue, how, pieces is not None)
     # A quad takes as long as one multiplication of floats.
     entry = code.entry if work < QUAD * SHARED_WORK else shared(code, work >= QUAD * ALWAYS_SHARED_WORK)
-    return Launch(entry, meta.ctypes.data, groups * (len(edges) - 1), meta)
+    return Launch(entry, meta.ctypes.data, groups * (len(edges) - 1), (meta, pieces))

@@ -162,6 +162,14 @@ class Places(NamedTuple):
     dilation: tuple[int, ...]
     positions: tuple[int, ...]
 
+    def distances(self, images: int, channels: int) -> tuple[np.ndarray, np.ndarray]:
+        """How far each position [images, *positions] and each tap [*kernel] lies from the first one, in elements."""
+        steps = [channels * each for each in contiguous_stride(self.sizes)]
+        gaps = [gap * step for gap, step in zip(self.dilation, steps, strict=True)]
+        moves = [each * step for each, step in zip(self.stride, steps, strict=True)]
+        starts = _distances((images, *self.positions), [channels * math.prod(self.sizes), *moves])
+        return starts, _distances(self.kernel, gaps)
+
 
 def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places) -> Launch:
     """`c[image, position] = epilogue(the sum over taps of a[image, element] * weight[tap])`, for each channel.
@@ -170,25 +178,32 @@ def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places) ->
     each block of channels and four taps the quads of the channels in `weight_order`; missing taps are 0. c: [images, *positions, channels].
     """
     padded = -(-channels // block_channels()) * block_channels()
-    steps = [padded * each for each in contiguous_stride(places.sizes)]
-    gaps = [gap * step for gap, step in zip(places.dilation, steps, strict=True)]
-    taps = _distances(places.kernel, gaps)
-    taps = np.pad(taps, (0, -len(taps) % QUAD), mode="edge")  # of missing taps any element is read
-    moves = [each * step for each, step in zip(places.stride, steps, strict=True)]
-    rows = _distances((images, *places.positions[:-1]), [padded * math.prod(places.sizes), *moves[:-1]])
+    starts, taps = places.distances(images, padded)
+    taps = np.pad(taps.ravel(), (0, -taps.size % QUAD), mode="edge")  # of missing taps any element is read
+    rows = np.ascontiguousarray(starts[..., 0]).ravel()
     size, count, quads = epilogue.result.dtype.itemsize, places.positions[-1], len(taps) // QUAD
     addresses = rows.ctypes.data, taps.ctypes.data
     c_step = channels * size
     meta = np.array(
-        [channels, quads, count, moves[-1], c_step, count * c_step, *addresses, quads * QUAD], np.int64
+        [
+            channels,
+            quads,
+            count,
+            padded * places.stride[-1],
+            c_step,
+            count * c_step,
+            *addresses,
+            quads * QUAD,
+        ],
+        np.int64,
     )
     entry = sharing(_code(epilogue, shape()), len(rows) * count * channels * len(taps))
     return Launch(entry, meta.ctypes.data, len(rows), (meta, rows, taps))
 
 
 def _distances(sizes: Sequence[int], steps: Sequence[int]) -> np.ndarray:
-    """How far each index lies from the first, in the order of the indices."""
+    """How far each index lies from the first."""
     found = np.zeros((), np.int64)
     for size, step in zip(sizes, steps, strict=True):
         found = found[..., None] + np.arange(size) * step
-    return found.ravel()
+    return found

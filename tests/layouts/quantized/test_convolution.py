@@ -99,23 +99,21 @@ if "+avx2" in host.cpu()[1].split(","):
     SHAPES.append(Shape("pmaddwd", 8, (4, 2, 1), 2))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("case", OWN, ids=str)
-def test_a_group_for_each_channel(case, shape, monkeypatch):
-    images, channels, sizes, window = case
-    window = window._replace(groups=channels)
+def compare(images, channels, sizes, made, window, shape, monkeypatch):
+    """Convolutions with a weight whose zero points are 0 have PyTorch's integers, and those of signed bytes the same sums."""
     random = np.random.default_rng(0)
     own, other = both(images, (channels, *sizes), random)
-    weight = random.integers(-128, 128, (channels, 1, *window.kernel)).astype(np.int8)
-    scales, points, bias = layer(random, channels)
+    weight = random.integers(-128, 128, (made, channels // window.groups, *window.kernel)).astype(np.int8)
+    scales, points, bias = layer(random, made)
     result = QParams(float(0.03 * scales.max() * weight[0].size * 40), 20)
     wanted = run(f"conv{len(sizes)}d", other, weight, scales, points * 0, bias, window, result, True)
+    caches = extras._depthwise, extras._byte_convolution
     if shape is not None:
         for module in (byte_gemm, depthwise, products):
             monkeypatch.setattr(module, "shape", lambda: shape)
-        extras._depthwise.cache_clear()
-    packed = pack_kernel(weft.from_numpy(weight), None, channels)
-    assert packed.taps is not None
+        for cache in caches:
+            cache.cache_clear()
+    packed = pack_kernel(weft.from_numpy(weight), None, window.groups)
     more = weft.from_numpy(scales.astype(np.float32)), weft.from_numpy(bias), result, True
     found = convolved(own, 77, window, packed, lambda a: linear(a, QParams(0.03, 77), packed, *more))
     assert found.stride() == wanted.stride()
@@ -124,7 +122,35 @@ def test_a_group_for_each_channel(case, shape, monkeypatch):
     exact = convolved(own, 77, window, packed, lambda a: sums(a, 77, packed))
     assert convolved(signed, 77 - 128, window, packed, lambda a: sums(a, 77 - 128, packed)).equal(exact)
     assert convolved(own[:0], 77, window, packed, lambda a: sums(a, 77, packed)).shape == exact[:0].shape
-    extras._depthwise.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
+    return packed
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("case", OWN, ids=str)
+def test_a_group_for_each_channel(case, shape, monkeypatch):
+    images, channels, sizes, window = case
+    window = window._replace(groups=channels)
+    packed = compare(images, channels, sizes, channels, window, shape, monkeypatch)
+    assert packed.taps is not None
+
+
+WITHOUT_PATCHES = [
+    (2, 8, (9,), 5, Window((3,), (2,), (1,), (1,))),
+    (2, 6, (9, 8), 40, Window((3, 3), (1, 1), (1, 1), (1, 1))),
+    (1, 4, (9, 8), 7, Window((2, 3), (2, 1), (2, 0), (1, 2))),
+    (3, 1, (5, 4), 3, Window((2, 2), (1, 2), (0, 0), (1, 1))),
+    (2, 12, (7, 6), 6, Window((3, 2), (1, 2), (1, 1), (2, 1), 3)),
+    (2, 3, (5, 6, 7), 17, Window((2, 3, 3), (1, 2, 1), (1, 1, 0), (1, 1, 1))),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("case", WITHOUT_PATCHES, ids=str)
+def test_rows_of_the_input_in_place(case, shape, monkeypatch):
+    monkeypatch.setattr(convolution, "_patches", None)
+    assert compare(*case, shape, monkeypatch).taps is None
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ...engine.bilinear import bilinear_code
 from ...engine.bisection import search_code
 from ...engine.blending import CHANNELS, blending_code
 from ...engine.byte_bags import byte_bags
+from ...engine.byte_convolution import byte_convolution as launch_convolution
 from ...engine.byte_gemm import Epilogue
 from ...engine.byte_gemm import byte_products as launch_products
 from ...engine.counting import TABLES, count_code
@@ -184,6 +185,22 @@ def _byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int,
     return launch_products(epilogue, sizes, groups * sizes[1], groups * sizes[2], groups)
 
 
+def byte_convolution(
+    epilogue: Epilogue, sizes: tuple[int, int, int, int], places: Places, *operands: float
+) -> None:
+    """Convolutions of bytes: see `engine/byte_convolution.py`. sizes: images, channels, columns and groups. operands: those of the kernel."""
+    launch = _byte_convolution(epilogue, sizes, places, workers.get_num_threads())
+    assert launch.entry is not None
+    launch.entry(*operands, launch.meta, launch.count)
+
+
+@functools.lru_cache(maxsize=256)  # a launch has 8 bytes for each position and group
+def _byte_convolution(
+    epilogue: Epilogue, sizes: tuple[int, int, int, int], places: Places, threads: int
+) -> Launch:
+    return launch_convolution(epilogue, *sizes, places)
+
+
 def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places, *operands: float) -> None:
     """Convolutions of bytes with a group for each channel: see `engine/depthwise.py`. operands: those of the kernel."""
     launch = _depthwise(epilogue, images, channels, places, workers.get_num_threads())
@@ -258,6 +275,7 @@ EXTRAS: dict[str, Callable] = {
     "bilinear": bilinear,
     "blend": blend,
     "byte_products": byte_products,
+    "byte_convolution": byte_convolution,
     "depthwise": depthwise,
     "count": count,
     "at_rank": at_rank,

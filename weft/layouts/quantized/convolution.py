@@ -1,4 +1,4 @@
-"""Convolutions of quantized tensors, as functions of their integers: patches of the input are the rows of a linear layer.
+"""Convolutions of quantized tensors, as functions of their integers: what each position reads is a row of a linear layer.
 
     packed = pack_kernel(weight, zero_points, groups)
     convolved(input, zero_point, window, packed, lambda rows: linear(rows, ..., packed, ...))
@@ -16,17 +16,19 @@ from typing import Any, NamedTuple
 
 from ...core.dtype import float32, int32
 from ...core.tensor import Tensor
+from ...engine.byte_gemm import QUAD
 from ...engine.depthwise import Places, block_channels
 from ...ops.assembly.joining import cat
 from ...ops.assembly.padding import constant_pad
 from ...ops.nn.convolution import convolution
 from ...ops.nn.window_views import windows
-from .products import Channels, Packed, in_taps, pack
+from .products import Image, Packed, in_taps, pack
 
 # Bytes of patches that are made at a time. They fit the second cache of current processors.
 PATCH_BYTES = 1 << 20
-# Channels that a group makes: with fewer, most lanes of a line would hold nothing, and a convolution of float32 is faster (a 3x3 kernel
-# over 128 channels of 28x28, each a group, takes 0.21 ms instead of 1.59 on AMD Zen 4).
+# Channels that a group makes, if its terms have to be copied into patches: with fewer, most lanes of a line would hold nothing, and a
+# convolution of float32 is faster (64 groups of two channels of 28x28, each with two kernels of 3x3, take 0.34 ms instead of 2.0 on AMD
+# Zen 4).
 FEW_COLUMNS = 8
 # Terms: sums of as many products of differences of bytes are exact in float32.
 EXACT_TERMS = 2**24 // 255**2
@@ -44,20 +46,21 @@ class Window(NamedTuple):
 
 def pack_kernel(weight: Tensor, zero_points: Tensor | None = None, groups: int = 1) -> Packed:
     """Prepare an int8 weight. zero_points: integers [M]."""
+    if zero_points is not None and not zero_points.any():
+        zero_points = None
+    by_taps = weight.shape[1] == 1 and len(weight) == groups and zero_points is None
+    by_taps = by_taps and "depthwise" in weight.device.backend.extras
+    if groups == 1 and zero_points is None and not by_taps:  # whole quads of channels need no patches
+        weight = constant_pad(weight.movedim(1, -1), [0, -weight.shape[1] % QUAD], 0).movedim(-1, 1)
     rows = weight.movedim(1, -1).reshape(len(weight), math.prod(weight.shape[1:]))
     packed = pack(rows, zero_points, groups)
-    own = weight.shape[1] == 1 and len(weight) == groups and packed.zero_points is None
-    if own and "depthwise" in weight.device.backend.extras:
-        return packed._replace(taps=in_taps(rows))
-    return packed
+    return packed._replace(taps=in_taps(rows)) if by_taps else packed
 
 
-def patches(input: Tensor, zero_point: int, window: Window) -> Tensor:
-    """The elements that each position reads, group by group, in the order of `pack_kernel`."""
+def _patches(input: Tensor, window: Window) -> Tensor:
+    """The elements that each position of an input with its border reads, group by group, in the order of `pack_kernel`."""
     dims, groups = len(window.kernel), window.groups
-    seen = windows(
-        _bordered(input, zero_point, window).movedim(-1, 1), window.kernel, window.stride, window.dilation
-    )
+    seen = windows(input, window.kernel, window.stride, window.dilation)
     seen = seen.unflatten(
         1, (groups, seen.shape[1] // groups)
     )  # [N, groups, C / groups, *positions, *kernel]
@@ -77,23 +80,31 @@ def _bordered(input: Tensor, zero_point: int, window: Window, more: int = 0) -> 
 def convolved(
     input: Tensor, zero_point: int, window: Window, packed: Packed, layer: Callable[[Any], Tensor]
 ) -> Tensor:
-    """What a linear layer makes of the patches, a few images at a time, of channels or of sums (`products.py`): [N, M, *positions]."""
+    """What a linear layer makes of what each position reads: of an image, of sums, or of patches of a few images at a time (`products.py`).
+
+    Shapes: [N, C, *sizes] -> [N, M, *positions].
+    """
     positions = _positions(input.shape[2:], window)
     if packed.taps is not None:
-        return layer(_channels(input, zero_point, window, positions)).movedim(-1, 1)
+        return layer(_image(input, zero_point, window, positions, block_channels())).movedim(-1, 1)
+    by_kernel = packed.lines is not None and packed.zero_points is None
+    own = packed.terms // math.prod(window.kernel)
+    if by_kernel and own % QUAD == 0:
+        return layer(_image(input, zero_point, window, positions, QUAD)).movedim(-1, 1)
     if window.groups > 1 and packed.columns < FEW_COLUMNS and packed.terms <= EXACT_TERMS:
         return layer(_float_sums(input, zero_point, window, packed)).contiguous().movedim(-1, 1)
-    channels = input.shape[1]
-    each = channels * math.prod(window.kernel) * math.prod(positions)
+    elements = _bordered(input, zero_point, window, own * window.groups - input.shape[1]).movedim(-1, 1)
+    each = math.prod((elements.shape[1], *window.kernel, *positions))
     at_once = max(1, PATCH_BYTES // max(1, each))
-    parts = [layer(patches(part, zero_point, window)) for part in input.split(at_once)]
+    parts = [layer(_patches(part, window)) for part in elements.split(at_once)]
     return (parts[0] if len(parts) == 1 else cat(parts)).movedim(-1, 1)
 
 
-def _channels(input: Tensor, zero_point: int, window: Window, positions: Sequence[int]) -> Channels:
-    elements = _bordered(input, zero_point, window, -input.shape[1] % block_channels())
+def _image(input: Tensor, zero_point: int, window: Window, positions: Sequence[int], multiple: int) -> Image:
+    """The input with its border and a multiple of so many channels."""
+    elements = _bordered(input, zero_point, window, -input.shape[1] % multiple)
     sizes = tuple(elements.shape[1:-1])
-    return Channels(elements, Places(sizes, window.kernel, window.stride, window.dilation, tuple(positions)))
+    return Image(elements, Places(sizes, window.kernel, window.stride, window.dilation, tuple(positions)))
 
 
 def _float_sums(input: Tensor, zero_point: int, window: Window, packed: Packed) -> Tensor:

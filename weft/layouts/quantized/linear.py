@@ -10,12 +10,12 @@ from __future__ import annotations
 from ...core.dtype import DType, uint8
 from ...core.tensor import Tensor
 from ...ops.elementwise.qparams import QParams
-from .products import Channels, Packed, floating, requantized
+from .products import Image, Packed, floating, requantized
 from .ranges import quantize_dynamic
 
 
 def linear(
-    a: Tensor | Channels,
+    a: Tensor | Image,
     by: QParams,
     packed: Packed,
     weight_scales: Tensor,
@@ -32,7 +32,7 @@ def linear(
 
 
 def linear_to_float(
-    a: Tensor | Channels,
+    a: Tensor | Image,
     by: QParams,
     packed: Packed,
     weight_scales: Tensor,

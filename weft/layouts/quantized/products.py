@@ -45,10 +45,10 @@ class Packed(NamedTuple):
     )
 
 
-class Channels(NamedTuple):
-    """The first matrix of products whose groups are the channels of a convolution, without patches: see `engine/depthwise.py`."""
+class Image(NamedTuple):
+    """The first matrix of products that are a convolution: see `engine/byte_convolution.py`, and `engine/depthwise.py` for weights with taps."""
 
-    elements: Tensor  # uint8 or int8 [N, *sizes, channels in whole blocks]
+    elements: Tensor  # uint8 or int8 [N, *sizes, channels]
     places: Places
 
 
@@ -156,7 +156,7 @@ def _step(formula: Formula) -> Map:
 
 
 def _product(
-    a: Tensor | Channels,
+    a: Tensor | Image,
     zero_point: int,
     packed: Packed,
     finish: Callable | None,
@@ -168,8 +168,8 @@ def _product(
 
     a: uint8 or int8 [..., groups * terms], with one zero point; or the sums themselves, int32 [..., groups * columns].
     """
-    if isinstance(a, Channels):
-        return _by_channels(_formula(finish, result, False), a, zero_point, packed, vectors, numbers)
+    if isinstance(a, Image):
+        return _convolved(_formula(finish, result, False), a, zero_point, packed, vectors, numbers)
     if a.dtype is int32:
         return _step(_formula(finish, result, False))(a, packed.sums, *vectors, 0, *numbers)
     groups, terms, across = packed.groups, packed.terms, a.shape[-1]
@@ -209,18 +209,23 @@ def _by_kernel(
     return target
 
 
-def _by_channels(
-    formula: Formula, a: Channels, zero_point: int, packed: Packed, vectors: Sequence[Tensor], numbers
+def _convolved(
+    formula: Formula, a: Image, zero_point: int, packed: Packed, vectors: Sequence[Tensor], numbers
 ) -> Tensor:
-    images, channels, elements = len(a.elements), packed.groups, readable(a.elements)
-    signed = elements.dtype is int8
-    target = empty(contiguous_spec((images, *a.places.positions, channels), formula.result, elements.device))
+    elements, places, columns = readable(a.elements), a.places, packed.groups * packed.columns
+    images, channels, signed = len(elements), elements.shape[-1], elements.dtype is int8
+    target = empty(contiguous_spec((images, *places.positions, columns), formula.result, elements.device))
     if target.spec.numel:
-        assert packed.taps is not None
-        operands = target, elements, packed.taps, *map(readable, (packed.sums, *vectors))
-        run = elements.device.backend.extras["depthwise"]
+        extras, epilogue = elements.device.backend.extras, _epilogue(formula, signed)
+        weight = packed.lines if packed.taps is None else packed.taps
+        assert weight is not None
+        operands = target, elements, weight, *map(readable, (packed.sums, *vectors))
         given = *map(address, operands), zero_point + 128 * signed, *numbers
-        run(_epilogue(formula, signed), images, channels, a.places, *given)
+        if packed.taps is None:
+            sizes = images, channels, packed.columns, packed.groups
+            extras["byte_convolution"](epilogue, sizes, places, *given)
+        else:
+            extras["depthwise"](epilogue, images, columns, places, *given)
     return target
 
 
@@ -246,13 +251,13 @@ def _by_steps(
     return made.reshape(*a.shape[:-1], groups * columns)
 
 
-def sums(a: Tensor | Channels, zero_point: int, packed: Packed) -> Tensor:
+def sums(a: Tensor | Image, zero_point: int, packed: Packed) -> Tensor:
     """The sums over the terms of `(a - zero_point) * (w - its zero point)`, int32, which wrap around."""
     return _product(a, zero_point, packed, None, int32)
 
 
 def requantized(
-    a: Tensor | Channels,
+    a: Tensor | Image,
     zero_point: int,
     packed: Packed,
     multipliers: Tensor,
@@ -271,7 +276,7 @@ def requantized(
 
 
 def floating(
-    a: Tensor | Channels,
+    a: Tensor | Image,
     zero_point: int,
     packed: Packed,
     multipliers: Tensor,

@@ -289,3 +289,33 @@ def test_files_with_wrong_names_are_refused(tmp_path):
             rebuild_tensor_v2(storage, 0, (2, 3), (3, 1), False, {}, {flag: True})
     with pytest.raises(TypeError):
         rebuild_tensor_v2(storage, 0, (2, 3), (3, 1), False, {}, {"names=N,C": "True"})
+
+
+FACTORIES = """
+    zeros(2) ones(2) empty(2) full((2,),1) rand(2) randn(2) randint(3,(2,)) randperm(2) arange(2) arange(0.0,2.0,1.0) linspace(0,1,2) logspace(0,1,2)
+    tensor([1,2]) empty_strided((2,),(1,))
+"""
+
+
+@pytest.mark.parametrize("call", FACTORIES.split())
+def test_names_in_factories(call):
+    """A busy process replays calls of constructors, so that names have to be part of the keys."""
+
+    def make(names):
+        return eval(f"weft.{call[:-1]}, names=names)", {"weft": weft, "names": names})
+
+    for turn in range(60):
+        assert make(["N"]).names == ("N",) and make(("C",)).names == ("C",) and make(None).names == (None,), (
+            turn
+        )
+    with pytest.raises(TypeError, match="must be tuple of names, not str"):
+        make("N")
+    for wrong in (["N", "C"], [], ["1"], ["é"]):
+        with pytest.raises(RuntimeError):
+            make(wrong)
+
+
+def test_names_of_a_matrix_factory():
+    assert weft.eye(2, 3, names=X).names == X
+    with pytest.raises(RuntimeError, match="duplicate"):
+        weft.eye(2, names=("N", "N"))

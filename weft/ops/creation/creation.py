@@ -112,11 +112,6 @@ class _Naming:
 naming = _Naming()
 
 
-def with_names(result: Tensor, names: Any) -> Tensor:
-    """A new tensor with names of its dims."""
-    return naming.function(result, names)
-
-
 def check_layout(layout: Layout | None) -> None:
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"layout {layout!r} is not available in this version of weft")
@@ -158,8 +153,10 @@ def new(
     return with_grad(filled(_specs[tuple(sizes), dtype, as_device(where)], None), requires_grad)
 
 
-def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
-    """A new tensor that asks for its gradient, if wanted."""
+def with_grad(result: Tensor, requires_grad: bool, names: Any = None) -> Tensor:
+    """A new tensor that asks for its gradient, if wanted, and whose dims have these names, if given."""
+    if names is not None:
+        result = naming.function(result, names)
     if requires_grad is False or not boolean(requires_grad, "tensor", "requires_grad"):
         return result
     if result.spec.dtype.category < dt.FLOAT:
@@ -275,7 +272,7 @@ def _sized_in_full(
     else:
         result = _formatted(sizes, memory_format, dtype, device)
     result = result if value is None else as_new(fill_(result, value))
-    return with_grad(result if names is None else with_names(result, names), requires_grad)
+    return with_grad(result, requires_grad, names)
 
 
 def _formatted(sizes, memory_format: MemoryFormat, dtype: DType | None, where: Any) -> Tensor:
@@ -321,7 +318,7 @@ def full(
     result = as_new(
         fill_(new(sizes, dtype or dtype_of_number(fill_value), device, False, layout), fill_value)
     )
-    return with_grad(result if names is None else with_names(result, names), requires_grad)
+    return with_grad(result, requires_grad, names)
 
 
 def number_argument(value: Any, name: str, argument: str, position: int) -> Any:
@@ -476,6 +473,7 @@ def empty_strided(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """An uninitialised tensor of the given size and strides (in elements).
 
@@ -499,9 +497,8 @@ def empty_strided(
         )
     spec = make_spec(sizes, strides, check_dtype(dtype) or get_default_dtype(), as_device(device))
     check_storage_size(spec)
-    return with_grad(
-        make(spec.device.backend.allocate(spec.span * spec.dtype.itemsize), 0, spec), requires_grad
-    )
+    result = make(spec.device.backend.allocate(spec.span * spec.dtype.itemsize), 0, spec)
+    return with_grad(result, requires_grad, names)
 
 
 @public("method")
@@ -583,6 +580,7 @@ def eye(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """An [n, m] matrix with ones on the diagonal and zeros elsewhere; m is n unless given.
 
@@ -599,7 +597,9 @@ def eye(
     else:
         result = zeros(sizes, out=out, dtype=dtype, layout=layout, device=device)
     fill_(result.diagonal(), 1)
-    return with_grad(as_new(result) if out is None else result, requires_grad)
+    return (
+        with_grad(as_new(result), requires_grad, names) if out is None else with_grad(result, requires_grad)
+    )
 
 
 def _length(value: Any, name: str) -> int:

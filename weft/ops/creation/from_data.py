@@ -41,7 +41,7 @@ from ...families.array_op import tensor_of
 from ...interop.dlpack import from_dlpack
 from ...interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from ..assembly.filling import fill_
-from .creation import check_dtype, dtype_of_number, number_argument, with_grad, with_names
+from .creation import check_dtype, dtype_of_number, number_argument, with_grad
 
 SHORT = 64  # elements: ctypes writes lists up to here, 64 floats in 3.7 us instead of NumPy's 13.9 (AMD EPYC)
 MAX_NESTING = 128  # of sequences within sequences; PyTorch's own limit
@@ -70,7 +70,7 @@ def tensor(
     """
     if names is not None:
         result = tensor(data, dtype=dtype, device=device, pin_memory=pin_memory)
-        return with_grad(with_names(result, names), requires_grad)
+        return with_grad(result, requires_grad, names)
     if device is None and (dtype is None or type(dtype) is DType):
         result = _short(data, dtype)
         if result is not None:

@@ -24,7 +24,7 @@ from ...families.array_op import array, host_array, inside, on_device, runs_insi
 from ...families.custom_vjp import custom_vjp
 from ..assembly.copying import copy_values
 from ..tensor.rules import zero_grad
-from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad, with_names
+from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
 from .random_filling import (
     FLOATS,
     INTEGERS,
@@ -133,7 +133,7 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         result = _target(size_arguments(size, name), name, out, dtype, layout, device)
         fill(result, generator_or_default(generator, name))
         result = _first_version(result, out)
-        return with_grad(result if names is None else with_names(result, names), requires_grad)
+        return with_grad(result, requires_grad, names)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"""A tensor of the given size filled with {what}.
@@ -185,6 +185,7 @@ def randint(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
     **named: Any,
 ) -> Tensor:
     """randint(low=0, high, size): integers with low <= value < high. dtype: int64 unless given.
@@ -195,22 +196,22 @@ def randint(
     >>> torch.randint(5, (2, 3)).shape
     torch.Size([2, 3])
     """
-    names = ("low", "high", "size")[3 - len(arguments) - len(named) :]
-    values = dict(zip(names, arguments, strict=False))
-    if len(arguments) + len(named) not in (2, 3) or named.keys() | values.keys() != set(names):
+    parameters = ("low", "high", "size")[3 - len(arguments) - len(named) :]
+    values = dict(zip(parameters, arguments, strict=False))
+    if len(arguments) + len(named) not in (2, 3) or named.keys() | values.keys() != set(parameters):
         raise TypeError(f"randint() received an invalid combination of arguments: {arguments} {named}")
     values |= named
     if not isinstance(values["size"], (tuple, list)):
         raise TypeError(
-            f"randint(): argument 'size' (position {len(names)}) must be tuple of ints, not "
+            f"randint(): argument 'size' (position {len(parameters)}) must be tuple of ints, not "
             f"{type(values['size']).__name__}"
         )
     low = integer_argument(values.get("low", 0), "randint", "low", 1)
-    high = integer_argument(values["high"], "randint", "high", len(names) - 1)
+    high = integer_argument(values["high"], "randint", "high", len(parameters) - 1)
     sizes = size_arguments((values["size"],), "randint")
     result = _target(sizes, "randint", out, dtype, layout, device, int64)
     fill_integers(result, generator_or_default(generator, "randint"), low, high)
-    return with_grad(_first_version(result, out), requires_grad)
+    return with_grad(_first_version(result, out), requires_grad, names)
 
 
 @public("function")
@@ -248,6 +249,7 @@ def randperm(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """The integers from 0 to n - 1 in random order. dtype: int64 unless given.
 
@@ -261,7 +263,7 @@ def randperm(
     if result.spec.device.backend.has_memory:
         _check_permutation(n, result)
         copy_values(result, on_device(distributions.permutation(generator, n), result.spec.device))
-    return with_grad(_first_version(result, out), requires_grad)
+    return with_grad(_first_version(result, out), requires_grad, names)
 
 
 def _check_permutation(n: int, result: Tensor) -> None:

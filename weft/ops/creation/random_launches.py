@@ -89,7 +89,7 @@ def launches_of_draws(name: str, result: Tensor, draws: list[Draws]) -> Launches
 
 def _launches_of_permutation(spec: Spec) -> Launches | None:
     """They copy the integers in order, draw, and shuffle."""
-    if spec.dtype is not int64 or not 1 < spec.numel <= SCRATCH:
+    if type(spec) is not Spec or spec.dtype is not int64 or not 1 < spec.numel <= SCRATCH:
         return None
     ordered, plan = arange(spec.numel, device=spec.device), plan_of_copy(spec, spec)
     if plan is None:

@@ -169,6 +169,7 @@ def arange(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """Numbers from `start` (0 unless given) to before `end`, `step` (1 unless given) apart.
 
@@ -189,7 +190,7 @@ def arange(
     ):
         if end is step is layout is None:  # the commonest form
             result = _stepped_plans[bounds[0], int64, places._default](0, 1)
-            return with_grad(result, requires_grad)
+            return with_grad(result, requires_grad, names)
     start, end, step = _bounds("arange", bounds, start, end, step)
     dtype = _range_dtype("arange", dtype, out, layout, device, (start, end, step))
     length = _length(start, end, step, dtype)
@@ -199,7 +200,7 @@ def arange(
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{LEGACY_NAMES[dtype]}'")
     where = places._default if device is None else as_device(device)
     wide = float32 if dtype in dt.FLOAT8 else dtype
-    return _finish(_stepped_plans[length, wide, where](start, step).to(dtype), out, requires_grad)
+    return _finish(_stepped_plans[length, wide, where](start, step).to(dtype), out, requires_grad, names)
 
 
 def _bounds(name: str, bounds: tuple, start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
@@ -291,6 +292,7 @@ def inclusive_range(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """Numbers from `start` to `end`, which is included; deprecated in favour of `arange`."""
     if len(bounds) + (start is not None) + (end is not None) < 2:
@@ -305,12 +307,12 @@ def inclusive_range(
     length = math.floor((float(end) - float(start)) / float(step)) + 1
     if dtype.category < FLOAT:
         start, step = int(start), int(step)
-    return _finish(_stepped_singly(length, dtype, as_device(device))(start, step), out, requires_grad)
+    return _finish(_stepped_singly(length, dtype, as_device(device))(start, step), out, requires_grad, names)
 
 
-def _finish(result: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
+def _finish(result: Tensor, out: Tensor | None, requires_grad: bool, names: Any) -> Tensor:
     if out is None:
-        return with_grad(result, requires_grad) if requires_grad else result
+        return with_grad(result, requires_grad, names)
     check_unrecorded("arange", (out,))
     if out.spec.numel != result.spec.numel:
         resize_out(out, result.spec.shape, "arange")
@@ -334,6 +336,7 @@ def linspace(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, at equal distances.
 
@@ -344,7 +347,7 @@ def linspace(
     start, end = _ends("linspace", start, end)
     dtype = _space_dtype("linspace", dtype, out, layout, device, start, end)
     return _finish(
-        _space(start, end, _count("linspace", steps), dtype, as_device(device)), out, requires_grad
+        _space(start, end, _count("linspace", steps), dtype, as_device(device)), out, requires_grad, names
     )
 
 
@@ -361,6 +364,7 @@ def logspace(
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
+    names: Any = None,
 ) -> Tensor:
     """`base` to the power of `steps` numbers from `start` to `end`, at equal distances.
 
@@ -379,7 +383,7 @@ def logspace(
     wide = compute_type(dtype) if dtype.category >= FLOAT else float64
     exponents = _space(start, end, _count("logspace", steps), wide, as_device(device))
     result = power(fill_(empty_of(contiguous_spec((), wide, as_device(device))), base), exponents)
-    return _finish(result.to(dtype), out, requires_grad)
+    return _finish(result.to(dtype), out, requires_grad, names)
 
 
 def _ends(name: str, start: Any, end: Any) -> tuple[Any, Any]:

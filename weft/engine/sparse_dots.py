@@ -10,7 +10,6 @@ from .kernel import Code
 from .llvm import value_type
 from .sparse_products import Matrix, code, numbers, operands, part_of, sum_of_lanes
 from .structured import Body
-from .vectors import broadcast
 
 LANES = 8  # terms of a long row that are added up side by side
 # Entries: the terms of shorter rows are added one after the other, because the lanes of a vector would stay empty. Measured on

@@ -131,10 +131,12 @@ from .quantization_mappings import (
     get_embedding_static_quant_module_mappings,
     get_quantized_operator,
     get_static_quant_module_class,
+    no_observer_set,
 )
 from .quantize import (
     add_quant_dequant,
     convert,
+    get_default_custom_config_dict,
     prepare,
     prepare_qat,
     propagate_qconfig_,

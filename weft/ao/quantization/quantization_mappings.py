@@ -11,7 +11,7 @@ from ...nn import functional as F
 from ...nn.modules.linear import NonDynamicallyQuantizableLinear
 from ...nn.utils.parametrize import type_before_parametrizations
 from ..nn import intrinsic as fused
-from ..nn import qat, quantized
+from ..nn import qat, quantizable, quantized
 from ..nn.intrinsic import qat as fused_qat
 from ..nn.intrinsic import quantized as fused_quantized
 from ..nn.intrinsic.quantized import dynamic as fused_dynamic
@@ -141,6 +141,11 @@ def get_embedding_qat_module_mappings() -> dict[Any, Any]:
 def get_default_dynamic_quant_module_mappings() -> dict[Any, Any]:
     """The quantized layers whose input is of floats, by the layers of floats."""
     return dict(DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS)
+
+
+def no_observer_set() -> set[Any]:
+    """The layers that `prepare` observes inside, and not as a whole."""
+    return {quantizable.LSTM, quantizable.MultiheadAttention}
 
 
 def get_default_qconfig_propagation_list() -> set[Any]:

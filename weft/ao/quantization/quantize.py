@@ -13,6 +13,7 @@ from ...compat.missing import module_getattr
 from ...core.dtype import DType, float16, qint8, quint4x2, quint8
 from ...nn import Dropout, Module, Sequential
 from ...nn.utils.parametrize import type_before_parametrizations
+from ..nn import quantizable, quantized
 from ..nn.intrinsic.modules.fused import _FusedModule
 from ..nn.layers import activation_is_memoryless
 from ..nn.quantized import FloatFunctional, QFunctional
@@ -31,6 +32,7 @@ from .quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    no_observer_set,
 )
 from .stubs import DeQuantStub, QuantWrapper
 from .utils import has_no_children_ignoring_parametrizations
@@ -117,12 +119,27 @@ def _add_observers(module: Any, observed: set, whole: set, custom: dict) -> None
             _add_observer(child, make)
         elif kind in custom and _is_configured(child):
             setattr(module, name, custom[kind].from_float(child))
-            _add_observer(getattr(module, name))
+            if custom[kind] not in no_observer_set():
+                _add_observer(getattr(module, name))
         else:
             _add_observers(child, observed, whole, custom)
     is_layer = has_no_children_ignoring_parametrizations(module) or hasattr(module, "weight_fake_quant")
     if is_layer and not isinstance(module, Sequential) and type_before_parametrizations(module) in observed:
         _add_observer(module)
+
+
+def get_default_custom_config_dict() -> dict[str, dict]:
+    """Which classes of layers `prepare` puts in the places of others, and `convert` in the places of those."""
+    return {
+        "float_to_observed_custom_module_class": {
+            nn.LSTM: quantizable.LSTM,
+            nn.MultiheadAttention: quantizable.MultiheadAttention,
+        },
+        "observed_to_quantized_custom_module_class": {
+            quantizable.LSTM: quantized.LSTM,
+            quantizable.MultiheadAttention: quantized.MultiheadAttention,
+        },
+    }
 
 
 # ---- The steps -----------------------------------------------------------------------------------------------------------
@@ -146,7 +163,10 @@ def prepare(
             stacklevel=2,
         )
     observed = get_default_qconfig_propagation_list() if allow_list is None else set(allow_list)
-    mapping = (prepare_custom_config_dict or {}).get("float_to_observed_custom_module_class", {})
+    custom = (
+        get_default_custom_config_dict() if prepare_custom_config_dict is None else prepare_custom_config_dict
+    )
+    mapping = custom.get("float_to_observed_custom_module_class", {})
     _add_observers(model, observed, set(observer_non_leaf_module_list or ()), mapping)
     return model
 
@@ -177,7 +197,10 @@ def convert(
     """
     if is_reference:
         raise NotImplementedError("convert: weft has no reference layers: leave is_reference out")
-    custom = (convert_custom_config_dict or {}).get("observed_to_quantized_custom_module_class", {})
+    given = (
+        get_default_custom_config_dict() if convert_custom_config_dict is None else convert_custom_config_dict
+    )
+    custom = given.get("observed_to_quantized_custom_module_class", {})
     module = module if inplace else copy.deepcopy(module)
     _exchange(
         module,

@@ -13,10 +13,11 @@ from .....core.tensor import Tensor
 from .....nn._projection import _get_softmax_dim
 from .....ops.creation.from_data import tensor
 from .....ops.creation.random import randn
+from ...quantizable.modules.activation import MultiheadAttention as QuantizableMultiheadAttention
 from .. import functional as F
 from .utils import result_parameters
 
-__all__ = ["ELU", "Hardswish", "LeakyReLU", "PReLU", "ReLU6", "Sigmoid", "Softmax"]
+__all__ = ["ELU", "Hardswish", "LeakyReLU", "MultiheadAttention", "PReLU", "ReLU6", "Sigmoid", "Softmax"]
 
 
 class ReLU6(nn.ReLU):
@@ -183,6 +184,43 @@ class PReLU(_Activation):
         made.set_weight(
             FUNCTIONS["quantize_per_tensor"](weight, float(weight_scale), int(weight_zero_point), quint8)
         )
+        return made
+
+
+class MultiheadAttention(QuantizableMultiheadAttention):
+    """Attention with several heads: quantized input and result. `convert` makes it."""
+
+    _FLOAT_MODULE = QuantizableMultiheadAttention
+
+    def _get_name(self) -> str:
+        return "QuantizedMultiheadAttention"
+
+    @classmethod
+    def from_float(cls, other: Any) -> Any:
+        """Not of a layer of floats, which `prepare` observes first."""
+        raise NotImplementedError(
+            "It looks like you are trying to convert a non-observed MHA module. Please, see the examples on quantizable MHAs."
+        )
+
+    @classmethod
+    def from_observed(cls, other: Any) -> Any:
+        """The quantized layer of an observed one."""
+        from ....quantization.quantize import convert  # that module imports this one
+
+        if not isinstance(other, cls._FLOAT_MODULE):
+            raise AssertionError(f"Expected module type {cls._FLOAT_MODULE}, got {type(other)}")
+        made = convert(other, inplace=False, remove_qconfig=True)
+        made.__class__ = cls
+        for name in ("bias_k", "bias_v"):
+            bias = made._parameters.pop(name, None)
+            quantized = (
+                None
+                if bias is None
+                else FUNCTIONS["quantize_per_tensor_dynamic"](bias.detach(), quint8, False)
+            )
+            setattr(made, name, quantized)
+        for name in ("in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            made._parameters.pop(name, None)
         return made
 
 

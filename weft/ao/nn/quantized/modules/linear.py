@@ -93,13 +93,16 @@ class Linear(WeightedQuantizedModule):
         call = ops.quantized.linear_relu if self._relu else ops.quantized.linear
         return call(x, self._packed_params._packed_params, self.scale, self.zero_point)
 
+    def _weight_bias(self) -> tuple[Tensor, Tensor | None]:
+        return self._packed_params._weight_bias()
+
     def weight(self) -> Tensor:
         """The quantized weight."""
-        return self._packed_params._weight_bias()[0]
+        return self._weight_bias()[0]
 
     def bias(self) -> Tensor | None:
         """The bias, in floats."""
-        return self._packed_params._weight_bias()[1]
+        return self._weight_bias()[1]
 
     def set_weight_bias(self, w: Tensor, b: Tensor | None) -> None:
         """Exchange the weight and the bias."""

@@ -1,5 +1,7 @@
 """Scales and zero points of ranges: PyTorch's, to the bit."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -33,6 +35,8 @@ def of_fused(ends, low, high, symmetric):
 @example(-1e-9, 0.0, False)
 @example(-1e-44, 1e-40, True)
 @example(-1e-4, 3e-4, False)
+@example(-10.0, 10.0, False)
+@example(-7.0, 7.0, True)
 def test_like_pytorch(one, other, halved):
     ends = torch.tensor(sorted((one, other)), dtype=torch.float32)
     least, most = ends.tolist()
@@ -42,9 +46,9 @@ def test_like_pytorch(one, other, halved):
     dynamic = torch.quantize_per_tensor_dynamic(ends, torch.qint8, halved)
     found = choose_qparams(least, most, -128, 127, reduce_range=halved)
     assert found == (dynamic.q_scale(), dynamic.q_zero_point())
-    for symmetric in (False, True):
-        scale, point = choose_qparams(least, most, -128, 127, symmetric)
-        assert (np.float32(scale), point) == of_fused(ends, -128, 127, symmetric)
+    for symmetric, bounds in product((False, True), ((-128, 127), (0, 255), (0, 127))):
+        scale, point = choose_qparams(least, most, *bounds, symmetric, in_float32=True)
+        assert (np.float32(scale), point) == of_fused(ends, *bounds, symmetric)
 
 
 def test_ranges_without_an_end():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
@@ -200,7 +202,10 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
         self.averaging_constant = averaging_constant
 
     def _merged(self, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
-        if self.min_val.numel() == 0 or bool(self.min_val.isinf().all()):
+        is_unset = self.min_val.numel() == 0 or bool(
+            (self.min_val == math.inf).all() & (self.max_val == -math.inf).all()
+        )
+        if is_unset:
             return least, most
         share = self.averaging_constant
         return self.min_val + share * (least - self.min_val), self.max_val + share * (most - self.max_val)
@@ -256,6 +261,12 @@ class HistogramObserver(UniformQuantizationObserverBase):
             return x_orig
         x = x_orig.detach().to(float32)
         least, most = x.amin().item(), x.amax().item()
+        if math.inf in (-least, most):
+            warnings.warn("HistogramObserver: infinite numbers are not counted", stacklevel=2)
+            x = x[x.isfinite()]
+            if x.numel() == 0:
+                return x_orig
+            least, most = x.amin().item(), x.amax().item()
         counts: Any = None
         if float(self.min_val) <= float(self.max_val):
             before = self.min_val.item(), self.max_val.item()

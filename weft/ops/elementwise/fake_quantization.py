@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from ...core.dtype import bfloat16, float16, float32, float64
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
 from ..indexing.masking import where
 from .comparison import clamp
 from .pointwise import round
-from .qparams import choose_qparams
+from .qparams import QParams, choose_qparams
+
+_NARROW = (float16, bfloat16)
+# The dtypes of inputs whose results PyTorch computes in float32 nevertheless.
+_ROUNDED_TWICE = (*_NARROW, float64)
+# What PyTorch chooses for a range whose ends are NaN.
+_OF_NAN = QParams(math.nan, -(2**31))
 
 
 def _steps(input: Tensor, scale: Any, zero_point: Any, has_floats: bool = False) -> Tensor:
-    """The quantized integer of each element. As in PyTorch, multiply by the reciprocal of the scale, in float32.
+    """The quantized integer of each element. As in PyTorch, multiply by the reciprocal of the scale, in float32 or float64.
 
     has_floats: the zero point need not be an integer, so add it before rounding.
     """
-    steps = input * (1.0 / scale)
+    steps = (input.to(float32) if input.dtype in _NARROW else input) * (1.0 / scale)
     return round(steps + zero_point) if has_floats else round(steps) + zero_point
 
 
@@ -29,11 +37,19 @@ def _straight_through(
     return where((steps >= low) & (steps <= high), ct, 0.0)
 
 
+def _clamped(steps: Tensor, low: int, high: int) -> Tensor:
+    """The integers within the bounds. NaN becomes the least one."""
+    return where(steps == steps, clamp(steps, low, high), low)
+
+
 @custom_vjp(_straight_through, None, None, None, None, None)
 def fake_quantized(
     input: Tensor, scale: Any, zero_point: Any, low: int, high: int, has_floats: bool
 ) -> Tensor:
-    return (clamp(_steps(input, scale, zero_point, has_floats), low, high) - zero_point) * scale
+    steps = _clamped(_steps(input, scale, zero_point, has_floats), low, high)
+    if input.dtype in _ROUNDED_TWICE:
+        return ((steps.to(float32) - zero_point) * scale).to(input.dtype)
+    return (steps - zero_point) * scale
 
 
 def _check_range(quant_min: int, quant_max: int) -> None:
@@ -58,10 +74,10 @@ def fake_quantize_per_tensor_affine(
     """
     _check_range(quant_min, quant_max)
     if isinstance(scale, Tensor):
-        scale, zero_point = scale.detach(), zero_point.detach().to(input.dtype)
+        scale, zero_point = scale.detach().reshape(()), zero_point.detach().reshape(()).to(float32)
     else:
         _check_zero_point(zero_point, quant_min, quant_max)
-        scale = input.new_tensor(scale)
+        scale = input.new_tensor(scale, dtype=float32)
     return fake_quantized(input, scale, zero_point, quant_min, quant_max, False)
 
 
@@ -83,7 +99,7 @@ def fake_quantize_per_channel_affine(
     if not has_floats and ((zero_point < quant_min) | (zero_point > quant_max)).any():
         raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
     shape = _on_axis(input, axis)
-    points = zero_point.detach().view(shape).to(input.dtype)
+    points = zero_point.detach().view(shape).to(float32)
     return fake_quantized(input, scale.detach().view(shape), points, quant_min, quant_max, has_floats)
 
 
@@ -110,7 +126,7 @@ def _learned_parts(
 ) -> tuple[Tensor, Tensor]:
     """The quantized integer of each element before and after the clamp."""
     steps = _steps(input, scale, points)
-    return steps, clamp(steps, low, high)
+    return steps, _clamped(steps, low, high)
 
 
 def _learned_input(ct: Tensor, out: Any, *given: Any) -> Tensor:
@@ -197,6 +213,8 @@ def fused_moving_avg_obs_fake_quant(
 
     The range is a moving average, kept in `running_min` and `running_max`. The two switches are tensors of one element.
     """
+    if input.numel() == 0:
+        return input.clone()
     if observer_on.item() == 1:
         _observe(input.detach(), running_min, running_max, averaging_const, ch_axis, per_row_fake_quant)
     if fake_quant_on.item() != 1:
@@ -209,8 +227,11 @@ def fused_moving_avg_obs_fake_quant(
 
 
 def _observe(input: Tensor, low: Tensor, high: Tensor, constant: float, axis: int, per_row: bool) -> None:
-    dims = [dim for dim in range(input.dim()) if dim != axis] if per_row else list(range(input.dim()))
-    least, most = input.amin(dims), input.amax(dims)
+    if per_row:
+        rows = input.movedim(axis, 0).reshape(input.size(axis), -1)
+        least, most = rows.amin(1), rows.amax(1)
+    else:
+        least, most = input.amin(), input.amax()
     if low.numel() != least.numel():
         low.resize_(least.shape).fill_(float("inf"))
         high.resize_(most.shape).fill_(float("-inf"))
@@ -229,7 +250,12 @@ def _choose(
 ) -> None:
     """The scale and the zero point for each range."""
     ends = zip(low.flatten().tolist(), high.flatten().tolist(), strict=True)
-    found = [choose_qparams(*each, quant_min, quant_max, symmetric) for each in ends]
+    found = [
+        choose_qparams(*each, quant_min, quant_max, symmetric, in_float32=True)
+        if each[0] <= each[1]
+        else _OF_NAN
+        for each in ends
+    ]
     for kept, values in zip((scale, zero_point), zip(*found)):
         if kept.numel() != low.numel():
             kept.resize_(low.shape)

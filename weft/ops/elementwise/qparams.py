@@ -24,11 +24,18 @@ class QParams(NamedTuple):
 
 
 def choose_qparams(
-    least: float, most: float, low: int, high: int, symmetric: bool = False, reduce_range: bool = False
+    least: float,
+    most: float,
+    low: int,
+    high: int,
+    symmetric: bool = False,
+    reduce_range: bool = False,
+    in_float32: bool = False,
 ) -> QParams:
     """The scale and the zero point with which the integers `low` to `high` hold the numbers `least` to `most`, and 0 exactly.
 
     symmetric: a range with numbers on both sides of 0 is widened so that 0 lies in its middle. reduce_range: use half of the integers.
+    in_float32: round the scale before the zero point is chosen, as FBGEMM does. This decides between two integers that are as near.
 
     Raises: RuntimeError if the range is empty or an end is NaN.
     """
@@ -45,6 +52,8 @@ def choose_qparams(
         least, most = to_float32(step * -(half + 1)), to_float32(step * half)
     least, most = min(least, 0.0), max(most, 0.0)
     scale = (most - least) / (high - low)
+    if in_float32:
+        scale = to_float32(scale)
     if scale < _LEAST_SCALE:
         if to_float32(scale) <= _NO_RECIPROCAL:
             scale = 0.1

@@ -1,12 +1,14 @@
 """torchvision: classification and detection models, operators, transforms v2, image tools."""
 
 import warnings
+from collections import Counter
 
 import numpy
 import torch
 import torchvision
 from checks import check, gradients, main, seed, train, weights
 from PIL import Image
+from torch.ao.quantization import convert, get_default_qconfig, prepare
 from torchvision import models, ops, tv_tensors
 from torchvision.transforms import v2
 
@@ -47,6 +49,28 @@ def more_classification():
     found["swin_t"] = classified("swin_t")
     found["convnext_tiny"] = classified("convnext_tiny", 32)
     found["googlenet"] = classified("googlenet", init_weights=False, aux_logits=False)
+    return found
+
+
+@check
+def quantized():
+    """Models of floats become models of bytes, and answer as before."""
+    found = {}
+    for name in ("resnet18", "googlenet", "shufflenet_v2_x1_0", "mobilenet_v3_large"):
+        seed()
+        model = getattr(models.quantization, name)(weights=None, quantize=False, num_classes=5).eval()
+        model.fuse_model(is_qat=False)
+        model.qconfig = get_default_qconfig("fbgemm")
+        observed, x = prepare(model), torch.rand(2, 3, 96, 96)
+        with torch.no_grad():
+            observed(x)
+            small = convert(observed)
+            before, after = model(x), small(x)
+        found[name] = {
+            "layers": Counter(type(layer).__name__ for layer in small.modules()),
+            "dtypes": Counter(str(getattr(value, "dtype", None)) for value in small.state_dict().values()),
+            "like before": bool((after - before).norm() <= 0.05 * before.norm()),
+        }
     return found
 
 

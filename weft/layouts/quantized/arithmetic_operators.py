@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...core.derivative import nondifferentiable
 from ...core.dtype import QUANTIZED as STORED
-from ...core.dtype import float32, int32, int64
+from ...core.dtype import DType, float32, float64, int32, int64
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...engine import scalar as s
+from ...families.map import Map, Types
 from ...ops.elementwise.comparison import clamp as clamped
 from ...ops.elementwise.qparams import QParams
 from ...ops.indexing.masking import where
@@ -25,16 +30,70 @@ def _made(numbers: Tensor, scale: float, zero_point: int, like_: Tensor, relu: b
     return quantize(numbers.relu() if relu else numbers, QParams(scale, zero_point), like_.dtype)
 
 
-def _rounded(numbers: Tensor, by: QParams, x: Tensor) -> Tensor:
-    """float32 numbers in steps of the scale, rounded half to even before the zero point is added."""
+# ---- Steps of the scale ----------------------------------------------------------------------------------------------------
+
+
+def _offset(integer: s.Expr, zero_point: s.Expr, dtype: DType) -> s.Expr:
+    """The difference, exact in float32 for bytes; that of int32 wraps around."""
+    return s.cast(integer, int32) - s.cast(zero_point, int32) if dtype is int32 else integer - zero_point
+
+
+def _product(dtype: DType) -> Callable:
+    def steps(a, b, zero_point_a, zero_point_b, factor):
+        product = _offset(a, zero_point_a, dtype) * _offset(b, zero_point_b, dtype)
+        return s.cast(product, float32) * s.cast(factor, float32)
+
+    return steps
+
+
+def _line(dtype: DType) -> Callable:
+    def steps(integer, factor, term, zero_point):
+        offset = s.cast(_offset(integer, zero_point, dtype), float32)
+        return offset * s.cast(factor, float32) + s.cast(term, float32)
+
+    return steps
+
+
+def _bent_line(dtype: DType) -> Callable:
+    def steps(integer, weight, zero_point, weight_zero_point, positive, negative):
+        offset = _offset(integer, zero_point, dtype)
+        product = s.cast(offset * _offset(weight, weight_zero_point, dtype), float32)
+        above, below = (
+            s.cast(offset, float32) * s.cast(positive, float32),
+            product * s.cast(negative, float32),
+        )
+        return s.where(offset > 0, above, below)
+
+    return steps
+
+
+@functools.cache
+def _in_steps(steps: Callable[[DType], Callable], dtype: DType) -> Map:
+    """The op for integers of `dtype` whose number of steps of the scale is `steps(dtype)`, a float32 of other operands.
+
+    The number is rounded half to even before the zero point is added. The last operands are the zero point and the bounds of the result.
+    """
+    count = steps(dtype)
+
+    def element(*operands):
+        *given, zero_point, low, high = operands
+        found = s.rint(count(*given))
+        if dtype is int32:
+            found, low, high = s.cast(found, int64), s.cast(low, int64), s.cast(high, int64)
+            zero_point = s.cast(zero_point, int64)
+        found = found + zero_point
+        return s.cast(s.where(found > low, s.where(found < high, found, high), low), int32)
+
+    operands = float64 if dtype is int32 else float32  # which hold all integers of the dtype
+    return Map("quantized", lambda common: Types(operands, dtype), element, derivative=nondifferentiable)
+
+
+def _rounded(steps: Callable, operands: tuple, by: QParams, x: Tensor, relu: bool = False) -> Tensor:
+    """The quantized tensor, with the dtype of `x`, of a number of steps of the scale; none of them negative with `relu`."""
     stored = STORED[x.dtype]
     low, high = RANGES[stored]
-    integers = (numbers.round().to(int64) + by.zero_point).clamp(low, high).to(stored)
-    return quantized(integers, by, x.dtype)
-
-
-def _offsets(x: Tensor, function: str) -> Tensor:
-    return plain(x).to(int32) - per_tensor(x, function).zero_point
+    low = max(low, by.zero_point) if relu else low
+    return quantized(_in_steps(steps, stored)(*operands, by.zero_point, low, high), by, x.dtype)
 
 
 # ---- Sums and products -----------------------------------------------------------------------------------------------------
@@ -53,13 +112,11 @@ def add_out(qa: Tensor, qb: Tensor, out: Tensor, relu: bool = False) -> Tensor:
 
 @relu_forms("mul", "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
 def mul(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool = False) -> Tensor:
-    """The product of the offsets is exact; PyTorch computes the factor in float32."""
-    products = _offsets(qa, "quantized.mul") * _offsets(qb, "quantized.mul")
-    if relu:
-        products = products.clamp(min=0)
-    scales = [np.float32(per_tensor(each, "quantized.mul").scale) for each in (qa, qb)]
-    factor = scales[0] * scales[1] * (np.float32(1) / np.float32(scale))
-    return _rounded(products.to(float32) * float(factor), QParams(scale, zero_point), qa)
+    """The product of the differences is exact; PyTorch computes the factor in float32."""
+    a, b = (per_tensor(each, "quantized.mul") for each in (qa, qb))
+    factor = np.float32(a.scale) * np.float32(b.scale) * (np.float32(1) / np.float32(scale))
+    operands = plain(qa), plain(qb), a.zero_point, b.zero_point, float(factor)
+    return _rounded(_product, operands, QParams(scale, zero_point), qa, relu)
 
 
 @relu_forms("mul.out", "(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")
@@ -84,9 +141,8 @@ def add_scalar(qa: Tensor, b: Any, relu: bool = False) -> Tensor:
         by = QParams((high - moved) / (high - low) * scale, low)
     else:
         by = QParams((moved - low) / (high - low) * scale, high)
-    offsets = _offsets(qa, "quantized.add_scalar") + steps
     factor = np.float32(scale) * (np.float32(1) / np.float32(by.scale))
-    return _rounded((offsets.clamp(min=0) if relu else offsets).to(float32) * float(factor), by, qa)
+    return _rounded(_line, (plain(qa), float(factor), 0.0, moved), by, qa, relu)
 
 
 @relu_forms("mul_scalar", "(Tensor qa, Scalar b) -> Tensor qc")
@@ -138,7 +194,7 @@ def leaky_relu(
 def prelu(qx: Tensor, weight: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
     """PyTorch computes the factors in float32: one for positive offsets, and one that the weight's integers multiply for the others."""
     by, of_weight = per_tensor(qx, "quantized.prelu"), per_tensor(weight, "quantized.prelu")
-    offsets, factors = _offsets(qx, "quantized.prelu"), _offsets(weight, "quantized.prelu")
+    factors = plain(weight)
     if factors.numel() > 1:
         if qx.dim() < 2 or factors.shape != (qx.shape[1],):
             raise RuntimeError(
@@ -148,8 +204,8 @@ def prelu(qx: Tensor, weight: Tensor, output_scale: float, output_zero_point: in
         factors = factors.view([1, -1, *[1] * (qx.dim() - 2)])
     positive = np.float32(by.scale) * (np.float32(1) / np.float32(output_scale))
     negative = positive * np.float32(of_weight.scale)
-    found = offsets.clamp(min=0) * float(positive) + (offsets.clamp(max=0) * factors) * float(negative)
-    return _rounded(found, QParams(output_scale, output_zero_point), qx)
+    operands = plain(qx), factors, by.zero_point, of_weight.zero_point, float(positive), float(negative)
+    return _rounded(_bent_line, operands, QParams(output_scale, output_zero_point), qx)
 
 
 @operator("sigmoid(Tensor qx, float output_scale, int output_zero_point) -> Tensor")
@@ -225,10 +281,9 @@ def _batch_norm(qx, weight, bias, mean, var, eps, output_scale, output_zero_poin
     factor = scale * (by.scale / output_scale)
     term = ((0.0 if bias is None else bias) - mean * scale) / output_scale
     shape = [1, -1, *[1] * (qx.dim() - 2)]
-    found = _offsets(qx, "quantized.batch_norm").to(float32) * factor.to(float32).view(shape) + term.to(
-        float32
-    ).view(shape)
-    return _rounded(found.clamp(min=0) if relu else found, QParams(output_scale, output_zero_point), qx)
+    vectors = (each.to(float32).view(shape) for each in (factor, term))
+    made = QParams(output_scale, output_zero_point)
+    return _rounded(_line, (plain(qx), *vectors, by.zero_point), made, qx, relu)
 
 
 _BATCH_NORM = "(Tensor qx, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float eps, float output_scale, int output_zero_point) -> Tensor"

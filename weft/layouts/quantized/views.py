@@ -47,7 +47,7 @@ _MOVING = frozenset(
     diag broadcast_tensors flip fliplr flipud rot90 roll repeat tile repeat_interleave index_select gather take take_along_dim masked_select hsplit vsplit dsplit
     sort msort topk kthvalue max min amax amin maximum minimum cummax cummin where resize_ t_ transpose_ swapaxes_ squeeze_ unsqueeze_
     as_strided_ channel_shuffle pixel_shuffle pixel_unshuffle nn.functional.channel_shuffle nn.functional.pixel_shuffle
-    nn.functional.pixel_unshuffle atleast_1d atleast_2d atleast_3d squeeze_copy narrow_copy""".split()
+    nn.functional.pixel_unshuffle __reversed__ atleast_1d atleast_2d atleast_3d squeeze_copy narrow_copy""".split()
 )
 _ON_INTEGERS = _KEEPING | _CHANNEL_VIEWS | _MOVING
 # These take elements from two tensors.

@@ -152,6 +152,14 @@ def test_gradients_of_library_operations(name):
     assert x.grad.is_meta and x.grad.shape == x.shape
 
 
+def test_gradients_of_elements_that_values_choose():
+    x, source, value = (weft.empty(sizes, device="meta", requires_grad=True) for sizes in ((3, 4), (20,), ()))
+    x.masked_scatter(X > 0, source).sum().backward()
+    assert source.grad.is_meta and source.grad.shape == (20,)
+    x.index_fill(1, X[0].long(), value).sum().backward()
+    assert value.grad.is_meta and value.grad.shape == ()
+
+
 def test_no_memory_is_allocated():
     n = 10**7  # a matrix of 400 TB
     matrix = weft.empty(n, n, device="meta")

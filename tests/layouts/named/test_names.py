@@ -1,6 +1,7 @@
 """Names of dims, by the documentation of PyTorch 1.x; PyTorch 2.13 has no named tensors."""
 
 import copy
+import gc
 import pickle
 
 import pytest
@@ -319,3 +320,20 @@ def test_names_of_a_matrix_factory():
     assert weft.eye(2, 3, names=X).names == X
     with pytest.raises(RuntimeError, match="duplicate"):
         weft.eye(2, names=("N", "N"))
+
+
+@pytest.mark.parametrize(
+    "call", ["x + x", "x.sum('C')", "x.sort('C')", "x.T", "x[0]", "x.unbind('N')", "x.mul(2).t_()"]
+)
+def test_memory_of_a_call_is_free_when_its_result_is(call):
+    """Nothing waits for the garbage collector."""
+    names = {"x": named(*X)}
+    gc.disable()
+    try:
+        gc.collect()
+        before = len(gc.get_objects())
+        for _ in range(20):
+            eval(call, names)
+        assert len(gc.get_objects()) - before < 20
+    finally:
+        gc.enable()

@@ -32,9 +32,7 @@ def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_r
     """
     args, kwargs = _numbered(name, function, args, kwargs)
     operands = args[::-1] if is_reflected else args
-    call = Call(
-        name if name.startswith("__") else name.removesuffix("_"), _given(name, function, operands, kwargs)
-    )
+    call = Call(name if name.startswith("__") else name.removesuffix("_"), function, operands, kwargs, _given)
     targets = _targets(name, args, kwargs)
     is_inplace = kwargs.get("out") is None
     of_operands, of_results = rules_of(name)
@@ -54,21 +52,27 @@ def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_r
             require_names(target, names)
     result = function(*plain_args, **plain_kwargs)
 
-    def finished(each: Any, place: int = 0) -> Any:
-        if isinstance(each, Tensor):
-            found = names if of_results is None else of_results(call, each.spec.shape, place)
-            return stand_ins.result(each, found, targets, is_inplace)
-        if isinstance(each, (tuple, list)):
-            kind: Any = type(each)
-            return getattr(kind, "_make", kind)([finished(item, place) for place, item in enumerate(each)])
-        return each
+    def finished(each: Tensor, place: int) -> Tensor:
+        found = names if of_results is None else of_results(call, each.spec.shape, place)
+        return stand_ins.result(each, found, targets, is_inplace)
 
-    answer = finished(result)
+    answer = _each_tensor(result, finished)
     stand_ins.carry_over()
     return answer
 
 
 NAMED.run = run
+
+
+def _each_tensor(result: Any, finished: Callable[[Tensor, int], Tensor], place: int = 0) -> Any:
+    """The result with `finished(tensor, place)` in place of each tensor."""
+    if isinstance(result, Tensor):
+        return finished(result, place)
+    if isinstance(result, (tuple, list)):
+        kind: Any = type(result)
+        items = [_each_tensor(item, finished, place) for place, item in enumerate(result)]
+        return getattr(kind, "_make", kind)(items)
+    return result
 
 
 def _targets(name: str, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:

@@ -25,15 +25,26 @@ from .unification import aligned, unified, unified_all
 
 
 class Call:
-    """A call of a public function: the arguments by the names of the parameters. Dims are numbers.
+    """A call of a public function. Dims are numbers.
 
-    A parameter that stands for all further arguments has a tuple.
+    bind: (name, function, args, kwargs) -> the arguments by the names of the parameters. Most rules look at the tensors only.
     """
 
-    __slots__ = ("given", "name")
+    def __init__(
+        self,
+        name: str,
+        function: Callable,
+        args: tuple,
+        kwargs: dict[str, Any],
+        bind: Callable[..., dict[str, Any]],
+    ):
+        self.name, self.args, self.kwargs = name, args, kwargs
+        self._function, self._bind = function, bind
 
-    def __init__(self, name: str, given: dict[str, Any]):
-        self.name, self.given = name, given
+    @functools.cached_property
+    def given(self) -> dict[str, Any]:
+        """The arguments by the names of the parameters. A parameter that stands for all further arguments has a tuple."""
+        return self._bind(self.name, self._function, self.args, self.kwargs)
 
     def argument(self, *parameters: str, default: Any = None) -> Any:
         """The first of these arguments that the call has."""
@@ -44,14 +55,17 @@ class Call:
 
     def operands(self) -> Iterator[Any]:
         """All tensors among the arguments, but not those that are written."""
-        for parameter, value in self.given.items():
+        for value in self.args:
+            yield from tensors_in(value)
+        for parameter, value in self.kwargs.items():
             if parameter != "out":
                 yield from tensors_in(value)
 
     @property
     def input(self) -> Any:
         """The first tensor."""
-        return next(self.operands())
+        first = self.args[0] if self.args else None
+        return first if isinstance(first, Tensor) else next(self.operands())
 
     @property
     def names(self) -> Names:

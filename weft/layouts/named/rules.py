@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ...core.layout_calls import Rules
-from ...core.spec import make_spec
+from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor, make
 from ...core.warn import user_level
+
+
+@functools.lru_cache(1024)
+def _plain_spec(spec: Spec) -> Spec:
+    return make_spec(spec.shape, spec.stride, spec.dtype, spec.device, spec.conj, spec.neg)
 
 
 class NamedRules(Rules):
@@ -19,9 +25,7 @@ class NamedRules(Rules):
         return spec.detail
 
     def memory(self, x: Tensor) -> Tensor:
-        spec = x.spec
-        plain = make_spec(spec.shape, spec.stride, spec.dtype, spec.device, spec.conj, spec.neg)
-        return make(x._storage, x._byte_offset, plain)
+        return make(x._storage, x._byte_offset, _plain_spec(x.spec))
 
     def cotangent(self, tensor: Tensor) -> Tensor:
         """Derivatives know nothing of names."""

@@ -6,13 +6,14 @@ a call runs on the plain tensors, and only its results get names again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...autograd.graph import Leaf
 from ...autograd.inplace import note_view
 from ...core.layout import strided
-from ...core.layout_spec import layout_spec
+from ...core.layout_spec import LayoutSpec, layout_spec
 from ...core.spec import Spec
 from ...core.tensor import VIEW_NOTES, Tensor, make
 from .rules import NAMED
@@ -71,11 +72,16 @@ def named(tensor: Tensor, names: Sequence[str | None]) -> Tensor:
     """The same plain tensor with names, which are valid. Without any name it is the plain tensor itself."""
     if not any(names) or type(tensor.spec) is not Spec:  # tensors of another layout have no names
         return tensor
-    spec = tensor.spec
-    parts = spec.shape, spec.stride, spec.dtype, spec.device
-    wanted = layout_spec(*parts, strided, NAMED, tuple(names), spec.conj, spec.neg)
-    result = make(tensor._storage, tensor._byte_offset, wanted)
+    result = make(tensor._storage, tensor._byte_offset, named_spec(tensor.spec, tuple(names)))
     return _at_place_of(tensor, result)
+
+
+# This cache keeps specs alive, because making one takes 3 us, and those of results would die with these (AMD Zen 4).
+@functools.lru_cache(1024)
+def named_spec(spec: Spec, names: Names) -> LayoutSpec:
+    """The spec of a tensor with these names that has this one without them."""
+    parts = spec.shape, spec.stride, spec.dtype, spec.device
+    return layout_spec(*parts, strided, NAMED, names, spec.conj, spec.neg)
 
 
 def take(target: Tensor, written: Tensor, names: Names) -> Tensor:

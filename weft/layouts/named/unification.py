@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from .tensors import Names, shown
 
 
+@functools.lru_cache(1024)  # 0.1 us instead of 3 (AMD Zen 4)
 def unified(left: Names, right: Names, function: str) -> Names:
     """The names of an elementwise result of two operands.
 

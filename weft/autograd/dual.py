@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.batched import within
 from ..core.grad_mode import detours, mode, open_levels
+from ..core.layout_spec import as_cotangent
 from ..core.recording import tape
 from ..core.tensor import Tensor, make, view_of
 
@@ -92,7 +93,7 @@ def at_outer_levels(tensor: Tensor, level: int) -> Tensor:
 
 def with_tangent(tensor: Tensor, level: int, tangent: Tensor) -> Tensor:
     """A view of the tensor that has a tangent at `level`."""
-    tensor = within(tensor)
+    tensor, tangent = within(tensor), as_cotangent(tangent)
     alias = view_of(tensor, tensor._byte_offset, tensor.spec)
     alias._autograd = tensor._autograd
     return set_tangents(alias, {**tangents(tensor), level: tangent})

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ...autograd.dual import levels
 from ...core.overrides import public_function
 from ...core.spec import Spec
 from ...core.tensor import Tensor
@@ -109,6 +110,7 @@ class _StandIns:
                 found.spec is not before
                 or found._autograd is not original._autograd
                 or found._storage is not original._storage
+                or levels
             ):
                 own = names_of(original)
                 take(original, found, own if len(own) == found.dim() else ())

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ...autograd.dual import set_tangents, tangents
 from ...autograd.graph import Leaf
 from ...autograd.inplace import note_view
 from ...core.layout import strided
@@ -58,14 +59,14 @@ def follow(tensor: Tensor, base: Tensor) -> None:
 
 
 def _at_place_of(tensor: Tensor, result: Tensor) -> Tensor:
-    """The result with the place of the tensor in the graph. A view learns of in-place writes into its base."""
+    """The result with the place of the tensor in the graph, and its tangents. A view learns of in-place writes into its base."""
     result._autograd, result._base = tensor._autograd, tensor._base
     if result._base is not None:
         for note in VIEW_NOTES:
             if note in tensor.__dict__:
                 result.__dict__[note] = tensor.__dict__[note]
         note_view(result)
-    return result
+    return set_tangents(result, tangents(tensor))
 
 
 def named(tensor: Tensor, names: Sequence[str | None]) -> Tensor:
@@ -89,7 +90,7 @@ def take(target: Tensor, written: Tensor, names: Names) -> Tensor:
     found = named(written, names)
     target.spec, target._byte_offset, target._storage = found.spec, found._byte_offset, found._storage
     target._autograd, target._base = written._autograd, written._base
-    return target
+    return set_tangents(target, tangents(written))
 
 
 def checked_names(names: Iterable[Any], ndim: int, function: str) -> Names:

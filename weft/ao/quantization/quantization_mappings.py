@@ -16,7 +16,7 @@ from ..nn.intrinsic import qat as fused_qat
 from ..nn.intrinsic import quantized as fused_quantized
 from ..nn.intrinsic.quantized import dynamic as fused_dynamic
 from ..nn.qat import dynamic as qat_dynamic
-from ..nn.quantized import dynamic
+from ..nn.quantized import dynamic, reference
 from .fake_quantize import (
     default_fixed_qparams_range_0to1_fake_quant,
     default_fixed_qparams_range_neg1to1_fake_quant,
@@ -74,6 +74,23 @@ DEFAULT_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
     qat.Conv2d: quantized.Conv2d,
     qat.Conv3d: quantized.Conv3d,
 }
+DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS: dict[Any, Any] = {
+    QuantStub: quantized.Quantize,
+    DeQuantStub: quantized.DeQuantize,
+    nn.Linear: reference.Linear,
+    nn.Conv1d: reference.Conv1d,
+    nn.Conv2d: reference.Conv2d,
+    nn.Conv3d: reference.Conv3d,
+    nn.ConvTranspose1d: reference.ConvTranspose1d,
+    nn.ConvTranspose2d: reference.ConvTranspose2d,
+    nn.ConvTranspose3d: reference.ConvTranspose3d,
+    nn.Embedding: reference.Embedding,
+    nn.EmbeddingBag: reference.EmbeddingBag,
+    nn.GRUCell: reference.GRUCell,
+    nn.LSTMCell: reference.LSTMCell,
+    nn.RNNCell: reference.RNNCell,
+    nn.LSTM: reference.LSTM,
+}
 DEFAULT_QAT_MODULE_MAPPINGS: dict[Any, Any] = {
     nn.Conv2d: qat.Conv2d,
     nn.Conv3d: qat.Conv3d,
@@ -120,6 +137,11 @@ DEFAULT_MODULE_TO_ACT_POST_PROCESS: dict[Any, Any] = {
 def get_default_static_quant_module_mappings() -> dict[Any, Any]:
     """The quantized layers whose input is quantized, by the layers of floats."""
     return dict(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS)
+
+
+def get_default_static_quant_reference_module_mappings() -> dict[Any, Any]:
+    """The reference layers, which compute in floats with rounded weights, by the layers of floats."""
+    return dict(DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS)
 
 
 def get_embedding_static_quant_module_mappings() -> dict[Any, Any]:
@@ -198,13 +220,14 @@ def get_static_quant_module_class(
 ) -> Any:
     """The quantized layer for one of floats.
 
-    Raises: AssertionError if there is none; NotImplementedError for reference layers.
+    Raises: AssertionError if there is none.
     """
-    if is_reference:
-        raise NotImplementedError("get_static_quant_module_class: reference layers are not there yet")
-    return _quantized_class(
-        float_module_class, DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, additional_static_quant_mapping
+    mapping = (
+        DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS
+        if is_reference
+        else DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
     )
+    return _quantized_class(float_module_class, mapping, additional_static_quant_mapping)
 
 
 def get_dynamic_quant_module_class(

@@ -32,10 +32,11 @@ from .quantization_mappings import (
     get_default_qat_module_mappings,
     get_default_qconfig_propagation_list,
     get_default_static_quant_module_mappings,
+    get_default_static_quant_reference_module_mappings,
     no_observer_set,
 )
 from .stubs import DeQuantStub, QuantWrapper
-from .utils import has_no_children_ignoring_parametrizations
+from .utils import get_qparam_dict, has_no_children_ignoring_parametrizations
 
 
 def propagate_qconfig_(
@@ -193,10 +194,15 @@ def convert(
 
     mapping: the quantized classes, by the classes of observed layers. convert_custom_config_dict: its entry
     "observed_to_quantized_custom_module_class" says which classes take the place of others by `from_observed`.
+    is_reference: the observed layers become layers of floats with rounded weights (`torch.ao.nn.quantized.reference`).
     use_precomputed_fake_quant: the weights of layers with rounded weights are not observed once more.
     """
-    if is_reference:
-        raise NotImplementedError("convert: weft has no reference layers: leave is_reference out")
+    if mapping is None:
+        mapping = (
+            get_default_static_quant_reference_module_mappings()
+            if is_reference
+            else get_default_static_quant_module_mappings()
+        )
     given = (
         get_default_custom_config_dict() if convert_custom_config_dict is None else convert_custom_config_dict
     )
@@ -204,7 +210,7 @@ def convert(
     module = module if inplace else copy.deepcopy(module)
     _exchange(
         module,
-        get_default_static_quant_module_mappings() if mapping is None else mapping,
+        mapping,
         custom,
         use_precomputed_fake_quant,
     )
@@ -241,6 +247,10 @@ def swap_module(
     kind = type_before_parametrizations(mod)
     if kind in (custom_module_class_mapping or {}):
         made = custom_module_class_mapping[kind].from_observed(mod)
+    elif kind in mapping and getattr(mapping[kind], "_IS_REFERENCE", False):
+        observer = mod.qconfig.weight()
+        observer(mod.weight)
+        made = mapping[kind].from_float(mod, get_qparam_dict(observer))
     elif kind in mapping:
         make = mapping[kind].from_float
         keyword = "use_precomputed_fake_quant"

@@ -42,4 +42,4 @@ __all__ = [
     "Hardswish", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LSTM", "LayerNorm", "LeakyReLU", "Linear", "MaxPool2d",
     "MultiheadAttention", "PReLU", "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax",
 ]  # fmt: skip
-__getattr__ = module_getattr(__name__, ("dynamic", "functional", "modules"))
+__getattr__ = module_getattr(__name__, ("dynamic", "functional", "modules", "reference"))

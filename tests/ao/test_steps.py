@@ -19,14 +19,6 @@ IMAGES = RANDOM.standard_normal((3, 2, 4, 6, 5)).astype(np.float32)
 ROWS = (RANDOM.standard_normal((3, 5, 4)) * 2).astype(np.float32)
 
 
-@pytest.fixture(autouse=True)
-def engine():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def shown(module):
     """The text of a module without the last digits of its numbers."""
     return re.sub(r"\d+\.\d+(e-?\d+)?", lambda found: f"{float(found[0]):.3g}", repr(module))

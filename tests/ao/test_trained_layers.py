@@ -22,14 +22,6 @@ INPUTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def fbgemm():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 # The layers of floats from which each is made, and the number of dims of its input behind the channels.
 LAYERS = {
     "qat.Linear": ("t.nn.Linear(4, 3)", 0),

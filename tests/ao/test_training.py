@@ -17,14 +17,6 @@ ROWS = (RANDOM.standard_normal((4, 5, 8)) * 2).astype(np.float32)
 LIBRARIES = weft, torch
 
 
-@pytest.fixture(autouse=True)
-def fbgemm():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def network(library):
     """The network of PyTorch's tutorial in small: convolutions with batch normalization, a sum, and linear layers."""
     nn, ao = library.nn, library.ao

@@ -18,14 +18,6 @@ IMAGES = RANDOM.standard_normal((3, 4, 3, 9, 9)).astype(np.float32)
 ROWS = (RANDOM.standard_normal((4, 5, 8)) * 2).astype(np.float32)
 
 
-@pytest.fixture(autouse=True)
-def fbgemm():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def network(library):
     """A small residual network, as PyTorch's tutorial of static quantization has it."""
     nn, ao = library.nn, library.ao

@@ -9,8 +9,8 @@ from ...core.tensor import Tensor
 from ...nn import Module
 
 
-class QuantStub(Module):
-    """Observes its input; `convert` makes it a Quantize."""
+class _Stub(Module):
+    """A place in a model that passes its input on."""
 
     def __init__(self, qconfig: Any = None):
         super().__init__()
@@ -21,7 +21,11 @@ class QuantStub(Module):
         return x
 
 
-class DeQuantStub(QuantStub):
+class QuantStub(_Stub):
+    """Observes its input; `convert` makes it a Quantize."""
+
+
+class DeQuantStub(_Stub):
     """Passes its input on; `convert` makes it a DeQuantize."""
 
 

@@ -1,0 +1,12 @@
+"""PyTorch quantizes with FBGEMM, whose integers weft's are."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def fbgemm():
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = "fbgemm"
+    yield
+    torch.backends.quantized.engine = before

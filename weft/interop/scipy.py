@@ -11,6 +11,9 @@ from typing import Any
 from ..core.layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ..core.tensor import Tensor
 from ..layouts.parts import parts_of
+from ..layouts.sparse.compressed import FORMATS
+from ..layouts.sparse.coordinates import check_in_range
+from ..layouts.sparse.invariants import check_readable
 
 _CLASSES = {
     sparse_coo: "coo_array",
@@ -23,7 +26,8 @@ _CLASSES = {
 def to_scipy(x: Tensor) -> Any:
     """A sparse matrix as SciPy's array of the same format, in the same memory.
 
-    Raises: TypeError for BSC, which SciPy does not have, and for a tensor that is not a sparse matrix or requires gradients.
+    Raises: TypeError for BSC, which SciPy does not have, and for a tensor that is not a sparse matrix or requires gradients; RuntimeError for
+    indices out of range, because SciPy would read and write memory outside of its arrays.
 
     >>> import weft as torch
     >>> to_scipy(torch.eye(2).to_sparse_csr()).toarray()
@@ -36,6 +40,10 @@ def to_scipy(x: Tensor) -> Any:
         )
     if x.requires_grad:
         raise TypeError("a matrix of SciPy's takes no part in autograd: write x.detach()")
+    if x.layout is sparse_coo:
+        check_in_range(parts_of(x)[0], x.shape)
+    else:
+        check_readable(*parts_of(x), x.shape, FORMATS[x.layout].by_rows, FORMATS[x.layout].blocks)
     *structure, values = (part.numpy() for part in parts_of(x))
     make = getattr(importlib.import_module("scipy.sparse"), _CLASSES[x.layout])
     if x.layout is sparse_coo:

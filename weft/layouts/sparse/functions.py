@@ -13,7 +13,16 @@ from .compressed import TITLES
 from .conversion import as_compressed
 from .coo import coo
 
-mm, addmm = FUNCTIONS["mm"], FUNCTIONS["addmm"]
+addmm = FUNCTIONS["addmm"]
+
+
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of two dense matrices."""
+    if reduce is not None:
+        raise NotImplementedError(
+            f"torch.sparse.mm with reduce={reduce!r} takes a CSR matrix: write x.to_sparse_csr()"
+        )
+    return FUNCTIONS["mm"](mat1, mat2)
 
 
 def _refusing(name: str) -> Callable:

@@ -12,13 +12,13 @@ from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
 from .....nn import Module
 from .....ops.creation.creation import ones, zeros
-from .utils import observed_weight
+from .utils import StateEntries, observed_weight
 
 __all__ = ["Embedding", "EmbeddingBag", "EmbeddingPackedParams"]
 _MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-class EmbeddingPackedParams(Module):
+class EmbeddingPackedParams(StateEntries):
     """The prepared table of an embedding. A state_dict holds the quantized table."""
 
     _version = 1
@@ -45,16 +45,12 @@ class EmbeddingPackedParams(Module):
     def forward(self, x: Tensor) -> Tensor:
         return x
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "dtype"], destination[prefix + "_packed_weight"] = self.dtype, self._weight()
+    def _entries(self) -> dict[str, Any]:
+        return {"dtype": self.dtype, "_packed_weight": self._weight()}
 
-    def _load_from_state_dict(
-        self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, *rest: Any
-    ) -> None:
-        self.dtype = state_dict.pop(prefix + "dtype")
-        self.set_weight(state_dict.pop(prefix + "_packed_weight"))
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
+    def _set_entries(self, entries: dict[str, Any]) -> None:
+        self.dtype = entries["dtype"]
+        self.set_weight(entries["_packed_weight"])
 
     def __repr__(self) -> str:
         return repr(self._weight())

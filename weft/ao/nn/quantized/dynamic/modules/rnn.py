@@ -13,7 +13,7 @@ from ......core.tensor import Tensor
 from ......nn.modules.rnn import RecurrentCell, RecurrentLayers, _check_dropout, _permuted
 from ......nn.utils.rnn import PackedSequence
 from ......ops.creation.random import randn
-from ...modules.utils import observed_weight
+from ...modules.utils import StateEntries, observed_weight
 
 _GATES = {"LSTM": 4, "GRU": 3}
 __all__ = [
@@ -73,22 +73,18 @@ def _parameters(module: Any, observer_of: Any, dtype: Any) -> dict[str, Tensor]:
     return found
 
 
-class PackedParameter(nn.Module):
+class PackedParameter(StateEntries):
     """The prepared weights of one layer in one direction. A state_dict holds them as they are, as `param`."""
 
     def __init__(self, param: Any):
         super().__init__()
         self.param = param
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "param"] = self.param
+    def _entries(self) -> dict[str, Any]:
+        return {"param": self.param}
 
-    def _load_from_state_dict(
-        self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, *rest: Any
-    ) -> None:
-        self.param = state_dict[prefix + "param"]
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
+    def _set_entries(self, entries: dict[str, Any]) -> None:
+        self.param = entries["param"]
 
 
 # ---- Layers over sequences -------------------------------------------------------------------------------------------
@@ -284,7 +280,7 @@ class GRU(RNNBase):
 # ---- Cells -----------------------------------------------------------------------------------------------------------
 
 
-class RNNCellBase(RecurrentCell):
+class RNNCellBase(StateEntries, RecurrentCell):
     """The base of cells: quantized weights, and floats that are quantized when the cell is called."""
 
     def __init__(
@@ -339,17 +335,14 @@ class RNNCellBase(RecurrentCell):
         self._packed_weight_ih = pack_weight_bias(found["weight_ih"], self.bias_ih, self.weight_dtype)
         self._packed_weight_hh = pack_weight_bias(found["weight_hh"], self.bias_hh, self.weight_dtype)
 
-    def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "_packed_weight_ih"] = self._packed_weight_ih
-        destination[prefix + "_packed_weight_hh"] = self._packed_weight_hh
+    def _entries(self) -> dict[str, Any]:
+        return {"_packed_weight_ih": self._packed_weight_ih, "_packed_weight_hh": self._packed_weight_hh}
 
-    def _load_from_state_dict(
-        self, state_dict: dict, prefix: str, local_metadata: dict, strict: bool, *rest: Any
-    ) -> None:
-        self._packed_weight_ih = state_dict.pop(prefix + "_packed_weight_ih")
-        self._packed_weight_hh = state_dict.pop(prefix + "_packed_weight_hh")
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
+    def _set_entries(self, entries: dict[str, Any]) -> None:
+        self._packed_weight_ih, self._packed_weight_hh = (
+            entries["_packed_weight_ih"],
+            entries["_packed_weight_hh"],
+        )
 
     @classmethod
     def _like(cls, mod: Any, dtype: Any) -> Any:

@@ -36,9 +36,11 @@ from ...engine.weight_gemm import times_bytes, times_nibbles
 from .sliding import sliding_products, sliding_sums
 from .sparse import (
     sparse_columns,
+    sparse_majors,
     sparse_pairs_count,
     sparse_pairs_fill,
     sparse_pairs_sampled,
+    sparse_pointers,
     sparse_rows,
     sparse_sampled,
 )
@@ -293,6 +295,8 @@ EXTRAS: dict[str, Callable] = {
     "sparse_rows": sparse_rows,
     "sparse_columns": sparse_columns,
     "sparse_sampled": sparse_sampled,
+    "sparse_pointers": sparse_pointers,
+    "sparse_majors": sparse_majors,
     "sparse_pairs_count": sparse_pairs_count,
     "sparse_pairs_fill": sparse_pairs_fill,
     "sparse_pairs_sampled": sparse_pairs_sampled,

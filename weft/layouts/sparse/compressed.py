@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...core.layout import Layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
-from ...core.layout_spec import layout_spec
+from ...core.layout_spec import LayoutSpec, layout_spec
 from ...core.spec import contiguous_stride
 from ...core.tensor import Tensor, make
 from ..parts import PartsStorage, bare, parts_of, values_of, with_values
 from .compression import Compressed
+from .narrowing import NarrowIndices
 from .rules import SPARSE
 
 
@@ -39,6 +40,26 @@ TRANSPOSED = {
 TITLES = {sparse_csr: "SparseCsr", sparse_csc: "SparseCsc", sparse_bsr: "SparseBsr", sparse_bsc: "SparseBsc"}
 
 
+class CompressedStorage(PartsStorage):
+    """The pointers, the indices and the values; tensors with the same indices share what is known of their narrow copies."""
+
+    __slots__ = ("narrow",)
+
+    narrow: NarrowIndices
+
+    def __init__(self, parts: tuple[Tensor, ...], spec: LayoutSpec, narrow: NarrowIndices | None = None):
+        super().__init__(parts, spec)
+        self.narrow = narrow or NarrowIndices()
+
+    def with_parts(self, parts: tuple[Tensor, ...], spec: LayoutSpec) -> CompressedStorage:
+        same = parts[0] is self.parts[0] and parts[1] is self.parts[1]
+        return CompressedStorage(parts, spec, self.narrow if same else None)
+
+    def take(self, other: Any) -> None:
+        super().take(other)
+        self.narrow = other.narrow
+
+
 def compressed(parts: Compressed, shape: tuple[int, ...], layout: Layout) -> Tensor:
     """A tensor of these parts, without checks. The derivative goes to the values."""
     outer, inner, values = parts
@@ -53,8 +74,16 @@ def compressed(parts: Compressed, shape: tuple[int, ...], layout: Layout) -> Ten
         SPARSE,
         (batch_dim, dense_dim),
     )
-    template = make(PartsStorage((outer, inner, bare(values)), spec), 0, spec)
+    template = make(CompressedStorage((outer, inner, bare(values)), spec), 0, spec)
     return with_values(template, values) if values._autograd is not None else template
+
+
+def narrow_indices_of(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The pointers and indices of a matrix, as int32 after some uses of this function."""
+    outer, inner, _ = parts_of(x)
+    rows, columns = matrix_sizes(x)
+    storage: Any = x._storage
+    return storage.narrow.of(outer, inner, columns if format_of(x).by_rows else rows)
 
 
 def format_of(x: Tensor) -> Format:

@@ -14,10 +14,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.dtype import DType, int64
-from ...core.tensor import Tensor
+from ...core.dtype import DType, int32, int64
+from ...core.tensor import Tensor, address
+from ...families.array_op import inside
 from ...ops.assembly.joining import cat, stack
-from ...ops.creation.creation import zeros
+from ...ops.creation.creation import empty, zeros
 from ...ops.creation.ranges import arange
 from ...ops.order.searching import searchsorted
 from .coordinates import Runs, check_in_range, indices_of, runs, stable_order
@@ -36,6 +37,12 @@ class Compressed(NamedTuple):
 
 def pointers(majors: Tensor, size: int) -> Tensor:
     """Where the entries of each of `size` majors begin, and where the last end: [*batch, size + 1] from sorted majors [*batch, nnz]."""
+    run = majors.device.backend.extras.get("sparse_pointers")
+    if run is not None and majors.dim() == 1 and majors.dtype in (int32, int64):
+        result, majors = empty(size + 1, dtype=majors.dtype, device=majors.device), majors.contiguous()
+        with inside("to_sparse", [majors]):
+            run(address(result), address(majors), size, len(majors), majors.dtype)
+        return result
     wanted = arange(size + 1, dtype=majors.dtype, device=majors.device)
     found = searchsorted(majors, wanted.expand(*majors.shape[:-1], size + 1).contiguous())
     return found.to(majors.dtype)
@@ -48,6 +55,12 @@ def majors_of(outer: Tensor, nnz: int) -> Tensor:
     """
     batch, size = outer.shape[:-1], outer.shape[-1] - 1
     check_pointers(outer, nnz)
+    run = outer.device.backend.extras.get("sparse_majors")
+    if run is not None and not batch and outer.dtype in (int32, int64):
+        result = empty(nnz, dtype=outer.dtype, device=outer.device)
+        with inside("to_sparse", [outer]):
+            run(address(result), address(outer), size, nnz, outer.dtype)
+        return result
     counts = outer.diff().flatten()
     majors = arange(size, dtype=outer.dtype, device=outer.device).repeat(math.prod(batch))
     return majors.repeat_interleave(counts).view(*batch, nnz)
@@ -55,10 +68,15 @@ def majors_of(outer: Tensor, nnz: int) -> Tensor:
 
 def check_pointers(outer: Tensor, nnz: int) -> None:
     """Raises: RuntimeError if the pointers do not rise from 0 to nnz."""
-    if outer.shape[-1] < 1 or not outer.numel():
-        return
-    if not bool(((outer[..., 0] == 0) & (outer[..., -1] == nnz) & (outer.diff() >= 0).all(-1)).all()):
+    if not are_pointers(outer, nnz):
         raise RuntimeError(f"the compressed indices do not rise from 0 to the number of entries, {nnz}")
+
+
+def are_pointers(outer: Tensor, nnz: int) -> bool:
+    """Whether the pointers rise from 0 to nnz."""
+    if outer.shape[-1] < 1 or not outer.numel():
+        return True
+    return bool(((outer[..., 0] == 0) & (outer[..., -1] == nnz) & (outer.diff() >= 0).all(-1)).all())
 
 
 def entry_keys(outer: Tensor, inner: Tensor, minors: int) -> Tensor:
@@ -76,8 +94,13 @@ def entry_keys(outer: Tensor, inner: Tensor, minors: int) -> Tensor:
 
 def check_inner(inner: Tensor, minors: int) -> None:
     """Raises: RuntimeError if an index is negative or not less than the number of minors."""
-    if inner.numel() and not (0 <= int(inner.amin()) and int(inner.amax()) < minors):
+    if not are_within(inner, minors):
         raise RuntimeError(f"a plain index is out of range for size {minors}")
+
+
+def are_within(inner: Tensor, minors: int) -> bool:
+    """Whether no index is negative, and each is less than the number of minors."""
+    return not inner.numel() or 0 <= int(inner.amin()) and int(inner.amax()) < minors
 
 
 def of_keys(

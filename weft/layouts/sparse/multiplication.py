@@ -21,7 +21,7 @@ from ...ops.assembly.joining import cat, stack
 from ...ops.creation.ranges import arange
 from ..parts import is_plain, values_of, with_values
 from . import products
-from .compressed import TITLES, compressed, compressed_parts, matrix_sizes
+from .compressed import TITLES, compressed, compressed_parts, matrix_sizes, narrow_indices_of
 from .compression import Compressed, check_inner, majors_of, swapped
 from .conversion import as_compressed, as_coo, coalesce, to_dense
 from .coo import coo, indices_of
@@ -138,9 +138,10 @@ def sparse_dense(x: Tensor, dense: Tensor) -> Tensor:
     if x.layout is not sparse_csc:
         x = as_compressed(x, sparse_csr)
     values, dense = _common(x, dense)
-    outer, inner, _ = compressed_parts(x)
     if x.layout is sparse_csr:
+        outer, inner = narrow_indices_of(x) if dense.dim() == 1 else compressed_parts(x)[:2]
         return _product(values, dense, outer, inner, columns)
+    outer, inner, _ = compressed_parts(x)
     return _transposed(values, dense, outer, inner, rows)
 
 

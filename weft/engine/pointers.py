@@ -8,20 +8,29 @@ from collections.abc import Callable
 from ..core.dtype import DType
 from .kernel import Code, compile_loop
 from .structured import Body, function
+from .vectors import broadcast
+
+LANES = 8  # majors that are written at once
 
 
 @functools.cache
 def pointers_code(index: DType) -> Code:
-    """A loop of one step: operands are pointers [size + 1] and sorted majors [entries]; meta: size, entries.
+    """A loop of one step: operands are pointers [size + 1], zero at first, and sorted majors [entries]; meta: size, entries.
 
-    A pointer is the number of entries before the first one whose major is not less.
+    A pointer is the number of entries before the first one whose major is not less. Majors out of range count as the last one.
     """
 
     def write(b: Body, pointers: str, majors: str, size: str, entries: str) -> None:
-        place = b.variable("i64", "0")
-        with b.loop(0, b.integer("add", size, 1)) as major:
-            _advance(b, index, place, majors, entries, major)
-            _store(b, index, pointers, major, b.get(place, "i64"))
+        b.declarations.add("declare i64 @llvm.umin.i64(i64, i64)")
+        last = b.integer("sub", size, 1)
+        # Writing where each entry ends, though only the last one of a major counts, avoids a branch that cannot be predicted.
+        with b.loop(0, entries) as entry:
+            major = b.let(f"call i64 @llvm.umin.i64(i64 {_load(b, index, majors, entry)}, i64 {last})")
+            _store(b, index, pointers, b.integer("add", major, 1), b.integer("add", entry, 1))
+        reached = b.variable("i64", "0")
+        with b.loop(1, b.integer("add", size, 1)) as major:
+            b.set(reached, "i64", b.maximum(b.get(reached, "i64"), _load(b, index, pointers, major)))
+            _store(b, index, pointers, major, b.get(reached, "i64"))
 
     return _code(write)
 
@@ -34,24 +43,21 @@ def majors_code(index: DType) -> Code:
     """
 
     def write(b: Body, majors: str, pointers: str, size: str, entries: str) -> None:
+        bits = 8 * index.itemsize
+        end_of_vectors = b.integer("sub", entries, LANES - 1)
         with b.loop(0, size) as major:
             first = b.maximum(_load(b, index, pointers, major), 0)
             stop = b.minimum(_load(b, index, pointers, b.integer("add", major, 1)), entries)
-            with b.loop(first, stop) as entry:
+            value = major if bits == 64 else b.let(f"trunc i64 {major} to i{bits}")
+            vector = broadcast(b, f"i{bits}", LANES, value)
+            with b.loop(first, b.minimum(stop, end_of_vectors), LANES) as entry:
+                # The entries behind `stop` belong to later majors, which write there later.
+                place = b.let(f"getelementptr i{bits}, ptr {majors}, i64 {entry}")
+                b.do(f"store <{LANES} x i{bits}> {vector}, ptr {place}, align {index.itemsize}")
+            with b.loop(b.maximum(first, end_of_vectors), stop) as entry:
                 _store(b, index, majors, entry, major)
 
     return _code(write)
-
-
-def _advance(b: Body, index: DType, place: str, majors: str, entries: str, major: str) -> None:
-    """Move `place` to the first entry from there on whose major is not less than this one."""
-    b.do("br label %scan\nscan:")
-    at = b.get(place, "i64")
-    b.do(f"br i1 {b.let(f'icmp slt i64 {at}, {entries}')}, label %look, label %found\nlook:")
-    less = b.let(f"icmp slt i64 {_load(b, index, majors, at)}, {major}")
-    b.do(f"br i1 {less}, label %step, label %found\nstep:")
-    b.set(place, "i64", b.integer("add", at, 1))
-    b.do("br label %scan\nfound:")
 
 
 def _load(b: Body, index: DType, base: str, i: str) -> str:

@@ -167,3 +167,15 @@ def test_transposed_blocks():
     tensor = dense_tensor((), (4, 6), ()).to_sparse_bsr((2, 3))
     got = compression.transposed_blocks(to_weft(tensor.values()), 0)
     same([got], [tensor.transpose(0, 1).values()])
+
+
+@pytest.mark.parametrize("index", [weft.int32, weft.int64])
+def test_pointers_and_majors_are_inverse(index):
+    weft.manual_seed(0)
+    for size in (1, 2, 7, 100):
+        for nnz in (0, 1, 7, 8, 9, 500):
+            majors = weft.randint(0, size, (nnz,)).sort()[0].to(index)
+            pointers = compression.pointers(majors, size)
+            assert pointers.tolist() == [int((majors < k).sum()) for k in range(size + 1)]
+            assert weft.equal(compression.majors_of(pointers, nnz), majors)
+            assert pointers.dtype is majors.dtype

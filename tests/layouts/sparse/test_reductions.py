@@ -115,3 +115,26 @@ def test_functions_of_the_dense_softmax_refuse(name):
         NotImplementedError, match=f"{name} is not implemented for sparse tensors: write x.to_dense"
     ):
         getattr(weft.nn.functional, name)(x, *others)
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "bool", "complex64"])
+def test_sums_along_a_dim_of_a_matrix(layout, dtype):
+    for shape in ((5, 7), (1, 4), (4, 1), (0, 3), (3, 0)):
+        dense = (weft.rand(shape) * 9).int().masked_fill(weft.rand(shape) < 0.6, 0).to(getattr(weft, dtype))
+        x = dense.to_sparse(layout=getattr(weft, layout))
+        for dim in (0, 1, -1, (0,)):
+            found, expected = x.sum(dim, keepdim=True), dense.sum(dim, keepdim=True)
+            assert found.layout is x.layout and found.dtype is expected.dtype
+            assert weft.equal(found.to_dense(), expected)
+            assert found.values().numel() == (dense != 0).any(dim).sum()
+
+
+def test_sums_along_a_dim_of_a_matrix_have_gradients_and_infinite_values():
+    x = weft.tensor([[1.0, 0, 2], [0, weft.inf, 0], [0, 0, 0]]).to_sparse_csr().requires_grad_()
+    for dim, expected in ((0, [1, 3, 2]), (1, [1, 1, 2])):
+        x.grad = None
+        found = x.sum(dim, keepdim=True).to_dense()
+        weft.testing.assert_close(found, x.detach().to_dense().sum(dim, keepdim=True))
+        (found.flatten() * weft.arange(1.0, 4)).sum().backward()
+        assert x.grad.values().tolist() == expected

@@ -38,8 +38,8 @@ class Compressed(NamedTuple):
 def pointers(majors: Tensor, size: int) -> Tensor:
     """Where the entries of each of `size` majors begin, and where the last end: [*batch, size + 1] from sorted majors [*batch, nnz]."""
     run = majors.device.backend.extras.get("sparse_pointers")
-    if run is not None and majors.dim() == 1 and majors.dtype in (int32, int64):
-        result, majors = empty(size + 1, dtype=majors.dtype, device=majors.device), majors.contiguous()
+    if run is not None and size and majors.dim() == 1 and majors.dtype in (int32, int64):
+        result, majors = zeros(size + 1, dtype=majors.dtype, device=majors.device), majors.contiguous()
         with inside("to_sparse", [majors]):
             run(address(result), address(majors), size, len(majors), majors.dtype)
         return result
@@ -100,7 +100,10 @@ def check_inner(inner: Tensor, minors: int) -> None:
 
 def are_within(inner: Tensor, minors: int) -> bool:
     """Whether no index is negative, and each is less than the number of minors."""
-    return not inner.numel() or 0 <= int(inner.amin()) and int(inner.amax()) < minors
+    if not inner.numel():
+        return True
+    least, greatest = inner.aminmax()
+    return 0 <= int(least) and int(greatest) < minors
 
 
 def of_keys(
@@ -246,7 +249,8 @@ def to_coordinates(
         columns = (columns.view(-1, 1) * width + steps % max(width, 1)).flatten()
         places = places.repeat_interleave(size, 1)
         entries = entries.flatten(0, 2)
-    return cat([places, stack([rows, columns])]), entries.clone()
+    indices = stack([rows, columns])
+    return cat([places, indices]) if batch else indices, entries.clone()
 
 
 # ---- Dense ---------------------------------------------------------------------------------------------------------

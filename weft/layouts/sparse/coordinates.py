@@ -45,7 +45,7 @@ def check_in_range(indices: Tensor, sizes: Sequence[int]) -> None:
     """Raises: RuntimeError if an index is negative or not less than the size of its dim."""
     if not indices.numel():
         return
-    low, high = indices.amin(1).tolist(), indices.amax(1).tolist()
+    low, high = (found.tolist() for found in indices.aminmax(dim=1))
     for dim, size in enumerate(sizes):
         if low[dim] < 0:
             raise RuntimeError(f"found negative index {low[dim]} for dim {dim}")

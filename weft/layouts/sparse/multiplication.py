@@ -45,14 +45,14 @@ def _of_product(
 ) -> tuple:
     return (
         _sampled(ct, dense.conj(), outer, inner) if wanted[0] else None,
-        _transposed(values.conj(), ct, outer, inner, minors) if wanted[1] else None,
+        transposed_product(values.conj(), ct, outer, inner, minors) if wanted[1] else None,
         None,
         None,
     )
 
 
 @custom_vjp(joint=_of_product, inputs=4)
-def _product(values: Tensor, dense: Tensor, outer: Tensor, inner: Tensor, minors: int) -> Tensor:
+def matrix_product(values: Tensor, dense: Tensor, outer: Tensor, inner: Tensor, minors: int) -> Tensor:
     return products.matmul(Compressed(outer, inner, _ready(values)), minors, _ready(dense))
 
 
@@ -69,14 +69,14 @@ def _of_transposed(
 ) -> tuple:
     return (
         _sampled(dense.conj(), ct, outer, inner) if wanted[0] else None,
-        _product(values.conj(), ct, outer, inner, minors) if wanted[1] else None,
+        matrix_product(values.conj(), ct, outer, inner, minors) if wanted[1] else None,
         None,
         None,
     )
 
 
 @custom_vjp(joint=_of_transposed, inputs=4)
-def _transposed(values: Tensor, dense: Tensor, outer: Tensor, inner: Tensor, minors: int) -> Tensor:
+def transposed_product(values: Tensor, dense: Tensor, outer: Tensor, inner: Tensor, minors: int) -> Tensor:
     return products.transposed_matmul(Compressed(outer, inner, _ready(values)), minors, _ready(dense))
 
 
@@ -92,8 +92,8 @@ def _of_sampled(
     specs: Any,
 ) -> tuple:
     return (
-        _product(ct, right.conj(), outer, inner, specs[1].shape[0]) if wanted[0] else None,
-        _transposed(ct, left.conj(), outer, inner, specs[1].shape[0]) if wanted[1] else None,
+        matrix_product(ct, right.conj(), outer, inner, specs[1].shape[0]) if wanted[0] else None,
+        transposed_product(ct, left.conj(), outer, inner, specs[1].shape[0]) if wanted[1] else None,
         None,
         None,
     )
@@ -140,9 +140,9 @@ def sparse_dense(x: Tensor, dense: Tensor) -> Tensor:
     values, dense = _common(x, dense)
     if x.layout is sparse_csr:
         outer, inner = narrow_indices_of(x) if dense.dim() == 1 else compressed_parts(x)[:2]
-        return _product(values, dense, outer, inner, columns)
+        return matrix_product(values, dense, outer, inner, columns)
     outer, inner, _ = compressed_parts(x)
-    return _transposed(values, dense, outer, inner, rows)
+    return transposed_product(values, dense, outer, inner, rows)
 
 
 def _check_product(x: Tensor, dense: Tensor) -> None:
@@ -160,8 +160,8 @@ def transposed_dense(x: Tensor, dense: Tensor) -> Tensor:
     values, dense = _common(x, dense)
     outer, inner, _ = compressed_parts(x)
     if x.layout is sparse_csr:
-        return _transposed(values, dense, outer, inner, columns)
-    return _product(values, dense, outer, inner, rows)
+        return transposed_product(values, dense, outer, inner, columns)
+    return matrix_product(values, dense, outer, inner, rows)
 
 
 def _of_unmasked(ct: Tensor, out: Any, x: Any, dense: Tensor, transposed: bool, *, wanted: Any) -> tuple:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, DType, bool_, int64
-from ...core.layout import Layout, sparse_coo
+from ...core.layout import Layout, sparse_coo, sparse_csc, sparse_csr
 from ...core.tensor import Tensor, wrap_dim
 from ...families.custom_vjp import custom_vjp
+from ...ops.assembly.joining import cat
 from ..parts import values_of, with_values
 from . import segments
-from .compressed import blocksize_of
+from .compressed import blocksize_of, compressed, compressed_parts, dense_dim_of, format_of, matrix_sizes
+from .compression import Compressed
 from .conversion import as_compressed, as_coo, coalesce
 from .coo import coo, indices_of, sparse_dim_of
+from .multiplication import matrix_product, transposed_product
 from .rules import SPARSE
 
 rule = SPARSE.rule
@@ -28,11 +31,40 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType |
         return _sum_of_all(input, dtype)
     if input.layout is sparse_coo:
         return _summed(input, dim, keepdim, dtype)
+    dims = dim if isinstance(dim, (tuple, list)) else (dim,)
+    if keepdim and len(dims) == 1 and _is_real_matrix(input):
+        return _sum_along(input, wrap_dim(dims[0], 2), dtype)
     result = _summed(as_coo(input), dim, True, dtype)
     result = result if result.layout is sparse_coo else result.to_sparse()
     if keepdim:
         return as_compressed(coalesce(result), input.layout, _kept_blocksize(input, result))
     return _summed(as_coo(input), dim, False, dtype)
+
+
+def _is_real_matrix(input: Tensor) -> bool:
+    """Whether sums are products with a vector of ones; complex ones are not, because infinity * (1 + 0j) is not infinity."""
+    is_matrix = input.layout in (sparse_csr, sparse_csc) and input.dim() == 2 and not dense_dim_of(input)
+    return is_matrix and not input.is_complex()
+
+
+def _sum_along(input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    """The sum over a dim of a CSR or CSC matrix, which keeps it: an entry for each row, or column, that has entries."""
+    sizes, by_rows = matrix_sizes(input), format_of(input).by_rows
+    majors, minors = sizes if by_rows else sizes[::-1]
+    outer, inner, values = compressed_parts(input)
+    values = values if dtype is None else values.to(dtype)
+    shape = (sizes[0], 1) if dim else (1, sizes[1])
+    if bool(dim) is by_rows:
+        sums = matrix_product(values, values.new_ones(minors), outer, inner, minors)
+        there = outer.diff() != 0
+        places = there.nonzero().view(-1)
+        structure = cat([outer[:1], there.cumsum(0)]), inner.new_zeros(len(places))
+    else:
+        sums = transposed_product(values, values.new_ones(majors), outer, inner, minors)
+        places = inner.new_zeros(minors, dtype=bool_).index_fill_(0, inner, True).nonzero().view(-1)
+        structure = outer.new_tensor([0, len(places)]), places
+    new_outer, new_inner = (each.to(inner.dtype) for each in structure)
+    return compressed(Compressed(new_outer, new_inner, sums.index_select(0, places)), shape, input.layout)
 
 
 def _kept_blocksize(input: Tensor, result: Tensor) -> tuple[int, int] | None:

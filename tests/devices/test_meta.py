@@ -9,6 +9,7 @@ from oracle import name_of, strides_that_count
 from torch.testing._internal.common_methods_invocations import op_db
 
 import weft
+from weft.utils._python_dispatch import TorchDispatchMode
 
 SAMPLES = 2  # of each op
 
@@ -79,6 +80,14 @@ def first_samples(op):
         each for each in found if all(map(is_portable, (each.input, *each.args, *each.kwargs.values())))
     ]
     return usable[:: max(len(usable) // SAMPLES, 1)][:SAMPLES]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def seeds_of_the_cpu_only():
+    """`torch.manual_seed` formats the stack for devices that are not there, which took half of the time of these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "manual_seed", torch.default_generator.manual_seed)
+        yield
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -168,3 +177,64 @@ def test_no_memory_is_allocated():
     assert weft.fft.rfft(matrix).shape == (n, n // 2 + 1)
     assert [each.shape for each in matrix.sort(0)] == [(n, n)] * 2
     assert [each.shape for each in matrix.topk(5)] == [(n, 5)] * 2
+
+
+def test_attention_of_many_positions_is_one_step():
+    """Blocks that fit into the caches would be 65536 for 64 heads of 4096 positions."""
+    query, key = (weft.empty(1, 64, 4096, 128, device="meta", requires_grad=True) for _ in range(2))
+    steps = []
+
+    class Steps(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **kwargs or {})
+
+        def _call_op(self, op, args, static):
+            steps.append(op.name)
+            return op.run(*args, **static)
+
+    with Steps():
+        weft.nn.functional.scaled_dot_product_attention(query, key, key, is_causal=True).sum().backward()
+    assert steps.count("attention") == steps.count("attention_backward") == 1
+    assert query.grad.shape == query.shape
+
+
+class Block(weft.nn.Module):
+    def __init__(self, width, inner):
+        super().__init__()
+        self.norm = weft.nn.RMSNorm(width)
+        self.up = weft.nn.Linear(width, inner, bias=False)
+        self.down = weft.nn.Linear(inner, width, bias=False)
+
+    def forward(self, x):
+        return x + self.down(weft.nn.functional.silu(self.up(self.norm(x))))
+
+
+def blocks(width, inner, count, device):
+    with weft.device(device):
+        return weft.nn.Sequential(*[Block(width, inner) for _ in range(count)])
+
+
+def test_a_large_model_is_built_counted_and_trained_without_memory():
+    model = blocks(8192, 57344, 75, "meta")
+    assert sum(each.numel() for each in model.parameters()) == 75 * (2 * 8192 * 57344 + 8192)
+    optimizer = weft.optim.AdamW(model.parameters())
+    out = model(weft.empty(4, 8192, device="meta"))
+    out.sum().backward()
+    optimizer.step()
+    assert out.is_meta and all(each.grad.is_meta for each in model.parameters())
+
+
+def test_models_are_materialised():
+    there = blocks(4, 6, 2, "cpu")
+    x = weft.randn(3, 4)
+    expected = there(x)
+    assigned = blocks(4, 6, 2, "meta")
+    assigned.load_state_dict(there.state_dict(), assign=True)
+    emptied = blocks(4, 6, 2, "meta").to_empty(device="cpu")
+    emptied.load_state_dict(there.state_dict())
+    for model in (assigned, emptied):
+        assert weft.equal(model(x), expected)
+        assert all(type(each) is weft.nn.Parameter and not each.is_meta for each in model.parameters())
+    assert weft.nn.utils.skip_init(weft.nn.Linear, 4, 6).weight.device.type == "cpu"
+    with pytest.raises(NotImplementedError, match="to_empty"):
+        blocks(4, 6, 1, "meta").to("cpu")

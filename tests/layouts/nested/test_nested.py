@@ -506,3 +506,17 @@ def test_extrema_of_empty_components():
 def test_more_errors(layout, call, error, text):
     with pytest.raises(error, match=text):
         call(made(weft, layout))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("averaged", [True, False])
+def test_weights_of_attention_are_padded(layout, averaged):
+    found = []
+    for t in (weft, torch):
+        layer = t.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+        with t.no_grad():
+            for each in layer.parameters():
+                each.copy_(t.arange(float(each.numel())).view(each.shape).sin())
+            x = made(t, layout if t is weft else "strided")  # PyTorch has it for strided ones only
+            found.append(layer(x, x, x, average_attn_weights=averaged)[1])
+    same(to_torch(found[0]), found[1])

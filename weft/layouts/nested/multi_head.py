@@ -6,10 +6,13 @@ from typing import Any
 
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...ops.nn.flash_attention import all_weights
 from ..parts import values_of
+from .padding import pad
 from .products import scaled_dot_product_attention
 from .rules import NESTED
 from .tensors import (
+    components,
     contiguous,
     contiguous_pieces,
     is_jagged,
@@ -22,7 +25,7 @@ from .tensors import (
     strided,
 )
 
-linear = FUNCTIONS["nn.functional.linear"]
+linear, stack = FUNCTIONS["nn.functional.linear"], FUNCTIONS["stack"]
 
 
 @NESTED.rule("nn.functional.multi_head_attention_forward")
@@ -52,17 +55,20 @@ def multi_head_attention_forward(
     static_v: Tensor | None = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> tuple[Tensor, None]:
-    """Shapes: query [N, j1, E], key and value [N, j2, ...] -> [N, j1, E]. There are no weights."""
+) -> tuple[Tensor, Tensor | None]:
+    """Attend within each component.
+
+    Shapes: query [N, j1, E], key and value [N, j2, ...] -> [N, j1, E] and, if need_weights, the weights in a plain tensor [N, L, S]
+    of the largest components (of each head, [N, heads, L, S], unless averaged), 0 where there is no query or key.
+    """
     if not (is_nested(query) and is_nested(key) and is_nested(value)):
         raise RuntimeError(
             "MultiheadAttention: query, key and value must all be nested tensors, or none of them"
         )
     extras = (bias_k, bias_v, static_k, static_v, key_padding_mask, attn_mask)
-    if need_weights or add_zero_attn or any(each is not None for each in extras):
+    if add_zero_attn or any(each is not None for each in extras):
         raise RuntimeError(
-            "MultiheadAttention: nested tensors need no masks, and there are no weights: pass need_weights=False, and is_causal=True "
-            "without attn_mask to hide later keys"
+            "MultiheadAttention: nested tensors need no masks: pass is_causal=True without attn_mask to hide later keys"
         )
     if query.shape[-1] != embed_dim_to_check:
         raise AssertionError(
@@ -87,11 +93,24 @@ def multi_head_attention_forward(
         ]
     heads = [like(x, values_of(x).unflatten(-1, (num_heads, -1)).transpose(0, 1), 2) for x in projected]
     found = scaled_dot_product_attention(*heads, None, dropout_p if training else 0.0, is_causal=is_causal)
+    shares = _weights(heads[0], heads[1], is_causal) if need_weights else None
+    if shares is not None and average_attn_weights:
+        shares = shares.mean(1)
     values = linear(values_of(found).transpose(0, 1).flatten(1), out_proj_weight, out_proj_bias)
     if is_jagged(query):
-        return like(query, values), None
+        return like(query, values), shares
     sizes = [(*piece.size[:-1], values.shape[-1]) for piece in pieces_of(query)]
-    return strided(values.reshape(-1), contiguous_pieces(sizes)), None
+    return strided(values.reshape(-1), contiguous_pieces(sizes)), shares
+
+
+def _weights(query: Tensor, key: Tensor, is_causal: bool) -> Tensor:
+    """The weights of all components, [N, heads, L, S], padded with zeros."""
+    found = [
+        all_weights(q, k, None, is_causal, q.shape[-1] ** -0.5)
+        for q, k in zip(components(query), components(key), strict=True)
+    ]
+    rows, columns = (max(each.shape[dim] for each in found) for dim in (-2, -1))
+    return stack([pad(each, (0, columns - each.shape[-1], 0, rows - each.shape[-2])) for each in found])
 
 
 def _as_jagged(x: Tensor) -> Tensor:

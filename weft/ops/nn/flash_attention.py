@@ -9,6 +9,7 @@ Shapes: query [N, ..., L, E], key [N, ..., S, E], value [N, ..., S, Ev]; mask br
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -181,10 +182,15 @@ def _blocks(query: Spec, key: Spec, causal: bool, most: int) -> list[_Block]:
     return list(_all_blocks(query, key, causal, most))
 
 
+def _block_elements(query: Spec) -> int:
+    """Without memory, one block is enough, because there is nothing to keep in the caches."""
+    return BLOCK_ELEMENTS if query.device.backend.has_memory else sys.maxsize
+
+
 def _rule(ct, out, query, key, value, mask, causal, scale, *, wanted):
     if needs_recording((ct, query, key, value)):
         return _recorded_rule(ct, query, key, value, mask, causal, scale)
-    blocks = _blocks[query.spec, key.spec, causal, BLOCK_ELEMENTS]
+    blocks = _blocks[query.spec, key.spec, causal, _block_elements(query.spec)]
     wanted = wanted[:3]
     if len(blocks) == 1 and blocks[0].keys == key.spec.shape[-2]:
         return _pulled(blocks[0], (ct, out, query, key, value, mask), causal, scale, wanted)
@@ -241,7 +247,7 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tensor:
     """softmax(query @ key^T * scale + mask) @ value; a query that sees nothing gets zeros."""
-    blocks = _blocks[query.spec, key.spec, causal, BLOCK_ELEMENTS]
+    blocks = _blocks[query.spec, key.spec, causal, _block_elements(query.spec)]
     if len(blocks) == 1 and blocks[0].keys == key.spec.shape[-2]:
         return _BLOCK((query, key, value, mask), (0 if causal else None,), (scale,))
     result = empty(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...core.derivative import nondifferentiable
 from ...core.dtype import QUANTIZED as STORED
-from ...core.dtype import float32, float64, int32, uint8
+from ...core.dtype import DType, float32, float64, int32, uint8
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...families.map import Map, Types
 from ...ops.assembly.padding import pad as pad_integers
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.nn import resizing
 from ...ops.nn.adaptive_pooling import adaptive_sizes, sums_along
 from ...ops.nn.average_pooling import divisor
-from ...ops.nn.pooling import PoolGeometry, check_filled, padded, window_sum
-from ...ops.nn.window_views import like_format
-from .numbers import quantize_per_tensor
+from ...ops.nn.pooling import PoolGeometry, check_filled, check_input, padded
+from ...ops.nn.window_views import FEW, like_format, window_elements, windows
+from .numbers import quantize_per_tensor, quantized_number
 from .rules import QUANTIZED
 from .tensors import like, per_tensor, plain
 
 rule = QUANTIZED.rule
+
+# The kernel, the stride and the dilation of windows.
+Looking = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 def offsets(x: Tensor, function: str) -> Tensor:
@@ -57,10 +64,11 @@ def _average_pooling(dims: int) -> None:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
+        check_input(name, plain(input), dims)
         geometry = PoolGeometry(name, input.shape[-dims:], kernel_size, stride, padding, 1, ceil_mode)
-        elements = padded(offsets(input, name), geometry, 0)
-        sums = window_sum(elements, *geometry.looking, geometry.counts)
-        return _averages(input, sums, divisor(geometry, count_include_pad, divisor_override))
+        elements = padded(plain(input), geometry, per_tensor(input, name).zero_point)
+        counts = divisor(geometry, count_include_pad, divisor_override)
+        return _window_averages(input, elements, geometry.looking, geometry.counts, counts)
 
 
 def _adaptive_pooling(dims: int) -> None:
@@ -70,11 +78,12 @@ def _adaptive_pooling(dims: int) -> None:
     def pooled(input: Tensor, output_size: Any) -> Tensor:
         wanted = adaptive_sizes(name, plain(input), dims, output_size)
         check_filled(name, input, dims)
-        sizes, elements = input.shape[-dims:], offsets(input, name)
+        sizes = input.shape[-dims:]
         if all(count and size % count == 0 for size, count in zip(sizes, wanted, strict=True)):
-            kernel = tuple(size // count for size, count in zip(sizes, wanted, strict=True))
-            sums = window_sum(elements, kernel, kernel, (1,) * dims, wanted)
-            return _averages(input, sums, math.prod(kernel))
+            kernel = tuple([size // count for size, count in zip(sizes, wanted, strict=True)])
+            looking = kernel, kernel, (1,) * dims
+            return _window_averages(input, plain(input), looking, wanted, math.prod(kernel))
+        elements = offsets(input, name)
         counts = np.ones((), np.int64)
         for dim, count in enumerate(wanted, input.dim() - dims):
             elements, lengths = sums_along(elements, dim, count)
@@ -82,13 +91,41 @@ def _adaptive_pooling(dims: int) -> None:
         return _averages(input, elements, counts)
 
 
-def _averages(x: Tensor, sums: Tensor, counts: Any) -> Tensor:
-    """The integers of averages. PyTorch multiplies by the reciprocal of the count, rounded to float32."""
+def _window_averages(x: Tensor, elements: Tensor, looking: Looking, positions: tuple, counts: Any) -> Tensor:
+    """The averages of windows of the integers. counts: what each sum is divided by."""
+    kernel, by, stored = looking[0], per_tensor(x, "average"), STORED[x.dtype]
+    size = math.prod(kernel)
+    if size <= FEW and stored is not int32:
+        views = window_elements(elements, *looking, positions)
+        return like(x, like_format(_average(size, stored)(*views, _scales(counts, x), by.zero_point), x))
+    points = np.int64(size * by.zero_point).astype(np.int32)  # wraps around, as the sums do
+    sums = windows(elements, *looking).sum(tuple(range(-len(kernel), 0)), dtype=int32)
+    return _averages(x, sums - int(points), counts)
+
+
+@functools.cache
+def _average(size: int, dtype: DType) -> Map:
+    """The op for the average of so many bytes, a scale that divides their sum, and their zero point."""
+
+    def element(*operands):
+        *values, scale, zero_point = operands
+        sum_ = functools.reduce(operator.add, values) - zero_point * size
+        return quantized_number(sum_, scale, zero_point, dtype)
+
+    return Map("avg_pool", lambda common: Types(float32, dtype), element, derivative=nondifferentiable)
+
+
+def _scales(counts: Any, x: Tensor) -> float | Tensor:
+    """What divides the sums. PyTorch multiplies by the reciprocal of the count, rounded to float32."""
     one = np.float32(1)
     scales = one / (one / np.float32(counts))
-    given: Any = new_tensor(scales, device=x.device) if scales.ndim else float(scales)
+    return new_tensor(scales, device=x.device) if scales.ndim else float(scales)
+
+
+def _averages(x: Tensor, sums: Tensor, counts: Any) -> Tensor:
+    """The integers of sums of integers without zero points, divided by counts."""
     zero_point = per_tensor(x, "average").zero_point
-    made = quantize_per_tensor(sums.to(float32), given, zero_point, STORED[x.dtype])
+    made = quantize_per_tensor(sums.to(float32), _scales(counts, x), zero_point, STORED[x.dtype])
     return like(x, like_format(made, x))
 
 

@@ -37,14 +37,12 @@ def _saturated(value: s.Expr, dtype: DType) -> s.Expr:
     return s.cast(s.where(value < high, s.where(value < low, low, value), s.const(high, float32)), int32)
 
 
-def _by_tensor(dtype: DType) -> Callable:
-    def element(value, scale, zero_point):
-        inverse = 1.0 / scale
-        if dtype is int32:
-            return _saturated(s.rint(value * inverse + zero_point), dtype)
-        return _saturated(s.rint(s.fma(value, inverse, zero_point)), dtype)
-
-    return element
+def quantized_number(value: s.Expr, scale: s.Expr, zero_point: s.Expr, dtype: DType) -> s.Expr:
+    """A float32 as an integer of `dtype`, with one scale and one zero point."""
+    inverse = 1.0 / scale
+    if dtype is int32:
+        return _saturated(s.rint(value * inverse + zero_point), dtype)
+    return _saturated(s.rint(s.fma(value, inverse, zero_point)), dtype)
 
 
 def _by_channel(dtype: DType) -> Callable:
@@ -85,7 +83,9 @@ def _step(element: Callable, operands: DType, result: DType) -> Map:
     return Map("quantized", lambda common: Types(operands, result), element, derivative=nondifferentiable)
 
 
-_BY_TENSOR = {dtype: _step(_by_tensor(dtype), float32, dtype) for dtype in RANGES}
+_BY_TENSOR = {
+    dtype: _step(functools.partial(quantized_number, dtype=dtype), float32, dtype) for dtype in RANGES
+}
 _BY_CHANNEL = {dtype: _step(_by_channel(dtype), float32, dtype) for dtype in RANGES}
 
 

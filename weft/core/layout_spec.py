@@ -108,7 +108,9 @@ class NotStrided(NotImplementedError):
 
     def __init__(self, spec: LayoutSpec):
         self.spec = spec
-        super().__init__(f"this operation is not implemented for {spec.rules.name} tensors")
+        super().__init__(
+            f"this operation is not implemented for {spec.rules.name} tensors: {spec.rules.instead}"
+        )
 
 
 def refuse_layouts(key: Iterable[Any]) -> None:

@@ -355,3 +355,55 @@ def test_tangents_go_through_names():
     with pytest.warns(UserWarning, match="named grad tensor"):
         _, tangent = weft.func.jvp(lambda x: x.sum("C"), (named(*X),), (named(*X),))
     assert tangent.tolist() == [3, 12]
+
+
+def test_subclasses_keep_names():
+    class Image(weft.Tensor):
+        pass
+
+    x = named(*X).as_subclass(Image)
+    assert type(x) is type(x + 1) is type(x.T) is Image and x.names == (x + 1).names == X
+    assert x.T.names == ("C", "N") and type(copy.deepcopy(x)) is Image
+
+
+def test_functions_that_call_functions():
+    x = named(*X)
+    graph = weft.fx.experimental.proxy_tensor.make_fx(lambda x: x.sum("C") * 2)(x)
+    assert graph(x + 1).names == ("N",) and graph(x + 1).tolist() == [12, 30]
+    assert weft.cond(weft.tensor(True), lambda x: x.sum("C"), lambda x: x.sum("C") + 1, (x,)).names == ("N",)
+    assert weft.compile(lambda x, dim: x.sum(dim))(x, "N").names == ("C",)
+    y = x.clone().requires_grad_()
+    weft.utils.checkpoint.checkpoint(lambda x: (x * 2).sum("C"), y, use_reentrant=False).sum().backward()
+    assert y.grad.tolist() == [[2] * 3] * 2
+    assert weft.func.grad(lambda x: x.sum("C").pow(2).sum())(x).tolist() == [[6] * 3, [24] * 3]
+    with pytest.raises(NotImplementedError, match=r"write x.rename\(None\)"):
+        weft.vmap(lambda x: x * 2)(x)
+    with pytest.raises(NotImplementedError, match=r"write x.rename\(None\)"):
+        weft.vmap(lambda row: row + x[0])(weft.ones(2, 3))
+    assert weft.vmap(lambda row: row.rename("C").sum("C"))(weft.ones(2, 3)).tolist() == [3, 3]
+
+
+def test_batches_of_named_samples():
+    loader = weft.utils.data.DataLoader([named(*X), named(*X)], batch_size=2)
+    assert [batch.names for batch in loader] == [(None, "N", "C")]
+
+
+CELLS = """
+weights_named = torch.tensor([0.2126, 0.7152, 0.0722], names=['channels'])
+print(weights_named.names)  # ('channels',)
+img_named = img_t.refine_names(..., 'channels', 'rows', 'columns')
+batch_named = batch_t.refine_names(..., 'channels', 'rows', 'columns')
+print(img_named.shape, img_named.names)  # torch.Size([3, 5, 5]) ('channels', 'rows', 'columns')
+weights_aligned = weights_named.align_as(img_named)
+print(weights_aligned.shape, weights_aligned.names)  # torch.Size([3, 1, 1]) ('channels', 'rows', 'columns')
+gray_named = (img_named * weights_aligned).sum('channels')
+print(gray_named.shape, gray_named.names)  # torch.Size([5, 5]) ('rows', 'columns')
+gray_plain = gray_named.rename(None)
+print(gray_plain.shape, gray_plain.names)  # torch.Size([5, 5]) (None, None)
+"""
+
+
+def test_the_cells_print_what_they_show(capsys):
+    exec(CELLS, {"torch": weft, "img_t": weft.randn(3, 5, 5), "batch_t": weft.randn(2, 3, 5, 5)})
+    expected = [line.partition("# ")[2] for line in CELLS.splitlines() if "# " in line]
+    assert capsys.readouterr().out.splitlines() == expected

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.dual import levels
+from ...core.dispatch import PLAIN
 from ...core.overrides import public_function
 from ...core.spec import Spec
 from ...core.tensor import Tensor
@@ -23,14 +24,17 @@ _DIMS = frozenset(
 )
 
 _DEVIATIONS = frozenset("std var std_mean var_mean".split())  # they take `unbiased` in the place of `dim`
+_OF_ELEMENTS = frozenset("apply_ map_ map2_".split())  # they call a function for each element
 _INSERTING = frozenset("unsqueeze unsqueeze_ stack".split())
 
 
 def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_reflected: bool) -> Any:
-    """The result of a call of `function`, public under this name, with its names.
+    """The result of a call of `function`, public under this name, with its names; PLAIN if it runs as it is.
 
     is_reflected: whether the function is an operator with swapped operands, and the name that of the other operator.
     """
+    if name not in _OF_ELEMENTS and any(map(callable, args)):
+        return PLAIN  # cond(x > 0, function, other, x): the functions may use the names
     args, kwargs = _numbered(name, function, args, kwargs)
     operands = args[::-1] if is_reflected else args
     call = Call(name if name.startswith("__") else name.removesuffix("_"), function, operands, kwargs, _given)

@@ -339,6 +339,13 @@ def _reduce(self: Tensor, protocol: Any) -> tuple:
     return named, (plain(self), names_of(self))
 
 
+@rule("as_subclass")
+def as_subclass(self: Tensor, cls: type) -> Tensor:
+    result = plain(self).as_subclass(cls)
+    result.spec = self.spec
+    return result
+
+
 @rule("__deepcopy__")
 def _deepcopy(self: Tensor, memo: dict) -> Tensor:
     return named(copy.deepcopy(plain(self), memo), names_of(self))

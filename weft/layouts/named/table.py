@@ -61,7 +61,7 @@ _OF_OPERANDS: list[tuple[OfOperands, str]] = [
         threshold rrelu hardshrink cross normal poisson binomial bernoulli copy_ type_as frexp float_power add_relu neg_view
         mse_loss l1_loss smooth_l1_loss huber_loss hinge_embedding_loss soft_margin_loss margin_ranking_loss test_serialization_subcmul"""),
     (unifying_two, "binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss gaussian_nll_loss"),
-    (keeping, """as_tensor asarray clone lazy_clone contiguous alias detach data requires_grad_ resolve_conj resolve_neg as_subclass apply_ map_ map2_"""),
+    (keeping, """as_tensor asarray clone lazy_clone contiguous alias detach data requires_grad_ resolve_conj resolve_neg apply_ map_ map2_"""),
     (keeping, """to to_device cpu cuda ipu mtia xpu pin_memory share_memory_ to_mkldnn to_dense dequantize"""),
     (keeping, """type float double half bfloat16 int long short char byte bool cfloat cdouble chalf
         cast_Byte cast_Char cast_Double cast_Float cast_Half cast_Int cast_Long cast_Short saturate_weight_to_fp16"""),

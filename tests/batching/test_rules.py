@@ -40,6 +40,9 @@ FUNCTIONS = {
     "searching": lambda lib, x, y: (
         lib.searchsorted(x.sort(1).values, y) + lib.searchsorted(x[0], y) + lib.bucketize(x, y[:, 0]) + x * y
     ),
+    "membership": lambda lib, x, y: (
+        lib.isin(x, x[1]) * x + lib.isin(x.round(), y.round(), invert=True) * y + lib.isin(x, y[:0]) * x
+    ),
     "solve": lambda lib, x, y: lib.linalg.solve(x @ x.t() + lib.eye(3, dtype=lib.float64), y),
     "decompositions": lambda lib, x, y: lib.linalg.cholesky(x @ x.t() + lib.eye(3, dtype=lib.float64)) @ y,
     "inverse": lambda lib, x, y: lib.linalg.inv(x[:, :3] + 3 * lib.eye(3, dtype=lib.float64)) @ y,

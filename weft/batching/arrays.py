@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.batched import Level, as_batch, batched_at, physical, wrap
+from ..core.dtype import int64
 from ..core.tensor import Tensor
 from ..families.array_op import ArrayOp
 from ..ops.linalg.lapack import MatrixOp
@@ -98,6 +99,22 @@ def _searchsorted(level: Level, op: ArrayOp, args: tuple, static: dict[str, Any]
     # A single sequence takes values of any shape, a stack of sequences takes one row for each.
     rows = values.reshape(level.size, input.spec.numel) if boundaries.spec.ndim == 1 else values
     found = op(as_batch(boundaries, level), rows, order, *options)
+    return Recordable(wrap(found.reshape(values.spec.shape), level), args)
+
+
+@rule_for(searching._isin)
+def _isin(level: Level, op: ArrayOp, args: tuple, static: dict[str, Any]) -> Recordable:
+    elements, test_elements, assume_unique, invert = args
+    if not batched_at(test_elements, level):
+        found = op(physical(elements, level), physical(test_elements, level), assume_unique, invert)
+        return Recordable(wrap(found, level) if batched_at(elements, level) else found, args)
+    values, count = as_batch(elements, level), test_elements.spec.numel
+    if not count:
+        return loop_over(level, op, args, static)
+    rows = as_batch(test_elements, level).reshape(level.size, count).sort(1).values
+    wanted = values.reshape(level.size, elements.spec.numel)
+    places = searching._searchsorted(rows, wanted, None, "left", int64).clamp(max=count - 1)
+    found = (rows.gather(1, places) == wanted) ^ invert
     return Recordable(wrap(found.reshape(values.spec.shape), level), args)
 
 

@@ -20,7 +20,7 @@ X = ("N", "C")
 RESULTS = {
     # keeping and elementwise
     "x.exp()": X, "x + 1": X, "2 - x": X, "x * weft.ones(3)": X, "x < x": X, "-x": X, "x.clamp(0, 1)": X, "x.clone()": X,
-    "weft.where(x > 0, x, x)": X, "x.double()": X, "x.detach()": X, "x.contiguous()": X, "x.to(weft.int64)": X, "x.data": X,
+    "weft.where(x > 0, x, x)": X, "x.double()": X, "x.to(float)": X, "x.type(weft.DoubleTensor)": X, "x.apply_(abs)": X, "x.detach()": X, "x.contiguous()": X, "x.to(weft.int64)": X, "x.data": X,
     "x.softmax('C')": X, "x.cumsum('C')": X, "x.sort('C')[0]": X, "weft.nn.functional.relu(x)": X, "weft.zeros_like(x)": X,
     "weft.nn.functional.dropout(x)": X, "x.masked_fill(x > 0, 1.0)": X, "x.flip('C')": X, "weft.add(x, x, out=weft.zeros(0))": X,
     "x.mul_(2)": X, "x.zero_()": X, "x.add_(weft.ones(3, names=['C']))": X, "weft.ones(3).add(x)": X,
@@ -39,6 +39,11 @@ RESULTS = {
     "x @ weft.ones(3, 2)": ("N", None), "x @ named('C', 'D', sizes=(3, 2))": ("N", "D"), "weft.mv(x, weft.ones(3))": ("N",),
     "weft.addmm(weft.ones(2), x, weft.ones(3, 2))": ("N", None), "weft.nn.functional.linear(x, weft.ones(4, 3))": ("N", None),
     "weft.outer(x[0], x[:, 0])": ("C", "N"), "weft.ones(4, 2) @ x": (None, "C"),
+    "weft.einsum('ij,jk->ik', x, named('A', 'B', sizes=(3, 2)))": ("N", "B"), "weft.einsum('ij->ji', x)": ("C", "N"),
+    "weft.einsum('...j->...', x)": ("N",), "weft.einsum('ij,j', x, weft.ones(3))": ("N",), "x[weft.tensor([0])]": X,
+    "weft.tensordot(x, named('A', 'B', sizes=(3, 2)), dims=(['C'], ['A']))": ("N", "B"),
+    "weft.addmm(mat1=x, mat2=named('A', 'B', sizes=(3, 4)), input=weft.ones(4))": ("N", "B"),
+    "weft.gather(index=weft.zeros(2, 1, dtype=weft.long), dim='C', input=x)": X,
     # joining
     "weft.cat([x, x])": X, "weft.cat([x, weft.ones(2, 3)], 1)": X, "weft.stack([x, x])": (None, "N", "C"),
     # merging and splitting

@@ -33,7 +33,7 @@ def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_r
 
     is_reflected: whether the function is an operator with swapped operands, and the name that of the other operator.
     """
-    if name not in _OF_ELEMENTS and any(map(callable, args)):
+    if name not in _OF_ELEMENTS and any(callable(each) and not isinstance(each, type) for each in args):
         return PLAIN  # cond(x > 0, function, other, x): the functions may use the names
     args, kwargs = _numbered(name, function, args, kwargs)
     operands = args[::-1] if is_reflected else args

@@ -132,7 +132,7 @@ def named_dims(operands: Sequence[Any], dims: Any) -> Any:
 
 
 def einsum(call: Call) -> Names:
-    """A letter has the names of all dims that it stands for, unified; `...` has those of the dims that it stands for."""
+    """A letter of the result has the names of all dims that it stands for, unified, and so has `...`."""
     equation, *operands = call.argument("*args")
     if not isinstance(equation, str):
         return ()
@@ -141,11 +141,13 @@ def einsum(call: Call) -> Names:
     if not arrow:
         letters = sorted(set(inputs) - set(",."))
         output = "..." * ("..." in inputs) + "".join(each for each in letters if inputs.count(each) == 1)
+    kept = _split(output)
     known: dict[str, Names] = {}
     for term, operand in zip(terms, tensors_in(operands), strict=False):
         for letter, names in _letters(term, names_of(operand)):
-            known[letter] = unified(known.get(letter, ()), names, call.name)
-    result = tuple(name for letter in _split(output) for name in known.get(letter, ()))
+            if letter in kept:
+                known[letter] = unified(known.get(letter, ()), names, call.name)
+    result = tuple(name for letter in kept for name in known.get(letter, ()))
     several = [names_of(each) for each in tensors_in(operands)]
     return _checked(result, several[0], several[-1], call.name)
 

@@ -54,10 +54,11 @@ class Call:
         return default
 
     def operands(self) -> Iterator[Any]:
-        """All tensors among the arguments, but not those that are written."""
-        for value in self.args:
-            yield from tensors_in(value)
-        for parameter, value in self.kwargs.items():
+        """All tensors among the arguments, in the order of the parameters, but not those that are written."""
+        if not self.kwargs:
+            yield from tensors_in(self.args)
+            return
+        for parameter, value in self.given.items():
             if parameter != "out":
                 yield from tensors_in(value)
 

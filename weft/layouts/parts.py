@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.layout_calls import Rules
 from ..core.layout_spec import LayoutSpec, NotStrided, layout_spec
 from ..core.spec import Spec
 from ..core.storage import FOREIGN, Storage
-from ..core.tensor import Tensor, make
+from ..core.subclasses import check_subclass
+from ..core.tensor import Tensor, make, of_class
 from ..families.custom_vjp import custom_vjp
 
 
@@ -125,3 +127,33 @@ def values_of(x: Tensor) -> Tensor:
     """The values of a tensor with parts, in the memory of the tensor."""
     values = parts_of(x)[-1]
     return make(values._storage, values._byte_offset, values.spec)
+
+
+# ---- Rules that all tensors with parts have -----------------------------------------------------------------------------
+
+
+def alias(x: Tensor) -> Tensor:
+    """A new tensor with the same parts."""
+    return with_values(x, values_of(x))
+
+
+def _as_subclass(self: Tensor, cls: type) -> Tensor:
+    check_subclass(cls)
+    return of_class(cls, alias(self))
+
+
+def _share_memory_(self: Tensor) -> Tensor:
+    for part in parts_of(self):
+        part.share_memory_()
+    return self
+
+
+def _is_shared(self: Tensor) -> bool:
+    return all(part.is_shared() for part in parts_of(self))
+
+
+def add_common_rules(rules: Rules) -> None:
+    """Give a layout the rules of methods that do the same to each part."""
+    rules.rule("as_subclass")(_as_subclass)
+    rules.rule("share_memory_")(_share_memory_)
+    rules.rule("is_shared")(_is_shared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.layout_calls import Rules
 from ...core.layout_spec import LayoutSpec
 from ...core.tensor import Tensor
-from ..parts import bare, parts_of
+from ..parts import add_common_rules, bare, parts_of
 
 
 class NestedRules(Rules):
@@ -20,3 +20,4 @@ class NestedRules(Rules):
 
 
 NESTED = NestedRules("nested", "write [f(each) for each in x.unbind()] to compute with its components")
+add_common_rules(NESTED)

@@ -75,15 +75,3 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
                 self.grad, memo
             )  # not by the setter, because the gradient may be dense
     return memo[id(self)]
-
-
-@rule("share_memory_")
-def share_memory_(self: Tensor) -> Tensor:
-    for part in parts_of(self):
-        part.share_memory_()
-    return self
-
-
-@rule("is_shared")
-def is_shared(self: Tensor) -> bool:
-    return all(part.is_shared() for part in parts_of(self))

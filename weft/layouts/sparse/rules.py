@@ -11,7 +11,7 @@ from ...core.layout_calls import Rules
 from ...core.promotion import can_cast
 from ...core.recording import needs_recording, tape
 from ...core.tensor import Tensor, make
-from ..parts import assign, is_plain, parts_of, values_of, with_values
+from ..parts import add_common_rules, assign, is_plain, parts_of, values_of, with_values
 from .node_names import name_nodes
 
 
@@ -94,3 +94,4 @@ class _SparseRules(Rules):
 
 
 SPARSE = _SparseRules("sparse", "write x.to_dense() to compute with the dense tensor", write, _restrict)
+add_common_rules(SPARSE)

@@ -15,14 +15,14 @@ from ...core.dtype import bool_, int32, int64, uint8
 from ...core.layout import sparse_coo
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor, wrap_dim
-from ..parts import is_plain, values_of
+from ..parts import alias, is_plain, values_of
 from . import coordinates
 from .compressed import batch_dim_of, compressed, compressed_parts, format_of
 from .compression import Compressed
 from .conversion import as_coo, to_dense
 from .coo import coo, indices_of, is_coalesced, sparse_dim_of
 from .rules import SPARSE
-from .shape import alias, permuted, reshape
+from .shape import permuted, reshape
 from .through_coo import sparse_dims_of, through_coo
 
 rule = SPARSE.rule

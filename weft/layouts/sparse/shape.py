@@ -12,10 +12,9 @@ from ...core.arguments import integers
 from ...core.dtype import int64
 from ...core.layout import sparse_coo
 from ...core.registry import FUNCTIONS
-from ...core.subclasses import check_subclass
-from ...core.tensor import Tensor, of_class, wrap_dim
+from ...core.tensor import Tensor, wrap_dim
 from ...core.view_rules import inferred_shape
-from ..parts import values_of, with_values
+from ..parts import alias, values_of, with_values
 from . import coordinates
 from .compressed import TRANSPOSED, batch_dim_of, compressed, compressed_parts, format_of
 from .compression import Compressed
@@ -29,17 +28,6 @@ arange, cat, empty, stack, tensor, zeros = (
     FUNCTIONS[name] for name in ("arange", "cat", "empty", "stack", "tensor", "zeros")
 )
 mT = vars(Tensor)["mT"].fget
-
-
-def alias(self: Tensor) -> Tensor:
-    """A new tensor with the same indices and values."""
-    return with_values(self, values_of(self))
-
-
-@rule("as_subclass")
-def as_subclass(self: Tensor, cls: type) -> Tensor:
-    check_subclass(cls)
-    return of_class(cls, alias(self))
 
 
 # ---- The order of dims -----------------------------------------------------------------------------------------------

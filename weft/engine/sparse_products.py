@@ -8,8 +8,7 @@ pointers that do not rise within the entries count as a row without entries, and
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..core.dtype import DType
@@ -72,21 +71,6 @@ class Matrix:
         self.note(found)
         self.b.declarations.add("declare i64 @llvm.umin.i64(i64, i64)")
         return self.b.let(f"call i64 @llvm.umin.i64(i64 {found}, i64 {self.last_minor})")
-
-    @contextmanager
-    def when_valid(self, entry: str, count: int) -> Iterator[list[str]]:
-        """What follows runs if the minors of `count` entries, which exist, are in range; they are given. `faults` is set otherwise."""
-        b, kind = self.b, f"<{count} x i{8 * self.index.itemsize}>"
-        address = b.at(self.minors, b.integer("mul", entry, self.index.itemsize))
-        found = b.let(f"load {kind}, ptr {address}, align {self.index.itemsize}")
-        if self.index.itemsize < 8:
-            found = b.let(f"sext {kind} {found} to <{count} x i64>")
-        most = broadcast(b, "i64", count, self.minor_count)
-        wrong = b.let(f"icmp uge <{count} x i64> {found}, {most}")
-        valid = b.let(f"icmp eq i{count} {b.let(f'bitcast <{count} x i1> {wrong} to i{count}')}, 0")
-        self._unless(valid)
-        with b.when(valid):
-            yield [self.raw_minor(b.integer("add", entry, k)) for k in range(count)]
 
     def raw_minor(self, entry: str) -> str:
         return self._index(self.minors, entry)

@@ -28,6 +28,7 @@ _FUNCTIONS = {
     "quantized.creation": "quantize_per_tensor quantize_per_tensor_dynamic quantize_per_channel _empty_affine_quantized "
     "_empty_per_channel_affine_quantized empty_quantized _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor "
     "choose_qparams_optimized",
+    "quantized.functions": "quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d",
     "quantized.recurrent": "quantized_lstm quantized_gru",
     "sparse.functions": "sparse.mm sparse.addmm sparse.sampled_addmm sparse.sum sparse.softmax sparse.log_softmax sparse.spdiags sparse.spsolve",
     "sparse.creation": "sparse_coo_tensor sparse_compressed_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor",

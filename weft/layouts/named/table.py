@@ -78,7 +78,8 @@ _OF_OPERANDS: list[tuple[OfOperands, str]] = [
         scatter scatter_add scatter_reduce put diagonal_scatter select_scatter slice_scatter as_strided_scatter"""),
     (keeping, """relu relu6 gelu silu elu selu celu leaky_relu sigmoid tanh softplus hardtanh hardswish hardsigmoid mish softsign softshrink tanhshrink
         logsigmoid glu prelu_kernel layer_norm batch_norm instance_norm group_norm rms_norm fused_rms_norm local_response_norm"""),
-    (keeping, """max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
+    (keeping, """quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d max_pool1d max_pool2d max_pool3d
+        max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
         avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
         adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.dtype import quint8
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...ops.elementwise.qparams import QParams
 from .operators import operator, relu_forms
 from .packed import ConvPackedParams, LinearPackedParams, LinearPackedParamsFp16
+from .tensors import quantize
 
 # ---- Linear layers -------------------------------------------------------------------------------------------------------
 
@@ -79,6 +81,25 @@ def linear_dynamic_fp16(X: Tensor, W_prepack: Any) -> Tensor:
 @operator("linear_relu_dynamic_fp16(Tensor X, Linear W_prepack) -> Tensor Y")
 def linear_relu_dynamic_fp16(X: Tensor, W_prepack: Any) -> Tensor:
     return W_prepack.dynamic(X, relu=True)
+
+
+@operator("linear_dynamic_fp16_unpacked_weight(Tensor X, Tensor weight, Tensor? bias) -> Tensor Y")
+def linear_dynamic_fp16_unpacked_weight(X: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return LinearPackedParamsFp16(weight, bias).dynamic(X)
+
+
+_OF_FLOATS = "(Tensor X, float X_scale, int X_zero_point, Linear W_prepack) -> Tensor Y"
+
+
+@operator(f"linear_with_input_q_dq_qweight_dq_output_fp32{_OF_FLOATS}")
+def linear_of_floats(X: Tensor, X_scale: float, X_zero_point: int, W_prepack: Any) -> Tensor:
+    """The layer of a float32 input, which is quantized with these parameters. The result is of floats."""
+    return W_prepack.in_floats(quantize(X, QParams(X_scale, X_zero_point), quint8))
+
+
+@operator(f"linear_with_input_q_dq_qweight_dq_relu_output_fp32{_OF_FLOATS}")
+def linear_relu_of_floats(X: Tensor, X_scale: float, X_zero_point: int, W_prepack: Any) -> Tensor:
+    return linear_of_floats(X, X_scale, X_zero_point, W_prepack).relu()
 
 
 # ---- Convolutions --------------------------------------------------------------------------------------------------------
@@ -162,3 +183,22 @@ for _dims in (1, 2, 3):
     _kind = f"Conv{max(_dims, 2)}"
     _family(f"conv{_dims}d", _kind, _prepack, "")
     _family(f"conv_transpose{_dims}d", _kind, _transposed_prepack, "int[] output_padding, ")
+
+
+# ---- Older names -----------------------------------------------------------------------------------------------------
+
+_OLD = "int[] stride, int[] padding, int[] dilation, int groups"
+operator(f"conv_prepack(Tensor weight, Tensor? bias, {_OLD}) -> Conv2")(_prepack)
+operator("conv_unpack(Conv2 packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)")(_unpack)
+
+
+def _old_conv(
+    qx, weight, stride, padding, dilation, groups, output_scale, output_zero_point, relu=False
+) -> Tensor:
+    """The prepared weight says how the kernel moves."""
+    return _conv(qx, weight, output_scale, output_zero_point, relu)
+
+
+for _dims in (2, 3):
+    _call = f"(Tensor qx, Conv{_dims} weight, {_OLD}, float output_scale, int output_zero_point) -> Tensor"
+    relu_forms(f"conv{_dims}d", _call)(_old_conv)

@@ -41,7 +41,7 @@ def operator(*schemas: str) -> Callable[[Callable], Callable]:
 
 def operators(name: str) -> dict[str, Operator]:
     """The overloads of `quantized::name`, empty if there is none."""
-    from . import arithmetic_operators, embedding_operators, layer_operators, recurrent  # noqa: F401 (they define them)
+    from . import arithmetic_operators, embedding_operators, layer_operators, out_operators, recurrent  # noqa: F401 (they define them)
 
     found = {}
     for text, function in _defined.get(name, ()):

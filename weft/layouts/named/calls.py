@@ -18,14 +18,13 @@ from .rules import NAMED
 from .table import rules_of
 from .tensors import Names, dim_of, follow, named, names_of, plain, require_names, take
 
-# Parameters that take dims, but not where they say where a new dim is to be.
+# Parameters that take dims.
 _DIMS = frozenset(
     "dim dims dim0 dim1 dim2 axis axis0 axis1 start_dim end_dim source destination dimension *dims *order *along".split()
 )
-
 _DEVIATIONS = frozenset("std var std_mean var_mean".split())  # they take `unbiased` in the place of `dim`
 _OF_ELEMENTS = frozenset("apply_ map_ map2_".split())  # they call a function for each element
-_INSERTING = frozenset("unsqueeze unsqueeze_ stack".split())
+_INSERTING = frozenset("unsqueeze unsqueeze_ stack".split())  # their `dim` is the place of a new dim
 
 
 def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_reflected: bool) -> Any:

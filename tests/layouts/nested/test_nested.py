@@ -520,3 +520,14 @@ def test_weights_of_attention_are_padded(layout, averaged):
             x = made(t, layout if t is weft else "strided")  # PyTorch has it for strided ones only
             found.append(layer(x, x, x, average_attn_weights=averaged)[1])
     same(to_torch(found[0]), found[1])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_components_and_bools(layout):
+    x = made(weft, layout)
+    for none in (x[[]], x[3:]):
+        assert none.shape[0] == 0 and none.unbind() == () and none.numel() == 0
+    flags = weft.nested.nested_tensor(
+        [weft.ones(0, 2) > 0, weft.ones(1, 2) > 0], layout=getattr(weft, layout)
+    )
+    assert [each.tolist() for each in flags.amax(1).unbind()] == [[False, False], [True, True]]

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.dtype import DType
+from ...core.dtype import DType, bool_
 from ...core.grad_mode import mode
 from ...core.limits import finfo, iinfo
 from ...core.registry import FUNCTIONS
@@ -33,8 +33,10 @@ from .tensors import (
     fills_values,
     is_jagged,
     is_nested,
+    jagged,
     joined,
     like,
+    offsets_for,
     pieces_of,
     ragged_dim_of,
     strided,
@@ -153,6 +155,8 @@ def _reducing(name: str, *parameters: str) -> None:
 def _limit(component: Tensor, dims: set[int], end: str) -> Tensor:
     """One element along each of the dims, the least or the greatest of the dtype, for a component without elements."""
     sizes = [1 if dim in dims else size for dim, size in enumerate(component.shape, 1)]
+    if component.dtype is bool_:
+        return component.new_full(sizes, end == "max")
     limits: Any = finfo if component.dtype.is_floating_point else iinfo
     return component.new_full(sizes, getattr(limits(component.dtype), end))
 
@@ -478,7 +482,8 @@ def selected(x: Tensor, positions: Sequence[int]) -> Tensor:
         return strided(values_of(x), [pieces_of(x)[k] for k in positions])
     parts = components(x)
     if not positions:
-        return concatenated([values_of(x).narrow(ragged_dim_of(x) - 1, 0, 0)], ragged_dim_of(x))
+        none = values_of(x).narrow(ragged_dim_of(x) - 1, 0, 0)
+        return jagged(none, offsets_for((), none.device), None, ragged_dim_of(x))
     return concatenated([parts[k] for k in positions], ragged_dim_of(x))
 
 

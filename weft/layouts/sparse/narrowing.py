@@ -8,7 +8,8 @@ from .compression import are_pointers, are_within
 
 # Entries: products with fewer find most of their operands in the cache.
 _FEWEST = 100_000
-# Products: making the copy takes as long as five of them, and saves a third of each (AMD Zen 4, 10^6 entries in rows of 10, float32).
+# Products: a copy takes 0.6 ms and half the memory of the indices, and saves 0.4 ms of each later product (AMD Zen 4, one thread, 10^6
+# entries). Programs that make a new matrix for each product get none.
 _USES = 8
 
 

@@ -412,3 +412,8 @@ def test_the_cells_print_what_they_show(capsys):
     exec(CELLS, {"torch": weft, "img_t": weft.randn(3, 5, 5), "batch_t": weft.randn(2, 3, 5, 5)})
     expected = [line.partition("# ")[2] for line in CELLS.splitlines() if "# " in line]
     assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_files_keep_dims_without_names(tmp_path):
+    weft.save(named(None, "C"), tmp_path / "x.pt")
+    assert weft.load(tmp_path / "x.pt").names == (None, "C")

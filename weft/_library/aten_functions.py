@@ -454,7 +454,7 @@ def _native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) ->
     return grad_output * mask * scale
 
 
-from . import aten_backward  # noqa: E402, F401  (it adds the operators for gradients)
+from . import aten_backward, aten_sparse  # noqa: E402, F401  (they add the operators for gradients and those of sparse tensors)
 
 # ---- Operators of other devices and layouts ------------------------------------------------------------------------------
 
@@ -463,16 +463,9 @@ _ABSENT = {
     "pinned memory is for transfers to an accelerator, and this version of weft computes on the CPU only": (
         "_pin_memory",
     ),
-    "the operators of sparse tensors are not there yet; the functions of torch and torch.sparse are": (
-        *("_sparse_addmm", "_sparse_mm", "_sparse_mm_reduce_impl", "_sparse_mm_reduce_impl_backward"),
-        *("_sparse_sum", "_sparse_softmax", "_sparse_log_softmax", "_sparse_coo_tensor_unsafe"),
-        *(
-            "sparse_coo_tensor",
-            "_sparse_csr_tensor_unsafe",
-            "sparse_mask",
-            "sparse_sampled_addmm",
-            "_coalesce",
-        ),
+    "weft has the derivative of torch.sparse.mm(reduce=...), and no operators of its steps": (
+        "_sparse_mm_reduce_impl",
+        "_sparse_mm_reduce_impl_backward",
     ),
 }
 

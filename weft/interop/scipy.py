@@ -43,7 +43,8 @@ def to_scipy(x: Tensor) -> Any:
     if x.layout is sparse_coo:
         check_in_range(parts_of(x)[0], x.shape)
     else:
-        check_readable(*parts_of(x), x.shape, FORMATS[x.layout].by_rows, FORMATS[x.layout].blocks)
+        outer, inner, entries = parts_of(x)
+        check_readable(outer, inner, entries, x.shape, FORMATS[x.layout].by_rows, FORMATS[x.layout].blocks)
     *structure, values = (part.numpy() for part in parts_of(x))
     make = getattr(importlib.import_module("scipy.sparse"), _CLASSES[x.layout])
     if x.layout is sparse_coo:

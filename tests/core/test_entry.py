@@ -142,7 +142,7 @@ def test_overridable_functions_are_those_of_pytorch():
     assert own - reference <= {
         "torch.Tensor.__abs__", "torch.Tensor.__idiv__", "torch.Tensor.__neg__", "torch.Tensor.__pos__",
         "torch.Tensor.__rdiv__", "torch.Tensor.to_device", "torch.Tensor.unravel_index", "torch.dsmm", "torch.hsmm",
-        "torch.mm", "torch.native_channel_shuffle", "torch.saddmm", "torch.segment_reduce", "torch.to_dlpack",
+        "torch.mm", "torch.native_channel_shuffle", "torch.quantized_gru", "torch.quantized_lstm", "torch.saddmm", "torch.segment_reduce", "torch.to_dlpack",
         # PyTorch has given up named tensors.
         "torch.Tensor.align_as", "torch.Tensor.align_to", "torch.Tensor.has_names", "torch.Tensor.names.__get__", "torch.align_tensors",
         "torch.Tensor.refine_names", "torch.Tensor.rename", "torch.Tensor.rename_",

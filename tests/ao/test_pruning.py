@@ -44,7 +44,9 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    "settings", SETTINGS, ids=lambda settings: ", ".join(map(str, settings)) or "defaults"
+)
 def test_norms_of_weights(settings):
     found = []
     for library in LIBRARIES:

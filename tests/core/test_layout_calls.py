@@ -298,3 +298,10 @@ def test_functions_of_views_and_products_run_as_they_are():
     assert weft.atleast_3d(x).shape == (3, 3, 1)
     assert weft.atleast_3d(x).to_dense().equal(weft.atleast_3d(weft.eye(3)))
     assert weft.tensordot(x, weft.ones(3, 4), 1).equal(weft.ones(3, 4))
+
+
+def test_rules_are_asked_where_classes_are_not():
+    x = weft.eye(2).to_sparse()
+    with weft._C.DisableTorchFunctionSubclass():
+        assert weft.cat([x, x]).layout is weft.sparse_coo
+        assert weft.add(x, other=x).layout is weft.sparse_coo

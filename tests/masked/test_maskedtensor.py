@@ -355,11 +355,6 @@ def test_warnings_point_to_the_caller():
     assert seen[0].filename == __file__
 
 
-def test_sparse_masks_wait_for_sparse_tensors():
-    with pytest.raises(NotImplementedError, match="sparse"):
-        example(weft).to_sparse()
-
-
 def test_names():
     for name in torch.masked.__all__:
         assert getattr(weft.masked, name).__name__ == getattr(torch.masked, name).__name__

@@ -141,12 +141,14 @@ def overridden(
     if (
         relevant is None and not modes.stack and not modes.dispatch
     ):  # the commonest call after a class is known
-        if not kwargs and _SILENT.issuperset(map(type, args)) or not switch.on and dispatcher is None:
+        if not kwargs and _SILENT.issuperset(map(type, args)):
             if layout_answer is not None:
                 for each in args:
                     if isinstance(each, Tensor) and type(each.spec) is not Spec:
                         return layout_answer(function, args, kwargs)
             return PLAIN
+        if not switch.on and dispatcher is None:
+            return PLAIN if layout_answer is None else layout_answer(function, args, kwargs)
     if switch.skips:
         switch.skips = False
         return PLAIN if layout_answer is None else layout_answer(function, args, kwargs)

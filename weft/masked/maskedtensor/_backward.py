@@ -19,7 +19,8 @@ from .core import MaskedTensor, _masks_match, _with_mask, is_masked_tensor
 # Steps whose gradient consists of elements of the cotangent, and of zeros.
 _MOVING = frozenset(
     "getitem index select slice narrow view reshape flatten unflatten t transpose permute expand squeeze unsqueeze unfold "
-    "diagonal split unbind chunk cat stack sum mean to_copy alias detach flip roll as_strided index_select gather".split()
+    "diagonal split unbind chunk cat stack sum mean to_copy alias detach flip roll as_strided index_select gather "
+    "to_dense sparse_mask with_values values_of".split()
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...autograd.function import Function
 from ...core.dtype import bool_
+from ...core.layout import strided
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...ops.creation.creation import ones
@@ -78,8 +79,8 @@ def _where_method(fn: Callable, self: Any, condition: Any, other: Any) -> Any:
 
 
 def _softmax(fn: Callable, input: Any, dim: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    mask = input._masked_mask
-    data = _GetData.apply(input)
+    mask = input._masked_mask.to_dense()
+    data = _GetData.apply(input).to_dense()
     return _Reduced.apply(FUNCTIONS["masked.softmax"](data, dim, dtype=dtype, mask=mask), mask)
 
 
@@ -111,10 +112,17 @@ def _not_for_subclasses(fn: Callable, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError(f".{name}(){ending}")
 
 
-def _needs_sparse(fn: Callable, *args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError(
-        f"MaskedTensor.{fn.__name__}: a MaskedTensor of weft has a strided mask, and no sparse one yet"
-    )
+def _to_sparse(fn: Callable, input: Any, *args: Any, **kwargs: Any) -> Any:
+    """The entries of the result are those of the mask, zeros of the data included."""
+    mask = fn(input._masked_mask, *args, **kwargs)
+    data = _GetData.apply(input)
+    return _with_mask(data.sparse_mask(mask) if data.layout is strided else fn(data, *args, **kwargs), mask)
+
+
+def _contiguous(fn: Callable, input: Any, *args: Any, **kwargs: Any) -> Any:
+    if input.layout is not strided:
+        raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
+    return _apply_pass_through_fn(fn, input, *args, **kwargs)
 
 
 def _plainly(fn: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -154,8 +162,9 @@ def _table() -> dict[str, Callable]:
             "to type type_as float double half bfloat16 int long short char byte bool cpu ones_like cfloat cdouble".split(),
             _keep_mask,
         ),
-        **dict.fromkeys(["to_sparse", "to_sparse_coo", "to_sparse_csr"], _needs_sparse),
+        **dict.fromkeys(["to_sparse", "to_sparse_coo", "to_sparse_csr"], _to_sparse),
         **dict.fromkeys(["tolist", "numpy", "__array__"], _not_for_subclasses),
+        "contiguous": _contiguous,
         "where": _where,
         "Tensor.where": _where_method,
         "softmax": _softmax,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.layout import strided
 from .core import _masks_match, _maybe_get_mask, _with_mask, is_masked_tensor
+from .sparse_data import check_layouts, on_values
 
 __all__: list[str] = []
 
@@ -40,7 +42,12 @@ def _apply_native_binary(fn: Callable, *args: Any, **kwargs: Any) -> Any:
     values = [*args, *(kwargs.pop(name) for name in ("input", "self", "other") if name in kwargs)]
     if kwargs:
         raise ValueError("len(kwargs) must equal 0")
+    sparse = any(is_masked_tensor(each) and each.layout is not strided for each in values)
+    if sparse:
+        check_layouts(*values[:2])
     mask = _get_at_least_one_mask(*values[:2])
+    if sparse:
+        return on_values(fn, values, {})
     result = fn(*values)
     if is_masked_tensor(result) and result is values[0]:
         return result

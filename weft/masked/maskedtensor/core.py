@@ -9,8 +9,10 @@ from typing import Any
 
 from ...autograd.function import Function
 from ...core.dtype import DType, bool_, float16, float32, float64, int8, int16, int32, int64
+from ...core.layout import sparse_coo, sparse_csr, strided
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.recording import unrecorded
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor, of_class
 from ...core.warn import user_level
 
@@ -50,12 +52,24 @@ def is_masked_tensor(obj: Any, /) -> bool:
 def _tensors_match(
     a: Tensor, b: Tensor, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08
 ) -> bool:
-    """Whether two tensors agree in shape, dtype and elements; NaN agrees with NaN unless `exact`."""
-    if a.shape != b.shape or a.dtype is not b.dtype:
+    """Whether two tensors agree in shape, dtype, layout and elements; NaN agrees with NaN unless `exact`."""
+    if a.shape != b.shape or a.dtype is not b.dtype or a.layout is not b.layout:
         return False
+    if a.layout is not strided:
+        return all(
+            _tensors_match(own, other, exact, rtol, atol)
+            for own, other in zip(_parts_of(a), _parts_of(b), strict=True)
+        )
     if exact:
         return bool((a == b).all())
     return bool(a.isclose(b, rtol=rtol, atol=atol, equal_nan=True).all())
+
+
+def _parts_of(x: Tensor) -> tuple[Tensor, ...]:
+    """The indices and values of a sparse tensor."""
+    if x.layout is sparse_coo:
+        return x._indices(), x._values()
+    return x.crow_indices(), x.col_indices(), x.values()
 
 
 def _masks_match(a: Any, b: Any) -> bool:
@@ -80,6 +94,8 @@ def _wrap_result(result_data: Any, result_mask: Any) -> Any:
         return type(result_data)(map(_wrap_result, result_data, result_mask))
     if not isinstance(result_data, Tensor):
         return result_data
+    if result_data.layout is sparse_coo:
+        result_data, result_mask = result_data.coalesce(), result_mask.coalesce()
     return _with_mask(result_data, result_mask)
 
 
@@ -114,6 +130,8 @@ class _GetData(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> Any:
+        if grad_output.layout is not ctx.mask.layout:
+            grad_output = grad_output.sparse_mask(ctx.mask)
         return _with_mask(grad_output, ctx.mask)
 
 
@@ -187,6 +205,7 @@ def _refuse(func: Callable, types: Any) -> Any:
 class MaskedTensor(Tensor):
     """A tensor with a mask of the same shape: elements where the mask is False have no value.
 
+    Data and mask are both strided, COO or CSR. Sparse ones have the same entries, on which elementwise functions compute.
     Functions of single elements keep the mask, reductions leave masked-out elements aside, and so do gradients.
 
     >>> import warnings
@@ -227,19 +246,20 @@ class MaskedTensor(Tensor):
             warnings.warn(_REQUIRES_GRAD, UserWarning, stacklevel=user_level())
         _validate(data, mask)
         with unrecorded():
-            result = of_class(cls, data.detach().clone())
+            result = of_class(cls, _restricted(data.detach(), mask))
         result._base = None
         return result
 
     def __init__(self, data: Tensor, mask: Tensor, requires_grad: bool = False):
-        self._masked_mask = mask.detach().clone()
+        mask = mask.detach()
+        self._masked_mask = mask.coalesce().clone() if mask.layout is sparse_coo else mask.clone()
         if requires_grad:
             with DisableTorchFunctionSubclass():
                 self.requires_grad_()
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         formatter = "{0:8.4f}" if self.dtype.is_floating_point else "{0}"
-        data, mask = of_class(Tensor, self).detach(), self._masked_mask
+        data, mask = of_class(Tensor, self).detach().to_dense(), self._masked_mask.to_dense()
         if data.dim() == 0:
             return f"MaskedTensor({formatter.format(data.item()) if mask else '--'}, {bool(mask)})"
         text = _masked_tensor_str(data, mask, formatter)
@@ -266,13 +286,15 @@ class MaskedTensor(Tensor):
         return MaskedTensor(fn(data), mask)
 
     def __lt__(self, other: Any) -> Any:
+        if self.layout is not strided:
+            return FUNCTIONS["lt"](self, other)
         if is_masked_tensor(other):
             other = other.get_data()
         return MaskedTensor(self.get_data() < other, self._masked_mask)
 
     def to_tensor(self, value: Any) -> Tensor:
-        """A plain tensor, with `value` in place of masked-out elements."""
-        return self.get_data().masked_fill(~self._masked_mask, value)
+        """A plain strided tensor, with `value` in place of masked-out elements."""
+        return self.get_data().to_dense().masked_fill(~self._masked_mask.to_dense(), value)
 
     def get_data(self) -> Tensor:
         """The elements as a plain tensor; those that are masked out have no meaning."""
@@ -283,14 +305,14 @@ class MaskedTensor(Tensor):
         return self._masked_mask
 
     def is_sparse_coo(self) -> bool:  # type: ignore[override]
-        return False  # its data and mask are strided
+        return self.layout is sparse_coo
 
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
-        return False
+        return self.layout is sparse_csr
 
     @property
     def is_sparse(self) -> bool:  # type: ignore[override]
-        return False
+        return self.layout is not strided
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         with DisableTorchFunctionSubclass():
@@ -302,6 +324,16 @@ class MaskedTensor(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         data = of_class(Tensor, self).detach()
         return _rebuilt, (data, self._masked_mask, self.requires_grad)
+
+
+def _restricted(data: Tensor, mask: Tensor) -> Tensor:
+    """A copy of the data. Sparse data has the entries of its mask, zeros included."""
+    if data.layout is strided:
+        return data.clone()
+    if data.layout is sparse_coo:
+        data, mask = data.coalesce(), mask.coalesce()
+    same = all(map(_tensors_match, _parts_of(data)[:-1], _parts_of(mask)[:-1]))
+    return data.clone() if same else data.sparse_mask(mask)
 
 
 def _rebuilt(data: Tensor, mask: Tensor, requires_grad: bool) -> Any:
@@ -316,6 +348,10 @@ def _validate(data: Tensor, mask: Tensor) -> None:
         raise ValueError("data.size() must equal mask.size()")
     if mask.dtype is not bool_:
         raise TypeError("mask must have dtype bool.")
+    if data.layout is not mask.layout:
+        raise TypeError("data and mask must have the same layout.")
+    if data.layout not in (strided, sparse_coo, sparse_csr):
+        raise TypeError(f"data layout of {data.layout} is not supported.")
     dtype: DType = data.dtype
     if dtype not in _DTYPES:
         raise TypeError(f"{dtype} is not supported in MaskedTensor.")

@@ -13,7 +13,7 @@ PASSTHROUGH_NAMES = (
     "select transpose swapaxes swapdims split chunk tensor_split split_with_sizes t slice narrow index __getitem__ expand "
     "expand_as broadcast_to broadcast_tensors view view_as _unsafe_view _reshape_alias reshape reshape_as flatten unflatten "
     "ravel cat concat concatenate hstack vstack row_stack unsqueeze unfold stack contiguous clone detach detach_ "
-    "mT.__get__ H.__get__ real real.__get__ data.__get__ to_dense alias im2col col2im"
+    "mT.__get__ H.__get__ real real.__get__ data.__get__ to_dense _values alias im2col col2im"
 ).split()
 
 

@@ -48,8 +48,8 @@ def _reduction(name: str) -> Callable:
         else:
             input, dim, keepdim, dtype = _reduce_dim_args(*args, **kwargs)
         options = {"dtype": dtype} if dtype is not None and takes_dtype else {}
-        mask = input._masked_mask
-        data = _GetData.apply(input)
+        mask = input._masked_mask.to_dense()
+        data = _GetData.apply(input).to_dense()
         result = _get_masked_fn(name)(data, dim, keepdim=bool(keepdim), mask=mask, **options)
         return _Reduced.apply(result, _multidim_any(mask, dim, bool(keepdim)))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.layout import strided
 from ...core.tensor import Tensor
 from .core import _with_mask, is_masked_tensor
+from .sparse_data import on_values
 
 __all__: list[str] = []
 
@@ -46,5 +48,9 @@ def _apply_native_unary(fn: Callable, *args: Any, **kwargs: Any) -> Any:
     others = [*args[1:], *(value for name, value in kwargs.items() if name != "input")]
     if any(isinstance(each, Tensor) for each in others):
         raise TypeError("MaskedTensor unary ops do not support additional Tensor arguments")
+    if input.layout is not strided:
+        return on_values(
+            fn, [input, *args[1:]], {name: value for name, value in kwargs.items() if name != "input"}
+        )
     result = fn(*args, **kwargs)
     return input if result is input else _with_mask(result, input._masked_mask)

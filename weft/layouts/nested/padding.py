@@ -56,7 +56,7 @@ def _from_jagged(x: Tensor, padding: float, output_size: Sequence[int] | None) -
     places = [arange(k * wanted, k * wanted + size) for k, size in enumerate(taken)]
     result = rows.new_full((len(spans) * wanted, *rows.shape[1:]), padding)
     if places:
-        result = result.index_copy(0, cat(places), rows)
+        result.index_copy_(0, cat(places), rows)
     return result.view(len(spans), wanted, *rows.shape[1:]).movedim(1, dim)
 
 

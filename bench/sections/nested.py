@@ -18,12 +18,12 @@ query, key, value, out = (nn.Linear(256, 256) for _ in range(4))
 wide, narrow = nn.Linear(256, 1024), nn.Linear(1024, 256)
 def heads(y):
     return y.unflatten(-1, [8, 32]).transpose(1, 2)
+@torch.no_grad()
 def block(x, mask=None):
     z = first(x)
     y = F.scaled_dot_product_attention(heads(query(z)), heads(key(z)), heads(value(z)), attn_mask=mask)
     x = x + out(y.transpose(1, 2).flatten(-2))
     return x + narrow(F.gelu(wide(second(x))))
-torch.set_grad_enabled(False)
 """
 PADDED = f"""{BLOCK}
 padded = x.to_padded_tensor(0.0)[:, : max(lengths)]

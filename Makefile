@@ -10,7 +10,8 @@ EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life 
 FENCED := tests/families \
 	$(patsubst %,tests/engine/test_%.py,gemm reduce radix ranks bisection packed counting) \
 	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter \
-	linalg/test_lapack linalg/test_lane_plans linalg/test_stacks nn/test_conv_products nn/test_conv_products_depthwise)
+	linalg/test_lapack linalg/test_lane_plans linalg/test_stacks nn/test_conv_products nn/test_conv_products_depthwise) \
+	$(patsubst %,tests/layouts/%.py,sparse/test_bad_input sparse/test_products quantized/test_products quantized/test_convolution)
 
 # What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores.
 IN_PYTHON := tests/families tests/autograd tests/core tests/engine/test_defer.py

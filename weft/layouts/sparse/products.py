@@ -223,5 +223,9 @@ def _matrix(parts: Compressed, minors: int) -> SparseMatrix:
     if not minors:
         check_inner(parts.inner, minors)
     outer, inner, values = parts
+    if len(values) != len(inner):
+        raise RuntimeError(
+            f"a sparse matrix has {len(inner)} indices and {len(values)} values, which must be as many"
+        )
     sizes = len(outer) - 1, minors, len(inner)
     return SparseMatrix(*sizes, inner.dtype, address(outer), address(inner), address(values))

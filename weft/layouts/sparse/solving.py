@@ -16,6 +16,7 @@ from .compressed import compressed_parts
 from .compression import majors_of
 from .conversion import as_compressed, as_coo, coalesce, to_dense
 from .coo import coo, indices_of
+from .invariants import check_readable
 from .rules import SPARSE
 
 
@@ -73,6 +74,9 @@ def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
         )
     matrix = input if left else input.t()
     outer, inner, values = compressed_parts(as_compressed(matrix, sparse_csc))
+    check_readable(
+        outer, inner, values, input.shape, by_rows=False, is_blocked=False
+    )  # SciPy does not check them
     turned = other if left or other.dim() == 1 else other.t()
     result = _solved(values, turned, outer, inner, False)
     return result if left or other.dim() == 1 else result.t()

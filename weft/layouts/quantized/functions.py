@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...core.registry import FUNCTIONS
@@ -11,41 +12,24 @@ from .arithmetic_operators import _batch_norm as quantized_batch_norm
 __all__ = ["quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d", "quantized_max_pool3d"]
 
 
-def _pool(dims: int, input: Tensor, kernel_size: Any, stride: Any, *rest: Any) -> Tensor:
-    return FUNCTIONS[f"nn.functional.max_pool{dims}d"](input, kernel_size, stride or None, *rest)
+def _max_pooling(dims: int, inputs: str) -> Callable:
+    pooled = FUNCTIONS[f"nn.functional.max_pool{dims}d"]
+
+    def pool(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        return pooled(input, kernel_size, stride or None, padding, dilation, ceil_mode)
+
+    pool.__name__ = pool.__qualname__ = f"quantized_max_pool{dims}d"
+    pool.__doc__ = f"The maxima of windows of {inputs}."
+    return pool
 
 
-def quantized_max_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The maxima of windows of sequences."""
-    return _pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def quantized_max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The maxima of windows of images."""
-    return _pool(2, input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def quantized_max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The maxima of windows of volumes."""
-    return _pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
+quantized_max_pool1d = _max_pooling(1, "sequences")
+quantized_max_pool2d = _max_pooling(2, "images")
+quantized_max_pool3d = _max_pooling(3, "volumes")

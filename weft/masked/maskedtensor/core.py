@@ -15,6 +15,7 @@ from ...core.recording import unrecorded
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor, of_class
 from ...core.warn import user_level
+from ...layouts.parts import parts_of
 
 __all__ = ["MaskedTensor", "is_masked_tensor"]
 
@@ -58,18 +59,11 @@ def _tensors_match(
     if a.layout is not strided:
         return all(
             _tensors_match(own, other, exact, rtol, atol)
-            for own, other in zip(_parts_of(a), _parts_of(b), strict=True)
+            for own, other in zip(parts_of(a), parts_of(b), strict=True)
         )
     if exact:
         return bool((a == b).all())
     return bool(a.isclose(b, rtol=rtol, atol=atol, equal_nan=True).all())
-
-
-def _parts_of(x: Tensor) -> tuple[Tensor, ...]:
-    """The indices and values of a sparse tensor."""
-    if x.layout is sparse_coo:
-        return x._indices(), x._values()
-    return x.crow_indices(), x.col_indices(), x.values()
 
 
 def _masks_match(a: Any, b: Any) -> bool:
@@ -332,7 +326,7 @@ def _restricted(data: Tensor, mask: Tensor) -> Tensor:
         return data.clone()
     if data.layout is sparse_coo:
         data, mask = data.coalesce(), mask.coalesce()
-    same = all(map(_tensors_match, _parts_of(data)[:-1], _parts_of(mask)[:-1]))
+    same = all(map(_tensors_match, parts_of(data)[:-1], parts_of(mask)[:-1]))
     return data.clone() if same else data.sparse_mask(mask)
 
 

@@ -178,7 +178,7 @@ def prepare_qat(model: Module, mapping: dict | None = None, inplace: bool = Fals
     mapping: the classes with rounded weights, by the classes of floats.
     """
     if not model.training:
-        raise AssertionError("prepare_qat only works on models in training mode")
+        raise AssertionError("prepare_qat only works on models in training mode: call model.train() first")
     mapping = get_default_qat_module_mappings() if mapping is None else mapping
     model = model if inplace else copy.deepcopy(model)
     propagate_qconfig_(model)

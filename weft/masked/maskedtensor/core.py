@@ -343,9 +343,14 @@ def _validate(data: Tensor, mask: Tensor) -> None:
     if mask.dtype is not bool_:
         raise TypeError("mask must have dtype bool.")
     if data.layout is not mask.layout:
-        raise TypeError("data and mask must have the same layout.")
+        raise TypeError(
+            f"data and mask must have the same layout. Got {data.layout} and {mask.layout}: convert one of them, "
+            "for example by mask.to_sparse()"
+        )
     if data.layout not in (strided, sparse_coo, sparse_csr):
-        raise TypeError(f"data layout of {data.layout} is not supported.")
+        raise TypeError(
+            f"data layout of {data.layout} is not supported. Convert data and mask by to_sparse() or to_sparse_csr()"
+        )
     dtype: DType = data.dtype
     if dtype not in _DTYPES:
         raise TypeError(f"{dtype} is not supported in MaskedTensor.")

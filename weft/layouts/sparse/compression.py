@@ -95,7 +95,11 @@ def entry_keys(outer: Tensor, inner: Tensor, minors: int) -> Tensor:
 def check_inner(inner: Tensor, minors: int) -> None:
     """Raises: RuntimeError if an index is negative or not less than the number of minors."""
     if not are_within(inner, minors):
-        raise RuntimeError(f"a plain index is out of range for size {minors}")
+        least, greatest = (int(each) for each in inner.aminmax())
+        raise RuntimeError(
+            f"a plain index (of a column of CSR and BSR, of a row of CSC and BSC) is out of range for size {minors}: "
+            f"the indices are from {least} to {greatest}"
+        )
 
 
 def are_within(inner: Tensor, minors: int) -> bool:

@@ -253,7 +253,7 @@ def launcher(
     """
     words: list[int] = []
     for stage, count, arguments in launches:
-        words += [stage.loop, stage.meta.ctypes.data, count, stage.row, len(arguments)]
+        words += [stage.loop, stage.meta.address, count, stage.row, len(arguments)]
         for letter, (base, value) in zip(stage.letters, arguments, strict=True):
             words += [base, value if base != CONSTANT else _word(letter, value)]
     memory = np.array(words, np.int64)

@@ -9,6 +9,7 @@ from .device import device
 from .dtype import DType
 from .size import Size, shape
 from .spec import Spec, contiguous_spec, make_spec, strides_in_order
+from .symbols import Untraceable
 
 MAX_DIMS = 64  # of a kernel's loop; PyTorch's own limit
 
@@ -146,7 +147,6 @@ def result_spec(operands: Sequence[Spec], sizes: Size, dtype: DType, where: devi
     return make_spec(sizes, strides_in_order(sizes, order), dtype, where)
 
 
-@functools.lru_cache(maxsize=8192)
 def loop_dims(
     sizes: Size, strides: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -155,6 +155,16 @@ def loop_dims(
     The function drops dims of size 1, sorts the others by memory order, and merges neighbours that are contiguous in all
     operands.
     """
+    try:
+        return _loop_dims(sizes, strides)
+    except Untraceable:  # symbols are no keys of a cache
+        return _loop_dims.__wrapped__(sizes, strides)
+
+
+@functools.lru_cache(maxsize=8192)
+def _loop_dims(
+    sizes: Size, strides: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     order = memory_order(sizes, strides)
     return merge_dims([sizes[dim] for dim in order], [[row[dim] for dim in order] for row in strides])
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from typing import Any
 from weakref import WeakValueDictionary
 
 from .dtype import when_default_changes
 from .layout_spec import first_layout_hooks, refuse_layouts
+from .symbols import Symbol, Trace, Untraceable
+from .templates import MOST_KINDS, MOST_TEMPLATES, PLANNED_FIRST, Kind, kind_of_key, template
 
 # Plans of one cache. A plan of `a + b` with its key and spec takes 1.4 KB, so ever new shapes cost at most 6 MB for each op.
 PLANS_PER_OP = 4096
@@ -26,21 +30,75 @@ class PlanCache(dict):
 
     The size is bounded: a full cache drops its oldest quarter. A cache hit is an ordinary dictionary lookup, so 2.0 and True
     would find the plans for 2 and 1. Therefore callers convert integer arguments to int before they build a key.
+
+    `plan` sees sizes only as numbers that it computes with, or it runs for each key: see `core/templates.py`. `with_sizes`: the
+    ints among the static arguments are sizes or positions, which change from call to call.
     """
 
-    __slots__ = ("plan", "__weakref__")
+    __slots__ = ("plan", "with_sizes", "kinds", "__weakref__")
 
-    def __init__(self, plan: Callable):
+    def __init__(self, plan: Callable, with_sizes: bool = False):
         super().__init__()
-        self.plan = plan
+        self.plan, self.with_sizes = plan, with_sizes
+        self.kinds: dict[tuple, Kind] = {}
         _caches[id(self)] = self
 
     def __missing__(self, key):
         if not first_layout_hooks:
             refuse_layouts(key)
-        plan = self.plan(*key)
+        kind = kind_of_key(key, self.with_sizes)
+        if type(kind) is Trace:
+            return self._planned_on_symbols(key, kind)
+        plan = self._from_template(key, kind)
+        if plan is None:
+            plan = self.plan(*key)
         if len(self) >= PLANS_PER_OP:
             for old in list(self)[: PLANS_PER_OP // 4]:
                 self.pop(old, None)
         self[key] = plan
+        return plan
+
+    def clear(self) -> None:
+        super().clear()
+        self.kinds.clear()
+
+    def _from_template(self, key: tuple, kind: tuple) -> Any:
+        """The plan for a key by the template of its kind; None if the planning code has to make it."""
+        found = self.kinds.get(kind)
+        if found is None:
+            if len(self.kinds) >= MOST_KINDS:
+                self.kinds.clear()
+            found = self.kinds[kind] = Kind()
+        templates = found.templates
+        for make in templates:
+            plan = make(key)
+            if plan is not None:
+                if make is not templates[0]:
+                    templates.remove(make)
+                    templates.insert(0, make)
+                return plan
+        found.planned += 1
+        if found.planned <= PLANNED_FIRST or found.reason is not None:
+            return None
+        if len(templates) >= MOST_TEMPLATES:
+            found.reason = f"{MOST_TEMPLATES} templates were not enough"
+            return None
+        try:
+            make = template(self.plan, key, self.with_sizes)
+        except Untraceable as error:
+            found.reason = str(error)
+            return None
+        templates.insert(0, make)
+        return make(key)
+
+    def _planned_on_symbols(self, key: tuple, trace: Trace) -> Any:
+        """The plan for a key with symbols, for planning code that looks up plans of other ops."""
+        own = (id(self), *key) if not any(type(each) is Symbol for each in key) else None
+        try:
+            return trace.memo[own]
+        except (KeyError, Untraceable):
+            plan = self.plan(*key)
+        if own is not None:
+            with contextlib.suppress(Untraceable):
+                trace.memo[own] = plan
         return plan

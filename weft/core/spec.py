@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakValueDictionary
 
 from .device import CPU
 from .device import device as Device  # a field of Spec is called `device`
 from .dtype import OPAQUE, DType
 from .size import Size, shape
+from .symbols import Symbol, Trace, Untraceable, polynomial_of, trace_of
 
 _interned: WeakValueDictionary[tuple, Spec] = WeakValueDictionary()
+_references: dict = _interned.data  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -29,8 +32,10 @@ class Spec:
     neg: bool = False  # negation is pending: memory holds the negatives of the elements
     numel: int = field(init=False)
     is_contiguous: bool = field(init=False)
+    kind: Any = field(init=False)  # a SpecKind, None until `kind_of` makes it, or the Trace of a Spec with symbols
 
     def __post_init__(self):
+        object.__setattr__(self, "kind", None)
         object.__setattr__(self, "numel", self._count())
         self._check_size()
         object.__setattr__(self, "is_contiguous", _is_contiguous(self.shape, self.stride, self.numel))
@@ -38,8 +43,17 @@ class Spec:
     def _count(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def symbols(self) -> Trace | None:
+        """The trace of the symbols among the sizes and strides; None if there are none."""
+        return self.kind if type(self.kind) is Trace else None
+
     def _check_size(self) -> None:
         """Raises: RuntimeError if the number of elements, or a stride in bytes, needs more than 64 bits."""
+        if trace := trace_of((*self.shape, *self.stride)):
+            if self.numel >= MOST_SYMBOLIC:
+                raise trace.fail("more than 2**59 elements")
+            return
         if max(self.stride, default=0) * self.dtype.itemsize >= 2**63:
             raise RuntimeError(
                 f"Storage size calculation overflowed with sizes={list(self.shape)} and strides={list(self.stride)}"
@@ -118,7 +132,13 @@ def make_spec(
 ) -> Spec:
     """The interned Spec with these parts; `shape` and `stride` hold plain ints."""
     key = (shape, stride, dtype, device, conj, neg)
-    found = _interned.get(key)
+    try:
+        reference = _references.get(key)  # the dictionary behind `_interned`: its own `get` takes as long as the rest
+    except Untraceable:
+        trace = trace_of((*shape, *stride))
+        assert trace is not None
+        return symbolic_spec(trace, shape, stride, dtype, device, conj, neg)
+    found = reference() if reference is not None else None
     if found is None:
         if dtype.name in OPAQUE:
             raise NotImplementedError(
@@ -127,6 +147,74 @@ def make_spec(
         sizes = shape if type(shape) is Size else Size(shape)
         found = _interned.setdefault(key, Spec(sizes, tuple(stride), dtype, device, conj, neg))
     return found
+
+
+class SpecKind:
+    """What specs have in common that differ only in their sizes and strides. Equal kinds are one object.
+
+    sizes: 0, 1, or 2 for every larger size. strides: the same of the strides; None if they are those of `contiguous_stride`.
+    """
+
+    __slots__ = ("sizes", "strides", "dtype", "device", "conj", "neg")
+
+    def __init__(self, *parts: Any):
+        self.sizes, self.strides, self.dtype, self.device, self.conj, self.neg = parts
+
+
+_kinds: dict[tuple, SpecKind] = {}
+_MOST_KINDS = 1 << 14
+
+
+def kind_of(spec: Spec) -> SpecKind:
+    """The kind of a spec, which the spec keeps."""
+    strides = None
+    if spec.stride != contiguous_stride(spec.shape):
+        strides = tuple([stride if stride < 2 else 2 for stride in spec.stride])
+    sizes = tuple([size if size < 2 else 2 for size in spec.shape])
+    key = sizes, strides, spec.dtype, spec.device, spec.conj, spec.neg
+    found = _kinds.get(key)
+    if found is None:
+        if len(_kinds) >= _MOST_KINDS:
+            _kinds.clear()
+        found = _kinds[key] = SpecKind(*key)
+    object.__setattr__(spec, "kind", found)
+    return found
+
+
+def symbolic_spec(trace: Trace, sizes, strides, dtype: DType, device: Device, conj: bool, neg: bool) -> Spec:
+    """The Spec of a trace with these parts.
+
+    Planning code asks whether specs are one object. So a spec that has the values of another one of the trace is that one, and
+    guards hold that specs of other values differ.
+    """
+    sizes, strides = shape(sizes), tuple(strides)
+    for other in trace.specs:
+        if (other.dtype, other.device, other.conj, other.neg) != (dtype, device, conj, neg):
+            continue
+        if len(other.shape) == len(sizes) and _is_same(trace, other, sizes, strides):
+            return other
+    for stride in strides:
+        if type(stride) is Symbol and stride >= MOST_SYMBOLIC:
+            raise trace.fail("strides beyond 2**59")
+    made = Spec(sizes, strides, dtype, device, conj, neg)
+    object.__setattr__(made, "kind", trace)
+    trace.specs.append(made)
+    return made
+
+
+# Elements: plans for more are made one by one, so that templates need no check of overflow.
+MOST_SYMBOLIC = 1 << 59
+
+
+def _is_same(trace: Trace, other: Spec, sizes: tuple, strides: tuple) -> bool:
+    own, theirs = (*sizes, *strides), (*other.shape, *other.stride)
+    values = [[trace.value_of(polynomial_of(each)) for each in row] for row in (own, theirs)]
+    if values[0] == values[1]:
+        return all([trace.is_equal(a, b) for a, b in zip(own, theirs, strict=True) if a is not b])
+    pairs = [pair for pair, a, b in zip(zip(own, theirs), *values) if a != b]
+    if not any(trace.never_equal(*pair) for pair in pairs):
+        trace.is_equal(*pairs[0])
+    return False
 
 
 def contiguous_spec(sizes, dtype: DType, device: Device = CPU) -> Spec:

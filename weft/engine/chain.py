@@ -14,11 +14,10 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
+from ..core.symbols import per_plan
 from . import tiers, workers
 from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin
-from .kernel import PARALLEL_BYTES, SHARED_BYTES, Stage
+from .kernel import PARALLEL_BYTES, SHARED_BYTES, Block, Stage, block
 
 # Bytes that the stages touch for one block: half of a first-level cache (32 KiB). Measured on AMD Zen 4 with layer norm of 8192 x 512:
 # 1.3 ms with blocks of 16 KiB, 1.8 ms with 64 KiB, 2.2 ms with 256 KiB.
@@ -176,7 +175,7 @@ class Chain:
     def __init__(self) -> None:
         self.stages: list[Stage] = []
         self.units = 0  # into which the work is cut
-        self.work = 0.0
+        self.work = 0
         self.nbytes: dict[Hashable, int] = {}  # of the values
         self.inputs = 0  # bytes
         self.made: set[Hashable] = set()
@@ -188,7 +187,7 @@ class Chain:
         written = {each.key for each in operands[: stage.outputs]}
         if not written.isdisjoint(self.nbytes.keys() - self.made):
             return False  # an earlier stage reads what this one writes over
-        units = math.gcd(self.units, stage.length) if self._cuts_alike(stage, operands) else 1
+        units = _common_divisor(self.units, stage.length) if self._cuts_alike(stage, operands) else 1
         nbytes = self.nbytes | {each.key: each.nbytes for each in operands if each.key is not None}
         inputs = self.inputs + sum(each.nbytes for each in operands if each.key is None)
         work = self.work + stage.work
@@ -220,14 +219,34 @@ class Chain:
         meta = [max(1, BLOCK_BYTES // max(per_unit, 1)), len(self.stages)]
         for stage in self.stages:
             template.append(stage.row)  # stands before the operands
-            meta += [stage.loop, len(template), stage.meta.ctypes.data, stage.length // units]
+            meta += [stage.loop, len(template), stage.meta.address, stage.length // units]
             for k, letter in enumerate(stage.letters):
                 table += [len(template) + k, {"f": _FLOAT, "d": _DOUBLE}.get(letter, _ADDRESS)]
             template += [0] * len(stage.letters)
-        words, room = np.array(meta, np.int64), np.array(template, np.int64)
+        words, room = block(tuple(meta)), _template_block(tuple(template))
         share, pool, _, always = workers.share_words(1, self.work >= PARALLEL_BYTES)
         if self.work < SHARED_BYTES:
             pool = 0
-        given = (words.ctypes.data, units, room.ctypes.data, len(room), len(table) // 2)
-        bound = struct.pack(f"{_SELF + len(table)}q", share, pool, always, *given, *table)
-        return builtin(_code(), "chain", bound), (words, room, self.stages)
+        given = (words.address, units, room.address, len(template), len(table) // 2)
+        return _entry((share, pool, always, *given), _packed(tuple(table))), (words, room, tuple(self.stages))
+
+
+@per_plan
+def _entry(first: tuple[int, ...], table: bytes) -> Callable:
+    return builtin(_code(), "chain", struct.pack(f"{_SELF}q", *first) + table)
+
+
+@functools.lru_cache(maxsize=1024)
+def _packed(table: tuple[int, ...]) -> bytes:
+    return struct.pack(f"{len(table)}q", *table)
+
+
+@functools.lru_cache(maxsize=1024)
+def _template_block(words: tuple[int, ...]) -> Block:
+    return Block(words)
+
+
+def _common_divisor(a: int, b: int) -> int:
+    if a == 0 or a == b:
+        return b
+    return math.gcd(a, b)

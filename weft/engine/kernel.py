@@ -7,12 +7,13 @@ import functools
 import math
 import struct
 import sys
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..core.dtype import DType, bool_, float32, float64
+from ..core.symbols import per_plan, trace_of
+from ..core.templates import add_atoms
 from . import tiers, workers
 from .expr import postorder
 from .host import builtin, compile_ir, entry_ir
@@ -38,7 +39,7 @@ from .transposition import transposed_tiles, transposition_ir
 # Work for fewer bytes than this (about 100 us) is done before a parked thread has been of use: waking it takes 20 us.
 PARALLEL_BYTES = 1 if FENCE else 4 << 20
 SHARED_BYTES = 1 if FENCE else 1 << 18  # from here on work is shared with a thread that is awake
-NODE_BYTES = 0.5  # a node of an expression takes about as long as moving half a byte
+NODES_OF_A_BYTE = 2  # nodes of an expression take about as long as moving a byte
 
 
 class Launch(NamedTuple):
@@ -50,47 +51,73 @@ class Launch(NamedTuple):
     keepalive: Any  # the memory behind `meta`
 
 
+class Block:
+    """Words in memory that a kernel reads."""
+
+    __slots__ = ("address", "memory")
+
+    def __init__(self, words: Sequence[int]):
+        self.memory = array("q", words)
+        self.address = self.memory.buffer_info()[0]
+
+
+add_atoms(Block)
+
+
+@per_plan
+def block(words: Sequence[int]) -> Block:
+    """A Block with these int64 words."""
+    return Block(words)
+
+
+@functools.lru_cache(maxsize=1024)
+def _flat_block(strides: tuple[int, ...]) -> Block:
+    """The meta of loops over one dim. Its size is no part of it: a loop gets where it begins and ends in its outermost dim."""
+    return Block((1, 0, *strides))
+
+
+def meta_block(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Block:
+    """The meta of a loop."""
+    if len(sizes) == 1:
+        steps = tuple([row[0] for row in strides])
+        if trace_of(steps) is None:
+            return _flat_block(steps)
+    return block(tuple(meta_words(sizes, strides)))
+
+
 class Stage(NamedTuple):
-    """What a chain of launches needs to know about one of them. A launch keeps it alive, together with the memory behind `meta`."""
+    """What a chain of launches needs to know about one of them. A launch keeps it alive, together with the memory of `meta`."""
 
     loop: int  # the address of the kernel's loop
     row: int  # the address of its row
     letters: str  # the kinds of its arguments before `meta`: "p" for an address, else as in `param_letters`
     outputs: int
-    work: float  # bytes
+    work: int  # bytes
     grain: int  # parts of the outermost dim must begin at multiples
-    meta: np.ndarray
-    reduced: np.ndarray | None = None  # the meta of the dims of a reduction that are reduced
+    meta: Block
+    sizes: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]  # of each operand, in bytes
+    reduced: tuple | None = None  # of a reduction: sizes and strides of the dims that are reduced, and the memory with them
 
     @property
     def length(self) -> int:
         """The size of the outermost dim."""
-        return int(self.meta[1])
+        return self.sizes[0]
 
     def reaches(self) -> list[tuple[int, int]]:
         """For each operand its stride along the outermost dim, and how many bytes a step of that dim covers.
 
         The latter is `sys.maxsize` where a stride is negative, because such a step begins before its first element.
         """
-        reduced = self.meta[:1] * 0 if self.reduced is None else self.reduced[META_HEADER:]
         found = []
-        operands = (len(self.meta) - 1) // int(self.meta[0]) - 1
-        for operand in range(operands):
-            sizes, strides = _row(self.meta, operand)
-            inner = list(zip(sizes[1:], strides[1:]))
-            if operand >= self.outputs and reduced[0]:
-                inner += list(zip(*_row(reduced, operand - self.outputs)))
+        for operand, strides in enumerate(self.strides):
+            inner = list(zip(self.sizes[1:], strides[1:]))
+            if operand >= self.outputs and self.reduced is not None:
+                inner += list(zip(self.reduced[0], self.reduced[1][operand - self.outputs]))
             covered = 1 + sum((size - 1) * stride for size, stride in inner)
             backwards = any(stride < 0 for _, stride in inner)
             found.append((strides[0], sys.maxsize if backwards else covered))
         return found
-
-
-def _row(meta: np.ndarray, operand: int) -> tuple[list[int], list[int]]:
-    """The sizes of a loop, and the strides of one operand."""
-    dims = int(meta[0])
-    begin = 1 + dims * (1 + operand)
-    return meta[1 : 1 + dims].tolist(), meta[begin : begin + dims].tolist()
 
 
 class Loop(NamedTuple):
@@ -98,7 +125,7 @@ class Loop(NamedTuple):
 
     loop: int
     letters: str
-    meta: np.ndarray
+    meta: Block
     row: int = 0
 
 
@@ -191,8 +218,7 @@ def prepare_map(
     kernel = MapKernel(tuple(results), tuple(operand_dtypes), tuple(params), classes)
     code = compiled(kernel)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
-    nodes = len(postorder(tuple(part for result in results for part in result.parts)))
-    work = moved + NODE_BYTES * nodes * math.prod(sizes)
+    work = moved + _node_bytes(kernel) * math.prod(sizes)
     entry = sharing(code, work)
     letters = "p" * len(strides) + param_letters(params)
     if HAS_STREAMS and len(results) == len(sizes) == 1 and classes[0] == CONTIGUOUS:
@@ -203,17 +229,26 @@ def prepare_map(
     found = regions(sizes, strides, itemsizes, SMALLEST_COPY if copy else SMALLEST)
     tiled = len(found[0].sizes) > len(sizes)
     if tiled and copy and (tiles := transposed_tiles(found[0], itemsizes[0])):
-        meta = np.array(meta_words(tiles.sizes, tiles.strides), dtype=np.int64)
+        meta = meta_block(tiles.sizes, tiles.strides)
         entry_of_tiles = sharing(_transposing(itemsizes[0], tiles.side), work)
-        launch = Launch(entry_of_tiles, meta.ctypes.data, tiles.sizes[0], meta)
+        launch = Launch(entry_of_tiles, meta.address, tiles.sizes[0], meta)
         parts.append(_Part(found.pop(0).offsets, launch, tiles.rows))
     for region in found:
-        meta = np.array(meta_words(region.sizes, region.strides), dtype=np.int64)
-        stage = Stage(code.loop, code.row, letters, len(results), work, 1, meta)
-        parts.append(_Part(region.offsets, Launch(entry, meta.ctypes.data, region.sizes[0], stage), ()))
+        meta = meta_block(region.sizes, region.strides)
+        stage = Stage(
+            code.loop, code.row, letters, len(results), work, 1, meta, region.sizes, region.strides
+        )
+        parts.append(_Part(region.offsets, Launch(entry, meta.address, region.sizes[0], stage), ()))
     if len(parts) == 1 and not parts[0].numbers:
         return parts[0].launch
     return Launch(_Parts(parts), 0, 0, parts)
+
+
+@functools.lru_cache(maxsize=4096)
+def _node_bytes(kernel: MapKernel) -> int:
+    """The work of the expressions for one element, in bytes moved."""
+    nodes = len(postorder(tuple([part for result in kernel.results for part in result.parts])))
+    return -(-nodes // NODES_OF_A_BYTE)
 
 
 def _is_copy(kernel: MapKernel) -> bool:
@@ -253,7 +288,7 @@ class _Parts:
         return arguments[0]
 
 
-def sharing(code: Code, work: float, grain: int = 1) -> Callable:
+def sharing(code: Code, work: int, grain: int = 1) -> Callable:
     """The entry for so much work (in bytes moved): alone, or shared among the workers."""
     return shared(code, work >= PARALLEL_BYTES, grain) if work >= SHARED_BYTES else code.entry
 
@@ -319,28 +354,31 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
     outputs = len(monoid.finish)
     rows = kept[1][outputs:] if outer else reduced[1]
     classes = "".join(stride_class(row[-1], d.itemsize) for row, d in zip(rows, operand_dtypes, strict=True))
-    block = block_width(monoid, kept[0][-1]) if outer and STRIDED not in classes else 0
+    columns = block_width(monoid, kept[0][-1]) if outer and STRIDED not in classes else 0
     short = ""
     if not outer and len(reduced[0]) == 1 and kept[0][-1] >= ABREAST:
         short = _side_by_side(monoid, reduced[0][0], STRIDED in classes)
-    kernel = ReduceKernel(monoid, tuple(operand_dtypes), tuple(params), classes, block, short)
+    kernel = ReduceKernel(monoid, tuple(operand_dtypes), tuple(params), classes, columns, short)
     code = compiled_reduction(kernel)
-    meta = np.array(meta_words(*kept), dtype=np.int64)
-    inner = np.array([0] * META_HEADER + meta_words(*reduced), dtype=np.int64)
+    meta = meta_block(*kept)
+    words = (*[0] * META_HEADER, *meta_words(*reduced))
+    inner = block(words)
     work = operand_dtypes[0].itemsize * math.prod(kept[0]) * math.prod(reduced[0])
     # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
-    grain = block if block and len(kept[0]) == 1 else 1
+    grain = columns if columns and len(kept[0]) == 1 else 1
     entry = sharing(code, work if kept[0][0] > 1 else 0, grain)
     letters = "p" * (outputs + len(classes)) + "i" + param_letters(params)
-    keepalive: Any = Stage(code.loop, code.row, letters, outputs, work, grain, meta, inner)
-    if work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not block:
+    rows = tuple(map(tuple, kept[1]))
+    keepalive: Any = Stage(
+        code.loop, code.row, letters, outputs, work, grain, meta, tuple(kept[0]), rows, (*reduced, inner)
+    )
+    if work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not columns:
         count = chunks(monoid, reduced[0][0])
         if STRIDED not in classes and count > 1:
             share = compiled_chunks(kernel)
-            entry = _Chunked(code.entry, share, outputs, len(classes), inner, count, chunk_bytes(monoid))
+            entry = _Chunked(code.entry, share, outputs, len(classes), words, count, chunk_bytes(monoid))
             keepalive = meta, inner
-    header = META_HEADER * inner.itemsize
-    return ReduceLaunch(entry, inner.ctypes.data + header, meta.ctypes.data, kept[0][0], keepalive)
+    return ReduceLaunch(entry, inner.address + 8 * META_HEADER, meta.address, kept[0][0], keepalive)
 
 
 def _side_by_side(monoid: Monoid, length: int, strided: bool) -> str:
@@ -365,12 +403,12 @@ class _Chunked:
         chunks: int,
         outputs: int,
         inputs: int,
-        words: np.ndarray,
+        words: Sequence[int],
         count: int,
         nbytes: int,
     ):
         self.entry, self.chunks, self.outputs, self.inputs = entry, chunks, outputs, inputs
-        self.words = [count, 0, *words[META_HEADER:].tolist()]
+        self.words = [count, 0, *words[META_HEADER:]]
         # An array of ctypes is made in 1 us, one of NumPy in 3 us (AMD Zen 4).
         self.array = ctypes.c_int64 * (len(words) + inputs + 1 + (count * nbytes + 64) // 8)
 

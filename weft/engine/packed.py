@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.dtype import DType
-from .kernel import Code, Launch, Stage, compile_loop, sharing
+from .kernel import Code, Launch, Stage, block, compile_loop, sharing
 from .panels import DEPTH, Panels, tiles
 from .sliding import LINE, tile
 from .structured import Body
@@ -58,9 +58,10 @@ def _product(dtype: DType, sizes: tuple[int, int, int], height: int) -> Launch:
     # A thread gets whole tiles, but for the last rows.
     found = [tiles(dtype, m) if m in (height, rows % height) else (0, 0) for m in range(1, height + 1)]
     words = [terms, rows, columns, terms * size, columns * size, height, *chain.from_iterable(found)]
-    meta, code = np.array(words, np.int64), _product_code(dtype)
-    stage = Stage(code.loop, 0, "ppp", 1, rows * terms * columns, height, meta)
-    return Launch(code.entry, meta.ctypes.data, rows, stage)
+    meta, code = block(words), _product_code(dtype)
+    strides = (columns * size,), (terms * size,), (0,)
+    stage = Stage(code.loop, 0, "ppp", 1, rows * terms * columns, height, meta, (rows,), strides)
+    return Launch(code.entry, meta.address, rows, stage)
 
 
 @functools.cache

@@ -10,10 +10,12 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from ..core.device import CPU
 from ..core.grad_mode import INFERENCE_VERSION, mode, open_inference
 from ..core.storage import Storage
+from ..core.symbols import Later, Symbol
 from . import exits, memory
 from .host import METH_NOARGS, builtin, keepalive, method
 from .objects import STORAGE, Function, add_memory, add_object, compile_functions, name, offset
@@ -180,9 +182,13 @@ def _machine_code() -> int:
     return allocate
 
 
-@functools.lru_cache(maxsize=4096, typed=True)
-def allocator(nbytes: int) -> Callable[[], Storage]:
+def allocator(nbytes: int) -> Any:
     """A function that makes storages of this many bytes."""
+    return Later(_allocator, (nbytes,), nbytes.trace) if type(nbytes) is Symbol else _allocator(nbytes)
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _allocator(nbytes: int) -> Callable[[], Storage]:
     bin, allocate = memory.bin_for(nbytes), _machine_code()
     if memory.FENCE:  # fenced blocks are never reused
         return lambda: Storage(bin.take(nbytes), nbytes, CPU, bin)

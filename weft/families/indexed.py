@@ -182,7 +182,7 @@ class Gather(_Indexed):
     def __init__(self, name: str, rule: Rule, *, in_memory_order: bool = False, **options):
         super().__init__(name, rule, **options)
         self.in_memory_order = in_memory_order
-        self.plans = PlanCache(self._plan)
+        self.plans = PlanCache(self._plan, with_sizes=True)
         if self.derivative is None:
             self.derivative = Derivative(self._back)
 
@@ -293,7 +293,7 @@ class Scatter(_Indexed):
         super().__init__(name, rule, **options)
         self.fit = fit
         self.once = once
-        self.plans = PlanCache(self._plan)
+        self.plans = PlanCache(self._plan, with_sizes=True)
         if self.derivative is None:
             self.derivative = Derivative(self.target_rule, self.value_rule)
 

@@ -10,10 +10,12 @@ A `Value` of a graph stands for a whole tensor, with a spec and an address in a 
 
 from __future__ import annotations
 
+import builtins
 import functools
 import linecache
 import zlib
 from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from ..core import view_rules
@@ -24,6 +26,7 @@ from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
+from ..core.symbols import per_plan
 from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
 from ..engine.memory import FENCE
@@ -255,13 +258,13 @@ class GraphBuilder:
         known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
         made_results = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {made_results}")
-        exec(_compiled("\n".join(lines)), known)
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
+        run = _bound(_compiled("\n".join(lines)), known)
         faults = backend.faults if self.guarded else None
         launches = None
         if complex not in (each.spec for each in self.numbers) and not FENCE:
             launches = self._as_data(chained, first, known)
-        return Plan(known["run"], faults, self.idle, launches)
+        return Plan(run, faults, self.idle, launches)
 
     def _as_data(
         self, chained: list[tuple[Callable, list[Value]]], first: list[int], known: dict[str, Any]
@@ -315,8 +318,14 @@ def _names(letters: str, values: Sequence[Any]) -> str:
     return "".join(f"{letters}{k}, " for k in range(len(values)))
 
 
+@per_plan
+def _bound(code: CodeType, known: dict[str, Any]) -> Callable:
+    """The function with this code, in which names stand for what is `known`."""
+    return FunctionType(code, {**known, "__builtins__": builtins})
+
+
 @functools.lru_cache(maxsize=256)
-def _compiled(source: str) -> Any:
+def _compiled(source: str) -> CodeType:
     filename = f"<kernel graph {zlib.crc32(source.encode()):08x}>"
     linecache.cache[filename] = (
         len(source),
@@ -324,7 +333,8 @@ def _compiled(source: str) -> Any:
         source.splitlines(keepends=True),
         filename,
     )  # for tracebacks
-    return compile(source, filename, "exec")
+    (code,) = [each for each in compile(source, filename, "exec").co_consts if type(each) is CodeType]
+    return code
 
 
 def _key(operands: Sequence[Any]) -> tuple:
@@ -410,7 +420,7 @@ class KernelGraph(Op):
         self.build = build
         self.numbers = tuple(numbers)
         self.check_indices = check_indices
-        self.plans = PlanCache(self._plan)
+        self.plans = PlanCache(self._plan, with_sizes=True)
 
     def _plan(self, *key: Any) -> Plan:
         graph = GraphBuilder(key[: self.inputs], self.numbers)

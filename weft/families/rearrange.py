@@ -116,8 +116,8 @@ class Rearrange(Op):
         super().__init__(name, derivative, node_name)
         self.result = result
         self.pieces = pieces
-        self.plans = PlanCache(self._plan)
-        self.write_plans = PlanCache(self._plan_write)
+        self.plans = PlanCache(self._plan, with_sizes=True)
+        self.write_plans = PlanCache(self._plan_write, with_sizes=True)
 
     def _plan(self, static: tuple, *specs: Spec) -> Plan:
         return self._plan_write(self.result(specs, *static), static, *specs)

@@ -45,8 +45,8 @@ class View(Op):
     ):
         super().__init__(name or rule.__name__.lstrip("_"), derivative, node_name)
         self.rule = rule
-        self.plans = PlanCache(self._plan)
-        self.adjoint_plans = PlanCache(self._plan_adjoint)
+        self.plans = PlanCache(self._plan, with_sizes=True)
+        self.adjoint_plans = PlanCache(self._plan_adjoint, with_sizes=True)
         # The adjoint (part, whole, *static) puts `part` into zeros of the shape and dtype of the spec `whole`.
         self.adjoint = CustomVjp(
             self._embed,

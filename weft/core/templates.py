@@ -1,0 +1,424 @@
+"""Templates: one plan for all sizes of a kind of call.
+
+The key of a plan has specs and static arguments. Its *kind* is the same key with the sizes left out: the dtypes, the number of
+dims, which of them have size 0 or 1, whether memory is row-major. When an op has planned a few calls of one kind, it plans
+the next one on symbols (`core/symbols.py`). From the notes a function is written:
+
+    def make(key):
+        k0, k1 = key                        the specs of `a + b`
+        if k1 is not k0: return None        the guards: for other sizes this template says nothing
+        s0, s1 = k0.shape
+        v0 = s0*s1
+        if not (v0 <= 21845): return None
+        p0 = new(Plan)                      what the planning code would make
+        p0.spec = k0
+        p0.count = v0
+        ...
+        return p0
+
+It takes a few microseconds, and the planning code 100 to 1000 (AMD Zen 3).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType
+from typing import Any
+
+from .size import Size
+from .spec import Spec, kind_of, make_spec, symbolic_spec
+from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of
+
+# Calls of a kind that are planned by the planning code. Writing a template takes about as long as 5 to 10 such calls (AMD Zen 3).
+PLANNED_FIRST = 3
+# Templates of a kind: sizes that are equal by chance, or large ones, need templates of their own.
+MOST_TEMPLATES = 8
+# Kinds of one op.
+MOST_KINDS = 512
+
+# Stands for a static int of at least 2 in the kind of a key.
+_SIZE = object()
+
+
+class Kind:
+    """What was learned about the calls of one kind."""
+
+    __slots__ = ("planned", "templates", "reason")
+
+    def __init__(self) -> None:
+        self.planned = 0  # calls that the planning code planned
+        self.templates: list[Callable[[tuple], Any]] = []
+        self.reason: str | None = None  # why there is no template
+
+
+def kind_of_key(key: tuple, with_sizes: bool) -> tuple | Trace:
+    """The kind of a key; the trace if the key contains symbols. `with_sizes`: static ints are sizes."""
+    parts: list[Any] = []
+    for part in key:
+        kind = type(part)
+        if kind is Spec:
+            found = part.kind or kind_of(part)
+            if type(found) is Trace:
+                return found
+            parts.append(found)
+        elif kind is tuple or kind is Size:
+            found = kind_of_key(part, with_sizes)
+            if type(found) is Trace:
+                return found
+            parts.append(found)
+        elif kind is Symbol:
+            return part.trace
+        elif with_sizes and kind is int and part > 1:
+            parts.append(_SIZE)
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
+def template(plan: Callable, key: tuple, with_sizes: bool) -> Callable[[tuple], Any]:
+    """A function that makes the plan for keys of the kind of this one, or returns None where the template says nothing.
+
+    Raises: Untraceable.
+    """
+    writer = _Writer(with_sizes)
+    symbols = writer.read(key)
+    try:
+        made = plan(*symbols)
+    except Untraceable:
+        raise
+    except Exception as error:
+        raise Untraceable(writer.trace.failure or f"planning raised {error!r}") from error
+    if writer.trace.failure:
+        raise Untraceable(writer.trace.failure)
+    return writer.function(made)
+
+
+class _Writer:
+    """Writes the source of a template."""
+
+    def __init__(self, with_sizes: bool):
+        self.trace = Trace()
+        self.with_sizes = with_sizes
+        self.lines: list[str] = []
+        self.checks: list[str] = []  # conditions on what was read from the key
+        self.known: dict[str, Any] = {"new": object.__new__, "make_spec": make_spec, "Cell": CellType}
+        self.names: dict[int, str] = {}  # of atoms
+        self.products: dict[Monomial, str] = {(): ""}
+        self.polynomials: dict[frozenset, str] = {}
+        self.of_value: dict[int, Symbol] = {}  # sizes that are equal are one symbol
+        self.of_spec: dict[int, tuple[str, Spec]] = {}  # what has been read: the name, and the spec with symbols
+        self.written: dict[int, str] = {}  # names of objects that were written
+        self.constants: dict[int, str] = {}
+        self.contains: dict[int, bool] = {}
+        self.alive: list[Any] = []  # so that an id stands for one object
+        self.count = 0
+
+    # -- the key -------------------------------------------------------------------------------------------------------
+
+    def read(self, key: tuple) -> tuple:
+        """The key with symbols in the place of sizes."""
+        return self._read_tuple("key", key)
+
+    def _read_tuple(self, name: str, value: tuple) -> tuple:
+        names = [self._name("k") for _ in value]
+        if names:
+            self.lines.append(f"{', '.join(names)}, = {name}")
+        return tuple([self._read(own, part) for own, part in zip(names, value, strict=True)])
+
+    def _read(self, name: str, part: Any) -> Any:
+        kind = type(part)
+        if kind is Spec:
+            return self._read_spec(name, part)
+        if kind is tuple or kind is Size:
+            found = self._read_tuple(name, part)
+            return tuple.__new__(Size, found) if kind is Size else found
+        if self.with_sizes and kind is int and part > 1:
+            symbol = self.trace.atom(part, static=True)
+            self.names[len(self.trace.values) - 1] = name
+            return symbol
+        return part
+
+    def _read_spec(self, name: str, spec: Spec) -> Spec:
+        if id(spec) in self.of_spec:
+            first, found = self.of_spec[id(spec)]
+            self.checks.append(f"{name} is {first}")
+            return found
+        kind = spec.kind
+        sizes = self._read_numbers(f"{name}.shape", spec.shape, kind.sizes, [None] * len(spec.shape))
+        if kind.strides is None:
+            strides = _row_major(sizes)
+        else:
+            strides = self._read_numbers(
+                f"{name}.stride", spec.stride, kind.strides, _expected_strides(sizes, spec.stride)
+            )
+        found = symbolic_spec(self.trace, sizes, strides, spec.dtype, spec.device, spec.conj, spec.neg)
+        for first, other in self.of_spec.values():
+            if found is other:
+                # Equal by the values of this trace, but another object: the strides of dims of size 1 differ, for instance.
+                raise self.trace.fail("two specs have the same symbols")
+            del first
+        self.of_spec[id(spec)] = name, found
+        self.written[id(found)] = name
+        self.alive.append(found)
+        return found
+
+    def _read_numbers(
+        self, source: str, values: Sequence[int], classes: Sequence[int], expected: Sequence[Any]
+    ) -> list[Any]:
+        found, names = [], []
+        later: list[tuple[str, Any]] = []
+        for value, least, guess in zip(values, classes, expected, strict=True):
+            if least < 2:
+                names.append("_")
+                found.append(value)
+                continue
+            known = self.of_value.get(value)
+            if guess is not None and self.trace.value_of(polynomial_of(guess)) == value:
+                known = guess
+            if known is None:
+                known = self.of_value[value] = self.trace.atom(value)
+                atom = len(self.trace.values) - 1
+                self.names[atom] = f"s{atom}"
+                names.append(f"s{atom}")
+            else:
+                names.append(self._name("t"))
+                later.append((names[-1], known))
+            found.append(known)
+        if any(each != "_" for each in names):
+            self.lines.append(f"{', '.join(names)}, = {source}")
+        self.checks += [f"{name} == {self._polynomial(polynomial_of(known))}" for name, known in later]
+        return found
+
+    # -- numbers -------------------------------------------------------------------------------------------------------
+
+    def _polynomial(self, polynomial: Polynomial) -> str:
+        """An expression for a polynomial."""
+        terms = []
+        for monomial, factor in sorted(polynomial.items()):
+            product = self._product(monomial)
+            if not product:
+                terms.append(f"{factor:+d}")
+            elif factor in (1, -1):
+                terms.append(f"{'+' if factor == 1 else '-'}{product}")
+            else:
+                terms.append(f"{factor:+d}*{product}")
+        return "".join(terms).removeprefix("+") or "0"
+
+    def _product(self, monomial: Monomial) -> str:
+        if monomial not in self.products:
+            last = self._atom(monomial[-1])
+            if len(monomial) == 1:
+                return last
+            before = self._product(monomial[:-1])
+            name = self._name("v")
+            self.lines.append(f"{name} = {before}*{last}")
+            self.products[monomial] = name
+        return self.products[monomial]
+
+    def _atom(self, atom: int) -> str:
+        if atom not in self.names:
+            operator, a, b = self.trace.terms[atom]
+            left, right = (self._polynomial(polynomial_of(each)) for each in (a, b))
+            self.names[atom] = self._name("q")
+            self.lines.append(f"{self.names[atom]} = ({left}) {operator} ({right})")
+        return self.names[atom]
+
+    def _number(self, symbol: Symbol) -> str:
+        """A name or a short expression for a symbol."""
+        polynomial = symbol.polynomial
+        if len(polynomial) == 1 and 1 in polynomial.values():
+            return self._polynomial(polynomial)
+        key = frozenset(polynomial.items())
+        if key not in self.polynomials:
+            text = self._polynomial(polynomial)
+            self.polynomials[key] = self._name("n")
+            self.lines.append(f"{self.polynomials[key]} = {text}")
+        return self.polynomials[key]
+
+    def _guard(self, guard: Guard) -> str:
+        positive = {each: factor for each, factor in guard.polynomial.items() if factor > 0}
+        negative = {each: -factor for each, factor in guard.polynomial.items() if factor < 0}
+        return f"{self._polynomial(positive)} {guard.relation} {self._polynomial(negative)}"
+
+    def _name(self, letter: str) -> str:
+        self.count += 1
+        return f"{letter}{self.count}"
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def function(self, made: Any) -> Callable[[tuple], Any]:
+        """The template whose result is like `made`."""
+        guards = list(self.trace.needed_guards())
+        conditions = [*self.checks, *map(self._guard, guards)]
+        if conditions:
+            self.lines.append(f"if not ({' and '.join(conditions)}): return None")
+        self.lines.append(f"return {self._new(made)}")
+        source = "\n    ".join(["def make(key):", *self.lines])
+        exec(compile(source, "<template>", "exec"), self.known)
+        self.known["make"].source = source
+        return self.known["make"]
+
+    def _value(self, value: Any) -> str:
+        """An expression for a value of a plan."""
+        kind = type(value)
+        if kind is Symbol:
+            return self._number(value)
+        if not self._is_symbolic(value):
+            return self._constant(value)
+        return self._new(value)
+
+    def _constant(self, value: Any) -> str:
+        if value is None or value is True or value is False or type(value) is int:
+            return repr(value)
+        if type(value) is tuple and not value:
+            return "()"
+        if id(value) not in self.constants:
+            name = self.constants[id(value)] = self._name("c")
+            self.known[name] = value
+        return self.constants[id(value)]
+
+    def _new(self, value: Any) -> str:
+        """The name of an object that is made for each plan."""
+        if id(value) not in self.written:
+            self.alive.append(value)
+            self.written[id(value)] = self._write(value)
+        return self.written[id(value)]
+
+    def _write(self, value: Any) -> str:
+        kind = type(value)
+        name = self._name("p")
+        if kind is Symbol:
+            return self._number(value)
+        if kind is Spec:
+            text = self._spec(value)
+        elif kind is Later:
+            text = self._later(value)
+        elif kind in (tuple, Size, list):
+            text = self._sequence(value)
+        elif kind is dict:
+            items = ", ".join(f"{self._constant(k)}: {self._value(each)}" for k, each in value.items())
+            text = f"{{{items}}}"
+        elif isinstance(value, tuple):
+            text = f"tuple.__new__({self._constant(kind)}, ({''.join(self._value(each) + ', ' for each in value)}))"
+        elif kind is functools.partial:
+            given = [value.func, *value.args]
+            named = "".join(f", {k}={self._value(each)}" for k, each in value.keywords.items())
+            text = f"{self._constant(functools.partial)}({', '.join(map(self._value, given))}{named})"
+        elif kind is FunctionType:
+            text = self._closure(value)
+        else:
+            self.lines.append(f"{name} = new({self._constant(kind)})")
+            for slot in _slots(kind):
+                if hasattr(value, slot):
+                    self.lines.append(f"{name}.{slot} = {self._value(getattr(value, slot))}")
+            return name
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def _later(self, value: Later) -> str:
+        if value.function is getattr:
+            return f"{self._value(value.arguments[0])}.{value.arguments[1]}"
+        if value.function.__name__ == "_item":
+            return f"{self._value(value.arguments[0])}[{value.arguments[1]}]"
+        return f"{self._constant(value.function)}({', '.join(map(self._value, value.arguments))})"
+
+    def _sequence(self, value: Sequence[Any]) -> str:
+        items = "".join(f"{self._value(each)}, " for each in value)
+        if type(value) is Size:
+            return f"tuple.__new__({self._constant(Size)}, ({items}))"
+        return f"[{items}]" if type(value) is list else f"({items})"
+
+    def _spec(self, spec: Spec) -> str:
+        parts = [self._like(spec.shape, "shape"), self._like(spec.stride, "stride")]
+        parts += map(self._constant, (spec.dtype, spec.device, spec.conj, spec.neg))
+        return f"make_spec({', '.join(parts)})"
+
+    def _like(self, numbers: tuple, slot: str) -> str:
+        """Sizes or strides; those of an operand if they are the same."""
+        for name, spec in self.of_spec.values():
+            own = getattr(spec, slot)
+            if len(own) == len(numbers) and all(_same(a, b) for a, b in zip(own, numbers, strict=True)):
+                return f"{name}.{slot}"
+        return self._sequence(numbers)
+
+    def _closure(self, function: FunctionType) -> str:
+        cells = "".join(f"Cell({self._value(each.cell_contents)}), " for each in function.__closure__ or ())
+        given = function.__code__, function.__globals__, function.__name__, function.__defaults__
+        return f"{self._constant(FunctionType)}({', '.join(map(self._constant, given))}, ({cells}))"
+
+    def _is_symbolic(self, value: Any) -> bool:
+        """Whether an object contains symbols. Raises: Untraceable for objects of which that is not known."""
+        kind = type(value)
+        if kind is Symbol or kind is Later:
+            return True
+        if kind in _ATOMS or isinstance(value, type):
+            return False
+        found = self.contains.get(id(value))
+        if found is None:
+            self.alive.append(value)
+            self.contains[id(value)] = False  # for objects that refer to themselves
+            found = self.contains[id(value)] = any([self._is_symbolic(each) for each in _parts(value)])
+        return found
+
+
+# The classes of objects that contain no sizes.
+_ATOMS = {type(None), bool, int, float, complex, str, bytes, BuiltinFunctionType, type(min), type(Ellipsis)}
+
+
+def add_atoms(*kinds: type) -> None:
+    """State that objects of these classes contain no sizes of a call."""
+    _ATOMS.update(kinds)
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    """What an object consists of."""
+    kind = type(value)
+    if kind is Spec:
+        return (*value.shape, *value.stride)
+    if isinstance(value, (tuple, list)):
+        return value
+    if kind is dict:
+        return tuple(value.values())
+    if kind is functools.partial:
+        return (value.func, *value.args, *value.keywords.values())
+    if kind is FunctionType:
+        return [each.cell_contents for each in value.__closure__ or ()]
+    if kind is MethodType:
+        return () if any(issubclass(type(value.__self__), each) for each in _ATOMS) else (value.__self__,)
+    if any(base in _ATOMS for base in kind.__mro__[:-1]):
+        return ()
+    if "__dict__" in dir(value) or not _slots(kind):
+        raise Untraceable(f"a plan contains a {kind.__module__}.{kind.__qualname__}")
+    return [getattr(value, slot) for slot in _slots(kind) if hasattr(value, slot)]
+
+
+@functools.cache
+def _slots(kind: type) -> tuple[str, ...]:
+    found: list[str] = []
+    for base in reversed(kind.__mro__):
+        own = vars(base).get("__slots__", ())
+        found += (own,) if isinstance(own, str) else own
+    return tuple(each for each in found if each != "__weakref__")
+
+
+def _same(a: Any, b: Any) -> bool:
+    return polynomial_of(a) == polynomial_of(b)
+
+
+def _row_major(sizes: Sequence[Any]) -> list[Any]:
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step = step * size if type(size) is Symbol or size > 1 else step
+    return strides[::-1]
+
+
+def _expected_strides(sizes: Sequence[Any], strides: Sequence[int]) -> list[Any]:
+    """For each dim the stride that it has if the memory is dense, by the order of the strides."""
+    expected: list[Any] = [None] * len(sizes)
+    step: Any = 1
+    for dim in sorted(range(len(sizes)), key=lambda dim: (strides[dim], -dim)):
+        expected[dim] = step
+        step = step * sizes[dim] if type(sizes[dim]) is Symbol else step
+    return expected

@@ -8,6 +8,7 @@ from typing import Any
 from .derivative import Derivative, as_derivative
 from .dispatch import PLAIN, watch_switches, watched, watchers
 from .recording import needs_recording, tape
+from .templates import add_atoms
 
 _classes: list[type[Op]] = []  # the classes that define `run`
 
@@ -60,6 +61,7 @@ class Op:
         return f"<{type(self).__name__} {self.name}>"
 
 
+add_atoms(Op)
 _asking_call = Op.__call__
 
 

@@ -13,6 +13,7 @@ count only for sizes for which all guards hold.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -276,6 +277,11 @@ class Symbol:
 
     __int__ = __float__ = __index__  # type: ignore[assignment]
 
+    def __truediv__(self, other: Any) -> Any:
+        raise self.trace.fail("a size is divided to a float")
+
+    __rtruediv__ = __truediv__
+
     def __repr__(self) -> str:
         return f"<Symbol {self.polynomial} = {self.trace.value_of(self.polynomial)}>"
 
@@ -362,8 +368,11 @@ class Later:
             raise AttributeError(name)
         return Later(getattr, (self, name), self.trace)
 
+    def __add__(self, offset: Any) -> Later:
+        return Later(operator.add, (self, offset), self.trace)
+
     def __getitem__(self, position: int) -> Later:
-        return Later(_item, (self, position), self.trace)
+        return Later(operator.getitem, (self, position), self.trace)
 
     def __iter__(self) -> Any:
         raise self.trace.fail(f"the parts of what {self.function} returns are needed")
@@ -375,10 +384,6 @@ class Later:
 
     def __repr__(self) -> str:
         return f"<Later {self.function} {self.arguments}>"
-
-
-def _item(value: Any, position: int) -> Any:
-    return value[position]
 
 
 def per_plan(function: Callable) -> Callable:
@@ -395,6 +400,9 @@ def per_plan(function: Callable) -> Callable:
     call.__doc__, call.__module__ = function.__doc__, function.__module__
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
+
+
+as_float = per_plan(float)
 
 
 def symbolic(value: Any) -> Trace | None:

@@ -22,10 +22,13 @@ It takes a few microseconds, and the planning code 100 to 1000 (AMD Zen 3).
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from .device import device
+from .dtype import DType
 from .size import Size
 from .spec import Spec, kind_of, make_spec, symbolic_spec
 from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of
@@ -253,7 +256,7 @@ class _Writer:
         conditions = [*self.checks, *map(self._guard, guards)]
         if conditions:
             self.lines.append(f"if not ({' and '.join(conditions)}): return None")
-        self.lines.append(f"return {self._new(made)}")
+        self.lines.append(f"return {self._constant(made) if _is_atom(type(made)) else self._new(made)}")
         source = "\n    ".join(["def make(key):", *self.lines])
         exec(compile(source, "<template>", "exec"), self.known)
         self.known["make"].source = source
@@ -319,7 +322,9 @@ class _Writer:
     def _later(self, value: Later) -> str:
         if value.function is getattr:
             return f"{self._value(value.arguments[0])}.{value.arguments[1]}"
-        if value.function.__name__ == "_item":
+        if value.function is operator.add:
+            return " + ".join(map(self._value, value.arguments))
+        if value.function is operator.getitem:
             return f"{self._value(value.arguments[0])}[{value.arguments[1]}]"
         return f"{self._constant(value.function)}({', '.join(map(self._value, value.arguments))})"
 
@@ -352,7 +357,7 @@ class _Writer:
         kind = type(value)
         if kind is Symbol or kind is Later:
             return True
-        if kind in _ATOMS or isinstance(value, type):
+        if _is_atom(kind):
             return False
         found = self.contains.get(id(value))
         if found is None:
@@ -363,12 +368,19 @@ class _Writer:
 
 
 # The classes of objects that contain no sizes.
-_ATOMS = {type(None), bool, int, float, complex, str, bytes, BuiltinFunctionType, type(min), type(Ellipsis)}
+_ATOMS: set[type] = {type(None), bool, int, float, complex, str, bytes, type(...)}
+_ATOMS |= {BuiltinFunctionType, CodeType, DType, device}
+
+
+@functools.cache
+def _is_atom(kind: type) -> bool:
+    return issubclass(kind, type) or any(base in _ATOMS for base in kind.__mro__[:-1])
 
 
 def add_atoms(*kinds: type) -> None:
     """State that objects of these classes contain no sizes of a call."""
     _ATOMS.update(kinds)
+    _is_atom.cache_clear()
 
 
 def _parts(value: Any) -> Sequence[Any]:
@@ -385,9 +397,7 @@ def _parts(value: Any) -> Sequence[Any]:
     if kind is FunctionType:
         return [each.cell_contents for each in value.__closure__ or ()]
     if kind is MethodType:
-        return () if any(issubclass(type(value.__self__), each) for each in _ATOMS) else (value.__self__,)
-    if any(base in _ATOMS for base in kind.__mro__[:-1]):
-        return ()
+        return (value.__self__,)
     if "__dict__" in dir(value) or not _slots(kind):
         raise Untraceable(f"a plan contains a {kind.__module__}.{kind.__qualname__}")
     return [getattr(value, slot) for slot in _slots(kind) if hasattr(value, slot)]

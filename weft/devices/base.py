@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import device
+from ..core.templates import add_atoms
 
 if TYPE_CHECKING:
     from ..core.dtype import DType
@@ -201,3 +202,4 @@ class Backend(ABC):
 
 # The annotations of `device` name this class. `typing.get_type_hints` looks names up in the module's namespace.
 vars(device)["Backend"] = Backend
+add_atoms(Backend)

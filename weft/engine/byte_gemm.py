@@ -269,7 +269,7 @@ def byte_products(
     work = groups * math.prod(sizes)
     parts = 1 if work < SHARED_WORK else blocks(groups)
     by_rows = columns < parts * wide
-    edges = block_edges(rows if by_rows else columns, parts, how.heights[0] if by_rows else wide)
+    edges = np.array(block_edges(rows if by_rows else columns, parts, how.heights[0] if by_rows else wide))
     tasks = np.zeros((groups, len(edges) - 1, len(_TASK)), np.int64)
     tasks[..., :2] = rows, columns
     group = np.arange(groups)[:, None]

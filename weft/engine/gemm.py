@@ -9,16 +9,17 @@ Measured on two cores, against OpenBLAS's threads: a step of a convolutional net
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from typing import NamedTuple
 
 from ..core.dtype import DType, float32, float64
+from ..core.symbols import per_plan
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Code, Launch, Loop, compile_loop, shared, sharing
+from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, shared, sharing
 from .memory import FENCE
 from .panels import HEADER, panels_code, tiles
 from .sliding import LINE, TOTALS, tile
@@ -102,82 +103,135 @@ def _code(letter: str) -> Code:
     return compile_loop(_ir(letter), 3, "")
 
 
+class Places(NamedTuple):
+    """Where the matrices of a stack of products begin: the sizes of the stack, and its strides in c, a and b (elements)."""
+
+    sizes: tuple[int, ...]
+    c: tuple[int, ...]
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.sizes)
+
+    def rows(self) -> list[list[int]]:
+        """The offsets of c, of a and of b."""
+        found = []
+        for strides in (self.c, self.a, self.b):
+            row = [0]
+            for size, stride in zip(self.sizes, strides, strict=True):
+                row = [start + k * stride for start in row for k in range(size)]
+            found.append(row)
+        return found
+
+    def transposed(self) -> Places:
+        """The places with a and b exchanged."""
+        return Places(self.sizes, self.c, self.b, self.a)
+
+
+class Tasks(Block):
+    """The words of a launch, and how many tasks they describe."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, words: Sequence[int], count: int):
+        super().__init__(words)
+        self.count = count
+
+
 def products(
-    dtype: DType,
-    sizes: tuple[int, int, int],
-    left: Sequence[int],
-    right: Sequence[int],
-    offsets: np.ndarray,
+    dtype: DType, sizes: tuple[int, int, int], left: Sequence[int], right: Sequence[int], places: Places
 ) -> Launch | None:
     """`c[i] = a[i] @ b[i]`, as `entry(c, a, b, meta, count)` with three addresses; None if there is no kernel for them.
 
     sizes: rows, terms and columns of each product. left, right: the strides of the matrices of a and b, one of which is 1; the
-    matrices of c are contiguous. offsets: [products, 3], the offsets of c, a and b of each product. All are in elements.
+    matrices of c are contiguous. All are in elements.
     """
     rows, terms, columns = sizes
     if dtype not in (float32, float64) or 1 < min(rows, columns) < LEAST_SIZE:
-        return _by_blas(dtype, sizes, left, right, offsets) if gemm(dtype) is not None else None
+        return _by_blas(dtype, sizes, left, right, places) if gemm(dtype) is not None else None
     if columns > 1:
-        return _by_panels(dtype, sizes, left, right, offsets, "cab")
+        return _by_panels(dtype, sizes, left, right, places, "cab")
     # The product of the transposes, whose result has the same place.
     transposes = (right[1], right[0]), (left[1], left[0])
-    return _by_panels(dtype, (1, terms, rows), *transposes, offsets[:, [0, 2, 1]], "cba")
+    return _by_panels(dtype, (1, terms, rows), *transposes, places.transposed(), "cba")
 
 
-def _by_panels(dtype: DType, sizes, left, right, offsets: np.ndarray, order: str) -> Launch:
-    (rows, terms, columns), size = sizes, dtype.itemsize
-    at_once = -(-rows // -(-rows // tile().rows))  # tiles of even height
-    wide = tile().lines * LINE // size
+def _by_panels(dtype: DType, sizes, left, right, places: Places, order: str) -> Launch:
+    rows, terms, columns = sizes
     if rows == left[1] == right[0] == 1:
-        return dot_products(dtype, dtype, (terms, columns), (left, right), offsets, order)
-    parts = 1 if len(offsets) * math.prod(sizes) < SHARED_WORK else blocks(len(offsets))
-    longest_rows = np.diff(block_edges(rows, parts, at_once)).max()
-    longest_columns = np.diff(block_edges(columns, parts, wide)).max()
+        return dot_products(dtype, dtype, (terms, columns), (left, right), places, order)
+    work = places.count * math.prod(sizes)
+    tasks = _panel_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
+    return _launch(panels_code(dtype, right[1] != 1, order), tasks, work)
+
+
+@per_plan
+def _panel_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
+    (rows, terms, columns), size = sizes, dtype.itemsize
+    at_once, heights = _heights(dtype, rows)
+    wide = tile().lines * LINE // size
+    parts = blocks(places.count) if is_shared else 1
+    longest_rows = _longest(rows, parts, at_once)
+    longest_columns = _longest(columns, parts, wide)
     # Each block of rows copies all panels of b.
     by_rows = (longest_rows + COPY_ROWS) * columns < (rows + COPY_ROWS) * longest_columns
-    tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, by_rows, at_once if by_rows else wide)
-    code = panels_code(dtype, right[1] != 1, order)
+    edges = block_edges(rows, parts, at_once) if by_rows else block_edges(columns, parts, wide)
+    header = (terms, *(step * size for step in (*left, *right, columns)), *heights)
+    return tasks_of(header, (rows, columns), (left[0], right[1]), places, by_rows, edges, (size,) * 3)
+
+
+@functools.lru_cache(maxsize=4096)
+def _heights(dtype: DType, rows: int) -> tuple[int, list[int]]:
+    """The height of tiles that are as even as possible, and the words of a launch about it."""
+    at_once = -(-rows // -(-rows // tile().rows))
     rest = tiles(dtype, rows % at_once) if rows % at_once else (0, 0)
-    heights = [at_once, *tiles(dtype, at_once), *rest]
-    header = [terms, *(step * size for step in (*left, *right, columns)), *heights]
-    return _launch(code, header, tasks, size, len(offsets) * math.prod(sizes))
+    return at_once, [at_once, *tiles(dtype, at_once), *rest]
 
 
 def dot_products(
-    dtype: DType, result: DType, sizes: tuple[int, int], strides, offsets: np.ndarray, order: str
+    dtype: DType, result: DType, sizes: tuple[int, int], strides, places: Places, order: str
 ) -> Launch:
     """The products of rows and matrices by `dots.py`. sizes: terms and columns. strides: of a and b, as in `products`."""
-    (terms, columns), (left, right), size = sizes, strides, dtype.itemsize
-    work = len(offsets) * terms * columns
-    parts = 1 if work * size < SHARED_BYTES else blocks(len(offsets))
-    tasks = _tasks(1, columns, left[0], right[1], offsets, parts, False, TOTALS)
-    tasks[:, 2:] *= (result.itemsize, size, size)
-    header = [terms, *(step * size for step in (*left, *right)), *[0] * (len(HEADER) - 5)]
-    meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+    nbytes = places.count * sizes[0] * sizes[1] * dtype.itemsize
+    tasks = _dot_tasks(dtype, result, sizes, tuple(map(tuple, strides)), places, nbytes >= SHARED_BYTES)
     # Each term of b is read from memory and used once.
-    return Launch(sharing(dots_code(dtype, result, order), work * size), meta.ctypes.data, len(tasks), meta)
+    return Launch(sharing(dots_code(dtype, result, order), nbytes), tasks.address, tasks.count, tasks)
 
 
-def _by_blas(dtype: DType, sizes, left, right, offsets: np.ndarray) -> Launch:
-    rows, terms, columns = sizes
-    forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
-    header = [gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns]
+@per_plan
+def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_shared: bool) -> Tasks:
+    (terms, columns), (left, right), size = sizes, strides, dtype.itemsize
+    parts = blocks(places.count) if is_shared else 1
+    header = (terms, *(step * size for step in (*left, *right)), *[0] * (len(HEADER) - 5))
+    edges, itemsizes = block_edges(columns, parts, TOTALS), (result.itemsize, size, size)
+    return tasks_of(header, (1, columns), (left[0], right[1]), places, False, edges, itemsizes)
+
+
+def _by_blas(dtype: DType, sizes, left, right, places: Places) -> Launch:
     each = math.prod(sizes)
-    work = len(offsets) * each
-    parts = 1 if work < SHARED_WORK else blocks(len(offsets))
-    tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, rows >= columns, 1)
-    return _launch(_code(LETTERS[dtype]), header, tasks, dtype.itemsize, work, each > UNTHREADED_WORK)
+    work = places.count * each
+    tasks = _blas_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
+    return _launch(_code(LETTERS[dtype]), tasks, work, each > UNTHREADED_WORK)
 
 
-def _launch(
-    code: Code, header: Sequence[int], tasks: np.ndarray, size: int, work: int, limited: bool = False
-) -> Launch:
-    tasks[:, 2:] *= size
-    meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+@per_plan
+def _blas_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
+    (rows, terms, columns), size = sizes, dtype.itemsize
+    forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
+    header = (gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns)
+    parts = blocks(places.count) if is_shared else 1
+    by_rows = rows >= columns
+    edges = block_edges(rows if by_rows else columns, parts, 1)
+    return tasks_of(header, (rows, columns), (left[0], right[1]), places, by_rows, edges, (size,) * 3)
+
+
+def _launch(code: Code, tasks: Tasks, work: int, limited: bool = False) -> Launch:
     if work < SHARED_WORK and not limited:
-        return Launch(code.entry, meta.ctypes.data, len(tasks), Loop(code.loop, "ppp", meta))
+        return Launch(code.entry, tasks.address, tasks.count, Loop(code.loop, "ppp", tasks))
     entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK)
-    return Launch(_on_one_thread(entry) if limited else entry, meta.ctypes.data, len(tasks), meta)
+    return Launch(_on_one_thread(entry) if limited else entry, tasks.address, tasks.count, tasks)
 
 
 def _on_one_thread(entry: Callable) -> Callable:
@@ -194,33 +248,42 @@ def blocks(count: int) -> int:
     return 1 if count % threads == 0 or count > 4 * threads else threads
 
 
-def block_edges(count: int, parts: int, grain: int) -> np.ndarray:
+def block_edges(count: int, parts: int, grain: int) -> list[int]:
     """Where the blocks of `count` rows or columns begin and end: at most `parts`, cut at multiples of `grain`."""
-    edges = np.arange(parts + 1) * count // parts
-    edges[1:-1] = (edges[1:-1] + grain // 2) // grain * grain
-    return np.unique(edges.clip(0, count))
+    inner = [(count * part // parts + grain // 2) // grain * grain for part in range(1, parts)]
+    return sorted({0, *[min(edge, count) for edge in inner], count})
 
 
-def _tasks(
-    rows: int,
-    columns: int,
-    down: int,
-    across: int,
-    offsets: np.ndarray,
-    parts: int,
-    by_rows: bool,
-    grain: int,
-) -> np.ndarray:
-    """[tasks, rows, columns and offsets]: the products, each cut into blocks of rows or columns at multiples of `grain`.
-
-    down: from row to row of a. across: from column to column of b.
-    """
-    count = rows if by_rows else columns
+def _longest(count: int, parts: int, grain: int) -> int:
+    """The length of the longest block."""
     edges = block_edges(count, parts, grain)
-    tasks = np.empty((len(offsets), len(edges) - 1, _TASK), np.int64)
-    tasks[..., :2] = rows, columns
-    tasks[..., 2:] = offsets[:, None]
-    tasks[..., 0 if by_rows else 1] = np.diff(edges)
-    tasks[..., 3 if by_rows else 4] += edges[:-1] * (down if by_rows else across)
-    tasks[..., 2] += edges[:-1] * (columns if by_rows else 1)
-    return tasks.reshape(-1, _TASK)
+    return max([end - begin for begin, end in itertools.pairwise(edges)])
+
+
+def tasks_of(
+    header: Sequence[int],
+    sizes: tuple[int, int],
+    steps: tuple[int, int],
+    places: Places,
+    by_rows: bool,
+    edges: Sequence[int],
+    itemsizes: tuple[int, int, int],
+) -> Tasks:
+    """The header, then for each task its rows, its columns and its offsets: the products, cut into blocks of rows or of columns.
+
+    steps: from row to row of a, from column to column of b (elements). itemsizes: of c, a and b.
+    """
+    rows, columns = sizes
+    words, count = list(header), 0
+    blocks = [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
+    for place in zip(*places.rows()):
+        for begin, length in blocks:
+            c, a, b = place
+            if by_rows:
+                task = length, columns, c + begin * columns, a + begin * steps[0], b
+            else:
+                task = rows, length, c + begin, a, b + begin * steps[1]
+            words += task[:2]
+            words += [offset * size for offset, size in zip(task[2:], itemsizes)]
+            count += 1
+    return Tasks(words, count)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.spec import Spec
+from ..core.templates import add_atoms
 
 USUAL = 16
 TURNS = 64
@@ -48,6 +49,9 @@ class Habit:
 
     def was_fused(self) -> None:
         self.alone = self.turns.value = 0
+
+
+add_atoms(Habit)
 
 
 def habit_for(result: Spec) -> Habit | None:

@@ -15,7 +15,7 @@ from ..core.dtype import DType, bool_, float32, float64
 from ..core.symbols import per_plan, trace_of
 from ..core.templates import add_atoms
 from . import tiers, workers
-from .expr import postorder
+from .expr import Expr, postorder
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
     BACKWARDS,
@@ -24,6 +24,7 @@ from .loops import (
     MEMSET,
     STRIDED,
     MapKernel,
+    Result,
     element_size,
     map_ir,
     meta_words,
@@ -158,6 +159,9 @@ class Code(NamedTuple):
     share: int  # the machine code of one that shares it among the workers
     row: int  # the address of the kernel's row; 0 if its loop is its own
     loop: int  # the address of its loop; all rows with this number of operands share one
+
+
+add_atoms(Code, MapKernel, Monoid, Expr, Result)
 
 
 @functools.lru_cache(maxsize=4096)

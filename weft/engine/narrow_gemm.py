@@ -17,7 +17,7 @@ from ..core.dtype import DType, bfloat16, float32, int16
 from . import host, workers
 from .convert import convert
 from .expr import load
-from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, dot_products
+from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, Places, Tasks, dot_products, tasks_of
 from .kernel import Code, Launch, compile_loop, shared
 from .llvm import emit
 from .loops import MEMSET
@@ -211,49 +211,45 @@ def _loop(result: DType, order: str, declarations: set[str]) -> str:
 
 
 def products(
-    result: DType, sizes: tuple[int, int, int], left: Sequence[int], right: Sequence[int], offsets: np.ndarray
+    result: DType, sizes: tuple[int, int, int], left: Sequence[int], right: Sequence[int], places: Places
 ) -> Launch:
     """`c[i] = a[i] @ b[i]` of bfloat16, as `entry(c, a, b, meta, count)` with three addresses.
 
     result: the dtype of c, bfloat16 or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms, but for
     products with a vector whose terms are neighbours in both operands.
-    left, right: the strides of the matrices of a and b; the columns of a and either columns or rows of b are neighbours.
-    offsets: [products, 3], the offsets of c, a and b of each product. All are in elements.
+    left, right: the strides of the matrices of a and b; the columns of a and either columns or rows of b are neighbours. All are in
+    elements.
     """
     rows, terms, columns = sizes
     order = "cab"
     if columns == 1:
         # The product of the transposes, whose result has the same place.
         rows, columns, left, right = 1, rows, (right[1], right[0]), (left[1], left[0])
-        offsets, order = offsets[:, [0, 2, 1]], "cba"
+        places, order = places.transposed(), "cba"
     if rows == left[1] == right[0] == 1:
-        return dot_products(bfloat16, result, (terms, columns), (left, right), offsets, order)
+        return dot_products(bfloat16, result, (terms, columns), (left, right), places, order)
     if columns == 1:
-        right = (
-            right[0],
-            1,
-        )  # the stride of a dim of size 1 is never used: choose that of the faster way to pack
-    work = len(offsets) * rows * terms * columns
-    threads = workers.get_num_threads() if work >= SHARED_WORK else 1
-    tasks = _tasks(rows, columns, left[0], right[1], offsets, threads)
-    tasks[:, 2:] *= (result.itemsize, 2, 2)
-    header = [terms, 2 * left[0], 2 * right[0], 2 * right[1], result.itemsize * columns]
-    meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+        # The stride of a dim of size 1 is never used: choose that of the faster way to pack.
+        right = right[0], 1
+    work = places.count * rows * terms * columns
+    is_shared = work >= SHARED_WORK
+    tasks = _tasks(result.itemsize, (rows, terms, columns), tuple(left), tuple(right), places, is_shared)
     code = _code(result, order)
-    entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK)
-    return Launch(entry, meta.ctypes.data, len(tasks), meta)
+    entry = shared(code, work >= ALWAYS_SHARED_WORK) if is_shared else code.entry
+    return Launch(entry, tasks.address, tasks.count, tasks)
 
 
-def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray, threads: int) -> np.ndarray:
-    """[tasks, 5]: the products, each cut into panels of columns or tiles of rows unless their number suits the threads."""
+@per_plan
+def _tasks(size: int, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
+    """The words of the products, each cut into panels of columns or tiles of rows unless their number suits the threads."""
+    rows, terms, columns = sizes
+    threads = workers.get_num_threads() if is_shared else 1
     by_columns = columns >= threads * _COLUMNS
-    size, grain = (columns, _COLUMNS) if by_columns else (rows, _TILES[0])
-    parts = 1 if len(offsets) % threads == 0 else threads
-    edges = np.unique(np.minimum(-(-size // grain) * np.arange(parts + 1) // parts * grain, size))
-    tasks = np.empty((len(offsets), len(edges) - 1, _TASK), np.int64)
-    tasks[..., :2] = rows, columns
-    tasks[..., 2:] = offsets[:, None]
-    tasks[..., 1 if by_columns else 0] = np.diff(edges)
-    tasks[..., 4 if by_columns else 3] += edges[:-1] * (across if by_columns else down)
-    tasks[..., 2] += edges[:-1] * (1 if by_columns else columns)
-    return tasks.reshape(-1, _TASK)
+    length, grain = (columns, _COLUMNS) if by_columns else (rows, _TILES[0])
+    parts = 1 if places.count % threads == 0 else threads
+    tiles = -(-length // grain)
+    edges = sorted({min(tiles * part // parts * grain, length) for part in range(parts + 1)})
+    header = terms, 2 * left[0], 2 * right[0], 2 * right[1], size * columns
+    return tasks_of(
+        header, (rows, columns), (left[0], right[1]), places, not by_columns, edges, (size, 2, 2)
+    )

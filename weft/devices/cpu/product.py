@@ -13,7 +13,7 @@ import numpy as np
 from ...core.dtype import INTEGER, DType, bfloat16, compute_type, numpy_dtype
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...engine import blas, narrow_gemm
-from ...engine.gemm import products
+from ...engine.gemm import Places, products
 from ...engine.kernel import Launch
 
 # NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
@@ -162,10 +162,9 @@ def _narrow(a: Spec, b: Spec, result: Spec) -> Launch:
         rows = math.prod(a_shape[:-1])
         a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, shape[-1])
     batch = shape[:-2]
-    places = [np.arange(math.prod(batch)) * math.prod(shape[-2:])]
-    places += [_offsets(own[:-2], step[:-2], batch) for own, step in ((a_shape, left), (b_shape, right))]
+    places = _places(batch, math.prod(shape[-2:]), (a_shape, left), (b_shape, right))
     sizes = a_shape[-2], a_shape[-1], b_shape[-1]
-    return narrow_gemm.products(result.dtype, sizes, left[-2:], right[-2:], np.stack(places, 1))
+    return narrow_gemm.products(result.dtype, sizes, left[-2:], right[-2:], places)
 
 
 def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | None:
@@ -181,9 +180,8 @@ def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | N
         return None
     if 1 in (sizes[0], sizes[2]) and each > VECTOR_WORK:
         return None
-    places = [np.arange(count) * (sizes[0] * sizes[2])]
-    places += [_offsets(own[:-2], step[:-2], batch) for own, step in ((a_shape, left), (b_shape, right))]
-    return products(dtype, sizes, left[-2:], right[-2:], np.stack(places, 1))
+    places = _places(batch, sizes[0] * sizes[2], (a_shape, left), (b_shape, right))
+    return products(dtype, sizes, left[-2:], right[-2:], places)
 
 
 def _by_numpy(a_shape, left, b_shape, right, shape, dtype: DType) -> Callable:
@@ -203,12 +201,13 @@ def _by_numpy(a_shape, left, b_shape, right, shape, dtype: DType) -> Callable:
     return entry
 
 
-def _offsets(sizes: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> np.ndarray:
-    """Where each matrix of a stack lies (in elements), when the stack is broadcast to `batch`."""
-    places = np.zeros((), np.int64)
-    for size, step in zip(sizes, strides, strict=True):
-        places = places[..., None] + np.arange(size) * step
-    return np.broadcast_to(places, batch).ravel()
+def _places(batch: Sequence[int], each: int, *operands: tuple[Sequence[int], Sequence[int]]) -> Places:
+    """Where each matrix of a stack lies. each: elements of a result. operands: the sizes and strides of a and of b."""
+    rows = [tuple([stride * each for stride in contiguous_stride(batch)])]
+    for sizes, strides in operands:
+        own = [0 if size == 1 else stride for size, stride in zip(sizes[:-2], strides[:-2])]
+        rows.append((*[0] * (len(batch) - len(own)), *own))
+    return Places(tuple(batch), *rows)
 
 
 def _is_even(sizes: Sequence[int], strides: Sequence[int]) -> bool:

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
 
+from .symbols import Symbol
+
 
 class Size(tuple):
     """The sizes of all dimensions.
@@ -49,7 +51,9 @@ class Size(tuple):
         return shape, (tuple(self),)
 
 
-def _size(value: SupportsIndex) -> int:
+def _size(value: Any) -> Any:
+    if type(value) is int or type(value) is Symbol:
+        return value
     try:
         return operator.index(value)
     except TypeError:

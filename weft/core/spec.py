@@ -32,7 +32,9 @@ class Spec:
     neg: bool = False  # negation is pending: memory holds the negatives of the elements
     numel: int = field(init=False)
     is_contiguous: bool = field(init=False)
-    kind: Any = field(init=False)  # a SpecKind, None until `kind_of` makes it, or the Trace of a Spec with symbols
+    kind: Any = field(
+        init=False
+    )  # a SpecKind, None until `kind_of` makes it, or the Trace of a Spec with symbols
 
     def __post_init__(self):
         object.__setattr__(self, "kind", None)
@@ -133,7 +135,9 @@ def make_spec(
     """The interned Spec with these parts; `shape` and `stride` hold plain ints."""
     key = (shape, stride, dtype, device, conj, neg)
     try:
-        reference = _references.get(key)  # the dictionary behind `_interned`: its own `get` takes as long as the rest
+        reference = _references.get(
+            key
+        )  # the dictionary behind `_interned`: its own `get` takes as long as the rest
     except Untraceable:
         trace = trace_of((*shape, *stride))
         assert trace is not None

@@ -240,16 +240,12 @@ class Symbol:
 
     def __gt__(self, other: Any) -> Any:
         return (
-            not self.trace.is_at_least(other, self)
-            if _is_integer(other)
-            else self._against_float(other, ">")
+            not self.trace.is_at_least(other, self) if _is_integer(other) else self._against_float(other, ">")
         )
 
     def __lt__(self, other: Any) -> Any:
         return (
-            not self.trace.is_at_least(self, other)
-            if _is_integer(other)
-            else self._against_float(other, "<")
+            not self.trace.is_at_least(self, other) if _is_integer(other) else self._against_float(other, "<")
         )
 
     def __eq__(self, other: Any) -> Any:
@@ -381,6 +377,11 @@ class Later:
         raise self.trace.fail(f"what {self.function} returns is needed")
 
     __len__ = __int__ = __index__ = __bool__  # type: ignore[assignment]
+
+    def __eq__(self, other: Any) -> bool:
+        raise self.trace.fail(f"what {self.function} returns is compared")
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<Later {self.function} {self.arguments}>"

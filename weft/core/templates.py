@@ -110,7 +110,9 @@ class _Writer:
         self.products: dict[Monomial, str] = {(): ""}
         self.polynomials: dict[frozenset, str] = {}
         self.of_value: dict[int, Symbol] = {}  # sizes that are equal are one symbol
-        self.of_spec: dict[int, tuple[str, Spec]] = {}  # what has been read: the name, and the spec with symbols
+        self.of_spec: dict[
+            int, tuple[str, Spec]
+        ] = {}  # what has been read: the name, and the spec with symbols
         self.written: dict[int, str] = {}  # names of objects that were written
         self.constants: dict[int, str] = {}
         self.contains: dict[int, bool] = {}

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from ..core.symbols import per_plan
+from ..core.symbols import per_plan, trace_of
 from . import tiers, workers
 from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin
 from .kernel import PARALLEL_BYTES, SHARED_BYTES, Block, Stage, block
@@ -249,4 +249,6 @@ def _template_block(words: tuple[int, ...]) -> Block:
 def _common_divisor(a: int, b: int) -> int:
     if a == 0 or a == b:
         return b
-    return math.gcd(a, b)
+    if trace_of((a, b)) is None:
+        return math.gcd(a, b)
+    return a if b % a == 0 else b if a % b == 0 else 1

@@ -98,7 +98,9 @@ class Stage(NamedTuple):
     meta: Block
     sizes: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...]  # of each operand, in bytes
-    reduced: tuple | None = None  # of a reduction: sizes and strides of the dims that are reduced, and the memory with them
+    reduced: tuple | None = (
+        None  # of a reduction: sizes and strides of the dims that are reduced, and the memory with them
+    )
 
     @property
     def length(self) -> int:
@@ -239,9 +241,7 @@ def prepare_map(
         parts.append(_Part(found.pop(0).offsets, launch, tiles.rows))
     for region in found:
         meta = meta_block(region.sizes, region.strides)
-        stage = Stage(
-            code.loop, code.row, letters, len(results), work, 1, meta, region.sizes, region.strides
-        )
+        stage = Stage(code.loop, code.row, letters, len(results), work, 1, meta, region.sizes, region.strides)
         parts.append(_Part(region.offsets, Launch(entry, meta.address, region.sizes[0], stage), ()))
     if len(parts) == 1 and not parts[0].numbers:
         return parts[0].launch

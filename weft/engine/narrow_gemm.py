@@ -11,9 +11,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..core.dtype import DType, bfloat16, float32, int16
+from ..core.symbols import per_plan
 from . import host, workers
 from .convert import convert
 from .expr import load
@@ -250,6 +249,4 @@ def _tasks(size: int, sizes, left, right, places: Places, is_shared: bool) -> Ta
     tiles = -(-length // grain)
     edges = sorted({min(tiles * part // parts * grain, length) for part in range(parts + 1)})
     header = terms, 2 * left[0], 2 * right[0], 2 * right[1], size * columns
-    return tasks_of(
-        header, (rows, columns), (left[0], right[1]), places, not by_columns, edges, (size, 2, 2)
-    )
+    return tasks_of(header, (rows, columns), (left[0], right[1]), places, not by_columns, edges, (size, 2, 2))

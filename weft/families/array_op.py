@@ -36,9 +36,12 @@ from ..core.out_of_memory import from_memory_error
 from ..core.plans import PlanCache
 from ..core.recording import needs_recording, record, record_inplace
 from ..core.spec import Spec, contiguous_spec, make_spec
+from ..core.templates import add_atoms
 from ..core.tensor import Tensor, as_new, make
 from ..engine.kernel import Launch
 from .map import COPY, Map, Plan, common_device, keyed
+
+add_atoms(np.dtype)
 
 # The device inside of which an op on arrays runs.
 _here: ContextVar[device] = ContextVar("device of ops on arrays", default=CPU)

@@ -17,6 +17,7 @@ from ..core.plans import PlanCache
 from ..core.recording import needs_recording, new_recorder, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
+from ..core.symbols import as_float
 from ..core.tensor import Tensor, make, wrap_dim
 from ..engine import fusion
 from ..engine.defer import is_deferred, reduced
@@ -119,7 +120,7 @@ class Reduce(MonoidOp):
         dims = (single_dim if self.one_dim and dim is not None else dims_of)(dim, len(input.shape), self.name)
         if self.check is not None:
             self.check(self.name, input, dims, dim is None or dim == ())
-        numbers = (float(math.prod(input.shape[d] for d in dims)),) if self.counted else ()
+        numbers = (as_float(math.prod(input.shape[d] for d in dims)),) if self.counted else ()
         plan = self.plans[(input,), dims, keepdim, wanted, len(numbers)]
         static = (None if dim is None else dims, keepdim, *numbers)
         fused = None

@@ -8,6 +8,7 @@ from array import array as buffer
 from collections.abc import Callable, Sequence
 
 from ...core.dtype import DType
+from ...core.templates import add_atoms
 from ...engine import workers
 from ...engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
 from ...engine.kernel import (
@@ -16,16 +17,19 @@ from ...engine.kernel import (
     Code,
     IndexedLaunch,
     Indexing,
+    block,
     compile_loop,
+    meta_block,
     optimize,
     sharing,
     stride_class,
 )
-from ...engine.loops import BROADCAST, Result, element_size, meta_words
+from ...engine.loops import BROADCAST, Result, element_size
 from ...engine.memory import FENCE
 
 faults = buffer("q", [0])  # kernels count here
 _FAULTS = faults.buffer_info()[0]
+add_atoms(buffer)
 
 
 # Bytes that the indices reach over. A gather within less computes displacements in blocks and then moves elements one by one. Beyond,
@@ -102,16 +106,16 @@ def prepare_indexed(
         )
     )
     pairs = zip(indexing.sizes, indexing.steps, strict=True)
-    table = buffer("q", [_FAULTS, *(value for pair in pairs for value in pair)])
-    meta = buffer("q", meta_words(sizes, strides))
+    table = block((_FAULTS, *(value for pair in pairs for value in pair)))
+    meta = meta_block(sizes, strides)
     # Two writes through indices may meet in one element, unless the outermost dim is one of the target.
     shared = 0 not in displaced or (indexing.apart and strides[0][0])
     if work >= PARALLEL_BYTES:
         optimize(code)
     return IndexedLaunch(
         sharing(code, work if shared else 0),
-        table.buffer_info()[0],
-        meta.buffer_info()[0],
+        table.address,
+        meta.address,
         sizes[0],
         (table, meta),
     )
@@ -130,7 +134,7 @@ def prepare_pack(
     if math.prod(sizes) * itemsize >= PARALLEL_BYTES:
         optimize(code)
     entry = code.entry
-    meta = buffer("q", meta_words(sizes, strides))
+    meta = meta_block(sizes, strides)
     outermost = sizes[0]
     # A kernel that packs writes one element behind the last. One that spreads must not read there.
     behind = 1 if spread else 0
@@ -143,7 +147,7 @@ def prepare_pack(
             mask,
             cursor.buffer_info()[0],
             room - behind,
-            meta.buffer_info()[0],
+            meta.address,
             outermost,
         )
         return cursor[0]

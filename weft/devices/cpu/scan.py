@@ -6,12 +6,20 @@ import functools
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from ...core.dtype import DType
 from ...engine.column_scan import ColumnScan
-from ...engine.kernel import PARALLEL_BYTES, Code, Launch, compile_row, optimize, sharing, stride_class
-from ...engine.loops import CONTIGUOUS, element_size, meta_words
+from ...engine.kernel import (
+    PARALLEL_BYTES,
+    Code,
+    Launch,
+    block,
+    compile_row,
+    meta_block,
+    optimize,
+    sharing,
+    stride_class,
+)
+from ...engine.loops import CONTIGUOUS, element_size
 from ...engine.monoid import Monoid
 from ...engine.scan import ScanKernel, scan_ir
 
@@ -40,25 +48,25 @@ def prepare_scan(
             return _prepare_side_by_side(kernel, itemsizes, sizes, strides)
     classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
     code = _compiled(ScanKernel(monoid, tuple(operand_dtypes), classes))
-    meta = np.array(meta_words(sizes, strides), np.int64)
+    meta = meta_block(sizes, strides)
     rows = len(sizes) > 1 and sizes[0] > 1  # that workers can share
-    moved = sum(itemsizes) * int(np.prod(sizes))
+    moved = sum(itemsizes) * math.prod(sizes)
     if moved >= PARALLEL_BYTES:
         optimize(code)
-    return Launch(sharing(code, moved if rows else 0), meta.ctypes.data, sizes[0], meta)
+    return Launch(sharing(code, moved if rows else 0), meta.address, sizes[0], meta)
 
 
 def _prepare_side_by_side(
     kernel: ColumnScan, itemsizes: Sequence[int], sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> Launch:
     code = _side_by_side(kernel)
-    meta = np.array(meta_words(sizes[:-1], [row[:-1] for row in strides]), np.int64)
-    scanned = np.array([sizes[-1], *(row[-1] for row in strides)], np.int64)
+    meta = meta_block(sizes[:-1], [row[:-1] for row in strides])
+    scanned = block((sizes[-1], *(row[-1] for row in strides)))
     grain = kernel.lanes if len(sizes) == 2 else 1
     entry = sharing(code, sum(itemsizes) * math.prod(sizes) if sizes[0] > grain else 0, grain)
-    given = scanned.ctypes.data
+    given = scanned.address
 
     def launch(*arguments: int) -> None:
         entry(*arguments[:-2], given, *arguments[-2:])
 
-    return Launch(launch, meta.ctypes.data, sizes[0], (meta, scanned))
+    return Launch(launch, meta.address, sizes[0], (meta, scanned))

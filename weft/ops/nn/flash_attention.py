@@ -33,6 +33,8 @@ from ..reductions.softmax import SUM_PRODUCTS, softmax
 
 # weights that are computed at a time, so that they stay in the cache
 BLOCK_ELEMENTS = 1 << 18
+# Queries and keys: the numbers of so many are kept.
+_SHORT = 1024
 
 
 class _Block(NamedTuple):
@@ -120,6 +122,18 @@ def _positions(queries: int, keys: int, dtype: DType, where: device) -> tuple[Te
     return arange(keys, **options), arange(queries, **options).unsqueeze(-1)
 
 
+def _numbered(graph: GraphBuilder, scores: Spec) -> list[Value]:
+    """The numbers of the keys and of the queries of scores. Those of short ones are parts of the same constants."""
+    queries, keys = scores.shape[-2:]
+    if queries > _SHORT or keys > _SHORT:
+        return [graph.constant(each) for each in _positions[queries, keys, scores.dtype, scores.device]]
+    of_keys, of_queries = map(graph.constant, _positions[_SHORT, _SHORT, scores.dtype, scores.device])
+    return [
+        graph.view(view_rules.slice, of_keys, 0, 0, keys, 1),
+        graph.view(view_rules.slice, of_queries, 0, 0, queries, 1),
+    ]
+
+
 def _build_powers(
     graph: GraphBuilder, query: Value, key: Value, mask: Value | None, first: int | None
 ) -> tuple[Value, Value]:
@@ -132,8 +146,7 @@ def _build_powers(
     scores = graph.matmul(MATMUL, graph.map(MUL, query, scale), turned)
     if first is not None and first < scores.spec.shape[-1]:  # all keys before are seen by all queries
         last = graph.view(view_rules.slice, scores, -1, first, None, 1)
-        positions = _positions[*last.spec.shape[-2:], last.spec.dtype, last.spec.device]
-        graph.write(_UNSEEN, last, last, *map(graph.constant, positions))
+        graph.write(_UNSEEN, last, last, *_numbered(graph, last.spec))
     elif mask is not None:
         graph.write(_MASKED if mask.spec.dtype is bool_ else ADD, scores, scores, mask)
     dims = (len(scores.spec.shape) - 1,)
@@ -187,17 +200,23 @@ def _block_elements(query: Spec) -> int:
     return BLOCK_ELEMENTS if query.device.backend.has_memory else sys.maxsize
 
 
+def _is_one_block(query: Spec, key: Spec, causal: bool) -> bool:
+    """Whether one block has all queries and all keys."""
+    length, keys = query.shape[-2], key.shape[-2]
+    weights = math.prod(query.shape[:-1]) * keys
+    return 0 < length and (not causal or length >= keys) and weights <= _block_elements(query)
+
+
 def _rule(ct, out, query, key, value, mask, causal, scale, *, wanted):
     if needs_recording((ct, query, key, value)):
         return _recorded_rule(ct, query, key, value, mask, causal, scale)
-    blocks = _blocks[query.spec, key.spec, causal, _block_elements(query.spec)]
     wanted = wanted[:3]
-    if len(blocks) == 1 and blocks[0].keys == key.spec.shape[-2]:
-        return _pulled(blocks[0], (ct, out, query, key, value, mask), causal, scale, wanted)
+    if _is_one_block(query.spec, key.spec, causal):
+        return _pulled(0, (ct, out, query, key, value, mask), causal, scale, wanted)
     found = [zeros_like(each) if own else None for each, own in zip((query, key, value), wanted, strict=True)]
-    for block in blocks:
+    for block in _blocks[query.spec, key.spec, causal, _block_elements(query.spec)]:
         given = block.of_queries(ct), block.of_queries(out), *block.of_inputs(query, key, value, mask)
-        of_query, *of_keys = _pulled(block, given, causal, scale, wanted)
+        of_query, *of_keys = _pulled(block.first, given, causal, scale, wanted)
         if of_query is not None:
             block.of_queries(found[0]).copy_(of_query)
         for total, each in zip(found[1:], of_keys, strict=True):
@@ -206,9 +225,9 @@ def _rule(ct, out, query, key, value, mask, causal, scale, *, wanted):
     return found
 
 
-def _pulled(block: _Block, given, causal: bool, scale: float, wanted) -> list[Tensor | None]:
-    """What the queries of a block contribute to the cotangents of (query, key, value)."""
-    found = _BLOCK_BACKWARD(given, (block.first if causal else None, wanted), (scale,))
+def _pulled(first: int, given, causal: bool, scale: float, wanted) -> list[Tensor | None]:
+    """What a block, whose first query is `first`, contributes to the cotangents of (query, key, value)."""
+    found = _BLOCK_BACKWARD(given, (first if causal else None, wanted), (scale,))
     each = iter(found if type(found) is tuple else (found,))
     return [next(each) if own else None for own in wanted]
 
@@ -247,11 +266,10 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tensor:
     """softmax(query @ key^T * scale + mask) @ value; a query that sees nothing gets zeros."""
-    blocks = _blocks[query.spec, key.spec, causal, _block_elements(query.spec)]
-    if len(blocks) == 1 and blocks[0].keys == key.spec.shape[-2]:
+    if _is_one_block(query.spec, key.spec, causal):
         return _BLOCK((query, key, value, mask), (0 if causal else None,), (scale,))
     result = empty(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
-    for block in blocks:
+    for block in _blocks[query.spec, key.spec, causal, _block_elements(query.spec)]:
         given = block.of_inputs(query, key, value, mask)
         block.of_queries(result).copy_(_BLOCK(given, (block.first if causal else None,), (scale,)))
     return result

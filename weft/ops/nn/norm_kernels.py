@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...core.dtype import DType, compute_type
 from ...core.recording import needs_recording
+from ...core.symbols import as_float
 from ...core.tensor import Tensor
 from ...engine.scalar import eq, rsqrt, where
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
@@ -29,7 +30,7 @@ class Rows(NamedTuple):
     @property
     def together(self) -> float:
         """How many elements are standardized together."""
-        return float(math.prod(self.sizes[dim] for dim in self.dims))
+        return as_float(math.prod(self.sizes[dim] for dim in self.dims))
 
     @property
     def kept(self) -> tuple[int, ...]:

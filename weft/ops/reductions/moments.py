@@ -14,6 +14,7 @@ from ...core.dtype import (
     float64,
 )
 from ...core.public import public
+from ...core.symbols import as_float, per_plan
 from ...core.tensor import Tensor
 from ...engine.complexes import Complex
 from ...engine.scalar import sqrt
@@ -89,15 +90,19 @@ def _moment_arguments(
 def _build_moment(graph: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     """The variance or the standard deviation, in two passes of float64: the mean, then the squared distances from it."""
     (x,) = graph.inputs
-    count = float(math.prod(x.spec.shape[dim] for dim in dims))
-    (center,) = graph.reduce(MEAN64, x, dims=dims, numbers=(count,))
-    divisor = float(max(0, count - correction))
-    return graph.reduce(op, x, center, dims=dims, numbers=(divisor,), keepdim=keepdim)
+    count = math.prod(x.spec.shape[dim] for dim in dims)
+    (center,) = graph.reduce(MEAN64, x, dims=dims, numbers=(as_float(count),))
+    return graph.reduce(op, x, center, dims=dims, numbers=(_divisor(count, correction),), keepdim=keepdim)
+
+
+@per_plan
+def _divisor(count: int, correction: float) -> float:
+    return float(max(0, count - correction))
 
 
 def _define_moment(op: Reduce, spread_rule: Callable) -> None:
     def spread_of(ct, out, input, dims, correction, keepdim):
-        divisor = float(max(0, count_elements(input, dims) - correction))
+        divisor = _divisor(count_elements(input, dims), correction)
         return spread_rule(ct, out, input, dims, keepdim, divisor)
 
     # A rule that mentions the result saves it, and then a write to the result is an error in backward.

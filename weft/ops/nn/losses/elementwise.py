@@ -9,6 +9,7 @@ from ....core.derivative import Derivative
 from ....core.dtype import bool_
 from ....core.iteration import broadcast_shapes
 from ....core.recording import needs_recording
+from ....core.symbols import as_float
 from ....core.tensor import Tensor
 from ....families.fusing import kernel_of
 from ....families.kernel_graph import GraphBuilder, KernelGraph, Value
@@ -28,7 +29,7 @@ def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
         dims = tuple(range(len(loss.spec.shape)))
         if reduction == "sum":
             return graph.reduce(SUM, loss, dims=dims, keepdim=False)
-        return graph.reduce(MEAN, loss, dims=dims, numbers=(float(loss.spec.numel),), keepdim=False)
+        return graph.reduce(MEAN, loss, dims=dims, numbers=(as_float(loss.spec.numel),), keepdim=False)
 
     def rule(ct, out, input, target, reduction, *numbers, specs, wanted):
         if reduction == "mean":

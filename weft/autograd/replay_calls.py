@@ -24,8 +24,11 @@ NEVER, SAME, VIEW, VIEWS, PROGRAM, NUMBER, NUMBERS, OBJECT_ITSELF = range(8)
 # not: (class, NodeSpec, bytes). `alive` holds all objects whose addresses the record has.
 KEY, RECIPE, SPEC, NODE, ALIVE = range(5)
 
-ENTRIES = 64  # of a table: the hash of a key and its record, direct-mapped
-TABLE = 2 * ENTRIES  # words; before them stand the Python function, and the one that learns
+ENTRIES = (
+    128  # of a table: the hash of a key, its record, and the calls that were missing here; direct-mapped
+)
+ENTRY = 3  # words
+TABLE = ENTRY * ENTRIES  # words; before them stand the Python function, and the one that learns
 PYTHON, LEARN, FIRST = 0, 8, 16  # bytes
 
 MOST_OWNED = 128  # references that a program holds while it runs; the learner refuses longer programs
@@ -45,7 +48,7 @@ def entry_of() -> Text:
     """The place in a table for a frame's key."""
     f = Text("entry_of", "ptr %table, ptr %frame")
     index = f.let(f"and i64 {f.word('%frame', HASH)}, {ENTRIES - 1}")
-    f.ret(f.place("%table", f.add(f.let(f"mul i64 {index}, 16"), str(FIRST))))
+    f.ret(f.place("%table", f.add(f.let(f"mul i64 {index}, {8 * ENTRY}"), str(FIRST))))
     return f
 
 
@@ -110,7 +113,7 @@ def forget() -> Text:
     f = Text("forget_calls", "ptr %self, ptr %args, i64 %nargs", linkage="")
     entries = f.place(f.load("%self", BYTES), FIRST)
     with f.each(str(ENTRIES)) as k:
-        place = f.add(f.let(f"mul i64 {k}, 16"), "8")
+        place = f.add(f.let(f"mul i64 {k}, {8 * ENTRY}"), "8")
         old = f.load(entries, place)
         f.store(entries, place, "null")
         f.decref(old)
@@ -560,8 +563,27 @@ def record_call() -> Text:
 # ---- Calls ---------------------------------------------------------------------------------------------------------------
 
 
+_CALLS = 32  # a power of two above `patience`
+
+
+def is_usual() -> Text:
+    """Counts the calls with a frame's key, which has no record; whether there were more than `patience` in a row in its entry."""
+    f = Text("is_usual", "ptr %table, ptr %frame", "i1")
+    place = f.place(f.let("call ptr @entry_of(ptr %table, ptr %frame)"), 16)
+    key = f.let(f"and i64 {f.word('%frame', HASH)}, {-_CALLS}")
+    before = f.load(place, 0, "i64")
+    is_same = f.same(f.let(f"and i64 {before}, {-_CALLS}"), key, "i64")
+    calls = f.add(f.let(f"select i1 {is_same}, i64 {before}, i64 {key}"), "1")
+    is_usual = f.let(
+        f"icmp ugt i64 {f.let(f'and i64 {calls}, {_CALLS - 1}')}, {f.load(name('patience'), 0, 'i64')}"
+    )
+    f.store(place, 0, f.let(f"select i1 {is_usual}, i64 0, i64 {calls}"), "i64")
+    f.ret(is_usual)
+    return f
+
+
 def replay() -> Text:
-    """The result of a call; UNUSUAL or UNKNOWN if the Python function must run it."""
+    """The result of a call; UNUSUAL if the Python function must run it, UNKNOWN if it is worth a record."""
     f = Text("replay", "ptr %table, ptr %args, i64 %nargs, ptr %names")
     frame = f.room(FRAME)
     f.ask("encode_call", f"ptr %table, ptr {frame}, ptr %args, i64 %nargs, ptr %names", "no_key")
@@ -589,6 +611,7 @@ def replay() -> Text:
     f.label("unusual")
     f.ret(answer_code(UNUSUAL))
     f.label("unknown")
+    f.require(f.let(f"call i1 @is_usual(ptr %table, ptr {frame})"), "unusual")
     f.ret(answer_code(UNKNOWN))
     f.label("failed")
     f.ret("null")
@@ -681,6 +704,7 @@ def functions() -> list[Function]:
         number(),
         numbers(),
         record_call(),
+        is_usual(),
         replay(),
         call_or_replay(),
         replayed(),

@@ -28,7 +28,7 @@ from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor, address, make
 from ..core.warn import issued
-from ..engine import host, objects
+from ..engine import call_tables, host, objects
 from ..families import native_calls
 from ..families.custom_vjp import CustomVjp
 from ..families.indexed import Gather
@@ -425,7 +425,8 @@ def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
 def launches_of_graph(op: KernelGraph, inputs: Sequence[Any], statics: tuple) -> Launches:
     """What a call of a kernel graph launches, if numbers are given and inputs are written to as well."""
     plan = op.plans[(*[None if each is None else each.spec for each in inputs], *statics)]
-    if plan.launches is None or plan.idle:
+    launches = plan.launches
+    if launches is None or plan.idle:
         raise Refused
     faults = 0 if plan.faults is None else address_of_faults(plan.faults)
     if plan.faults is not None and not faults:
@@ -438,9 +439,9 @@ def launches_of_graph(op: KernelGraph, inputs: Sequence[Any], statics: tuple) ->
                 for kind, value, offset in given
             ],
         )
-        for entry, given in plan.launches.steps
+        for entry, given in launches.steps
     ]
-    return plan.launches._replace(steps=steps, faults=faults, keepalive=plan)
+    return launches._replace(steps=steps, faults=faults, keepalive=plan)
 
 
 @launches_of.register
@@ -468,7 +469,6 @@ class _Table:
         self._words = host.keepalive((ctypes.c_size_t * (2 + calls.TABLE))(id(self.python), id(self.learn)))
         self.address = ctypes.addressof(self._words)
         self.bound = struct.pack("q", self.address)
-        self.seen: set[bytes] = set()
         self.learned = 0
         self.forget: Callable[[], Any] = bool  # nothing, before the machine code is there
         _tables.append(self)
@@ -482,7 +482,6 @@ class _Table:
 
     def stop(self) -> None:
         """Learn no more."""
-        self.seen.clear()
         self._words[1] = id(self.python)
 
     def complete(self, addresses: dict[str, int]) -> None:
@@ -492,8 +491,7 @@ class _Table:
 
 
 _tables: list[_Table] = []
-MOST_SEEN = 1000  # keys, each of about 100 bytes
-# Of one function. Learning costs as much as 100 calls, so a function that never has the same arguments again must stop learning.
+# Of one function: one whose keys push each other out of its table must stop learning.
 MOST_LEARNED = 500
 
 
@@ -507,15 +505,10 @@ default_device_hooks.append(_forget_records)
 
 
 def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
-    """Run the Python function. If the key of the call was seen before, note what the function does."""
+    """Run the Python function, and note what it does."""
     key = None if rules_of((*args, *kwargs.values())) else table.key_of(*args, **kwargs)
-    if key is None or key not in table.seen:
-        if len(table.seen) >= MOST_SEEN:
-            table.seen.clear()
-        if key is not None:
-            table.seen.add(key)
+    if key is None:
         return table.python(*args, **kwargs)
-    table.seen.discard(key)
     if table.called in DRAWING or table.called in DRAWING_LIKE:
         return _learn_draws(table, key, args, kwargs)
     before, warned, start = _versions(args, kwargs), issued.count, time.perf_counter()
@@ -661,6 +654,7 @@ def prepare() -> None:
     }  # fmt: skip
     for key, value in known.items():
         objects.add_object(key, value)
+    objects.add_memory("patience", ctypes.addressof(call_tables.patience))
     for method in calls.METHODS:
         function = vars(Tensor)[method]
         objects.add_object(f"method.{method}", function)

@@ -8,7 +8,6 @@ go to the rules of its layout instead (`core/layout_calls.py`), so plain tensors
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,14 +16,13 @@ from .dtype import DType
 from .layout import Layout, strided
 from .locks import new_lock
 from .size import Size
-from .spec import Spec
+from .spec import Spec, check_size, fill_spec, is_row_major
 
 _interned: WeakValueDictionary[tuple, LayoutSpec] = WeakValueDictionary()
 # Called once, before the first LayoutSpec of the process is made.
 first_layout_hooks: list[Callable[[], None]] = []
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LayoutSpec(Spec):
     """Shape, dtype and device of a tensor, its layout, and what else its layout knows. Build with `layout_spec()`.
 
@@ -32,17 +30,16 @@ class LayoutSpec(Spec):
     of a contiguous tensor otherwise.
     """
 
-    layout: Layout = None  # type: ignore[assignment]  # fields after one with a default need a default
-    rules: Any = None  # `core/layout_calls.Rules`
-    detail: tuple = ()  # what the layout says beyond that; hashable
+    __slots__ = ("layout", "rules", "detail")
+
+    layout: Layout
+    rules: Any  # `core/layout_calls.Rules`
+    detail: tuple  # what the layout says beyond that; hashable
 
     @property
     def names(self) -> tuple[str | None, ...] | None:
         """The names of the dims; None if the layout has none."""
         return self.rules.names_of(self)
-
-    def _count(self) -> int:
-        return self.rules.numel_of(self)
 
     @property
     def is_dense(self) -> bool:
@@ -75,11 +72,20 @@ def layout_spec(
     key = (sizes, stride, dtype, device, layout, rules, detail, conj, neg)
     found = _interned.get(key)
     if found is None:
-        found = _interned.setdefault(
-            key,
-            LayoutSpec(sizes, stride, dtype, device, conj, neg, layout=layout, rules=rules, detail=detail),
-        )
+        found = _interned.setdefault(key, _new_layout_spec(*key))
     return found
+
+
+def _new_layout_spec(
+    sizes: Size, stride: tuple, dtype: DType, device: Device, layout: Layout, rules: Any, detail: tuple, *bits
+) -> LayoutSpec:
+    made = object.__new__(LayoutSpec)
+    for name, value in (("layout", layout), ("rules", rules), ("detail", detail), ("shape", sizes)):
+        object.__setattr__(made, name, value)
+    numel = rules.numel_of(made)
+    fill_spec(made, sizes, stride, dtype, device, *bits, numel, is_row_major(sizes, stride, numel))
+    check_size(made)
+    return made
 
 
 _lock = new_lock()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from .device import CPU
 from .device import device as Device  # a field of Spec is called `device`
@@ -13,59 +12,53 @@ from .dtype import OPAQUE, DType
 from .size import Size, shape
 from .symbols import Symbol, Trace, Untraceable, polynomial_of, trace_of
 
-_interned: WeakValueDictionary[tuple, Spec] = WeakValueDictionary()
-_references: dict = _interned.data  # type: ignore[attr-defined]
+
+class _Reference(ref):
+    """A weak reference to an interned Spec, with its key."""
+
+    __slots__ = ("key",)
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+_references: dict[tuple, _Reference] = {}
+
+
+def _forget(reference: _Reference) -> None:
+    if _references.get(reference.key) is reference:
+        del _references[reference.key]
+
+
 class Spec:
     """Shape, stride, dtype, device and pending conjugation or negation. Build with `make_spec()`, never directly.
 
     Equal specs are the same object, so a Spec hashes by identity. Plan caches use Specs as keys.
     """
 
+    __slots__ = (
+        *("shape", "stride", "dtype", "device", "conj", "neg", "numel", "is_contiguous", "kind"),
+        "__weakref__",
+    )
+
     shape: Size
     stride: tuple[int, ...]  # in elements, not bytes; 0 on an expanded dimension
     dtype: DType
     device: Device
-    conj: bool = False  # conjugation is pending: memory holds the conjugates of the elements
-    neg: bool = False  # negation is pending: memory holds the negatives of the elements
-    numel: int = field(init=False)
-    is_contiguous: bool = field(init=False)
-    kind: Any = field(
-        init=False
-    )  # a SpecKind, None until `kind_of` makes it, or the Trace of a Spec with symbols
+    conj: bool  # conjugation is pending: memory holds the conjugates of the elements
+    neg: bool  # negation is pending: memory holds the negatives of the elements
+    numel: int
+    is_contiguous: bool
+    kind: Any  # a SpecKind, None until `kind_of` makes it, or the Trace of a Spec with symbols
 
-    def __post_init__(self):
-        object.__setattr__(self, "kind", None)
-        object.__setattr__(self, "numel", self._count())
-        self._check_size()
-        object.__setattr__(self, "is_contiguous", _is_contiguous(self.shape, self.stride, self.numel))
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot assign to field {name!r} of a Spec")
 
-    def _count(self) -> int:
-        return math.prod(self.shape)
+    def __repr__(self) -> str:
+        parts = (f"{each}={getattr(self, each)!r}" for each in self.__slots__[:6])
+        return f"Spec({', '.join(parts)})"
 
     @property
     def symbols(self) -> Trace | None:
         """The trace of the symbols among the sizes and strides; None if there are none."""
         return self.kind if type(self.kind) is Trace else None
-
-    def _check_size(self) -> None:
-        """Raises: RuntimeError if the number of elements, or a stride in bytes, needs more than 64 bits."""
-        if trace := trace_of((*self.shape, *self.stride)):
-            if self.numel >= MOST_SYMBOLIC:
-                raise trace.fail("more than 2**59 elements")
-            return
-        if max(self.stride, default=0) * self.dtype.itemsize >= 2**63:
-            raise RuntimeError(
-                f"Storage size calculation overflowed with sizes={list(self.shape)} and strides={list(self.stride)}"
-            )
-        if self.numel >= 2**63:
-            if 0 in self.stride:
-                raise RuntimeError(
-                    f"numel: integer multiplication overflow\nsizes {list(self.shape)}, strides {self.stride}"
-                )
-            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(self.shape)}")
 
     def __reduce__(self):  # so that unpickling returns the interned object of the process that unpickles
         return make_spec, (self.shape, self.stride, self.dtype, self.device, self.conj, self.neg)
@@ -132,25 +125,88 @@ class Spec:
 def make_spec(
     shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, neg: bool = False
 ) -> Spec:
-    """The interned Spec with these parts; `shape` and `stride` hold plain ints."""
+    """The interned Spec with these parts; `shape` and `stride` hold plain ints.
+
+    Raises: RuntimeError if the number of elements, or a stride in bytes, needs more than 64 bits.
+    """
     key = (shape, stride, dtype, device, conj, neg)
     try:
-        reference = _references.get(
-            key
-        )  # the dictionary behind `_interned`: its own `get` takes as long as the rest
+        reference = _references.get(key)
     except Untraceable:
         trace = trace_of((*shape, *stride))
         assert trace is not None
         return symbolic_spec(trace, shape, stride, dtype, device, conj, neg)
     found = reference() if reference is not None else None
-    if found is None:
-        if dtype.name in OPAQUE:
-            raise NotImplementedError(
-                f"{dtype}: weft knows the name of this dtype and has no operations for it"
-            )
-        sizes = shape if type(shape) is Size else Size(shape)
-        found = _interned.setdefault(key, Spec(sizes, tuple(stride), dtype, device, conj, neg))
+    return found if found is not None else _interned_spec(key)
+
+
+def _interned_spec(key: tuple) -> Spec:
+    made = _new_spec(*key)
+    if made.numel >= _MOST_UNCHECKED or not made.is_contiguous:
+        check_size(made)
+    if made.dtype.name in OPAQUE:
+        raise NotImplementedError(
+            f"{made.dtype}: weft knows the name of this dtype and has no operations for it"
+        )
+    reference = _Reference(made, _forget)
+    reference.key = key
+    found = _references.setdefault(key, reference)()
+    if found is None:  # the Spec that was there is gone, and its reference not yet
+        _references[key] = reference
+        found = made
     return found
+
+
+# Elements: so many need less than 64 bits, in bytes as well.
+_MOST_UNCHECKED = 1 << 58
+
+
+def _new_spec(sizes: Any, strides: Any, dtype: DType, device: Device, conj: bool, neg: bool) -> Spec:
+    made, numel = object.__new__(Spec), math.prod(sizes)
+    is_contiguous = strides == contiguous_stride(sizes) or is_row_major(sizes, strides, numel)
+    sizes = sizes if type(sizes) is Size else Size(sizes)
+    fill_spec(made, sizes, tuple(strides), dtype, device, conj, neg, numel, is_contiguous)
+    return made
+
+
+def fill_spec(made: Spec, sizes, strides, dtype, device, conj, neg, numel, is_contiguous) -> None:
+    """Set the slots of a new Spec."""
+    _set_shape(made, sizes)
+    _set_stride(made, strides)
+    _set_dtype(made, dtype)
+    _set_device(made, device)
+    _set_conj(made, conj)
+    _set_neg(made, neg)
+    _set_numel(made, numel)
+    _set_is_contiguous(made, is_contiguous)
+    _set_kind(made, None)
+
+
+# `object.__setattr__` looks for the slot each time.
+(
+    _set_shape,
+    _set_stride,
+    _set_dtype,
+    _set_device,
+    _set_conj,
+    _set_neg,
+    _set_numel,
+    _set_is_contiguous,
+    _set_kind,
+) = (vars(Spec)[each].__set__ for each in Spec.__slots__[:9])
+
+
+def check_size(spec: Spec) -> None:
+    """Raises: RuntimeError if the number of elements, or a stride in bytes, needs more than 64 bits."""
+    sizes, strides = list(spec.shape), list(spec.stride)
+    if max(strides, default=0) * spec.dtype.itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes} and strides={strides}")
+    if spec.numel >= 2**63:
+        if 0 in strides:
+            raise RuntimeError(
+                f"numel: integer multiplication overflow\nsizes {sizes}, strides {spec.stride}"
+            )
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={sizes}")
 
 
 class SpecKind:
@@ -171,10 +227,15 @@ _MOST_KINDS = 1 << 14
 
 def kind_of(spec: Spec) -> SpecKind:
     """The kind of a spec, which the spec keeps."""
-    strides = None
-    if spec.stride != contiguous_stride(spec.shape):
-        strides = tuple([stride if stride < 2 else 2 for stride in spec.stride])
-    sizes = tuple([size if size < 2 else 2 for size in spec.shape])
+    sizes, strides = spec.shape, None
+    if 1 in sizes or 0 in sizes:
+        if spec.stride != contiguous_stride(sizes):
+            strides = _classes(spec.stride)
+        sizes = _classes(sizes)
+    else:
+        if not spec.is_contiguous:
+            strides = _classes(spec.stride)
+        sizes = (2,) * len(sizes)
     key = sizes, strides, spec.dtype, spec.device, spec.conj, spec.neg
     found = _kinds.get(key)
     if found is None:
@@ -183,6 +244,10 @@ def kind_of(spec: Spec) -> SpecKind:
         found = _kinds[key] = SpecKind(*key)
     object.__setattr__(spec, "kind", found)
     return found
+
+
+def _classes(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([number if number < 2 else 2 for number in numbers])
 
 
 def symbolic_spec(trace: Trace, sizes, strides, dtype: DType, device: Device, conj: bool, neg: bool) -> Spec:
@@ -200,7 +265,9 @@ def symbolic_spec(trace: Trace, sizes, strides, dtype: DType, device: Device, co
     for stride in strides:
         if type(stride) is Symbol and stride >= MOST_SYMBOLIC:
             raise trace.fail("strides beyond 2**59")
-    made = Spec(sizes, strides, dtype, device, conj, neg)
+    made = _new_spec(sizes, strides, dtype, device, conj, neg)
+    if made.numel >= MOST_SYMBOLIC:
+        raise trace.fail("more than 2**59 elements")
     object.__setattr__(made, "kind", trace)
     trace.specs.append(made)
     return made
@@ -232,6 +299,10 @@ def contiguous_stride(sizes) -> tuple[int, ...]:
     >>> contiguous_stride((2, 0, 3))
     (3, 3, 1)
     """
+    if len(sizes) < 2:
+        return (1,) * len(sizes)
+    if len(sizes) == 2:
+        return (sizes[1] if sizes[1] > 1 else 1, 1)
     strides, step = [], 1
     for size in reversed(sizes):
         strides.append(step)
@@ -248,7 +319,8 @@ def strides_in_order(sizes, order) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _is_contiguous(sizes, strides, numel) -> bool:
+def is_row_major(sizes, strides, numel) -> bool:
+    """Whether elements lie in row-major order without gaps. The strides of dims of size 1 do not count."""
     if numel == 0:
         return True
     expected = 1

@@ -20,9 +20,9 @@ from .host import builtin, keepalive
 from .objects import BYTES, SIZE, TUPLE_ITEMS, Function
 
 # A table in memory is HEADER bytes for the objects that the call functions of its op need (FIELDS), then the entries.
-ENTRY = 32  # bytes: key, other key, record
+ENTRY = 32  # bytes: key, other key, record, and the mixed keys of the last call that was not found here
 HEADER = 64
-OF_ONE_OP, OF_ALL_OPS = 64, 1024  # entries; powers of two
+OF_ONE_OP, OF_ALL_OPS = 256, 1024  # entries; powers of two
 
 # What a table's header holds. `python` is the function for calls that machine code does not take, `reflected` that of the
 # reflected operator, and `learn(*operands)` adds a record after the first call with new specs. `owner` is the first key of
@@ -47,6 +47,12 @@ WORDS = (
     *(f"stride{k}" for k in range(STRIDES)),
 )
 SPEC, ALLOCATION, RECORDER, KEY = 1, 2, 3, 5  # the items of a record after its words
+
+
+# Learning to replay a call (`autograd/replays.py`) takes as long as 20 to 100 calls of the Python function. A busy process learns a
+# call that it has made so often; one that asks for machine code learns it the second time.
+PATIENCE = 16
+patience = keepalive(ctypes.c_int64(1))
 
 
 class Table:
@@ -105,12 +111,27 @@ def entry(f: Function, table: str, mixed: str, entries: int) -> str:
     return f.place(table, f.let(f"add i64 {scaled}, {HEADER}"))
 
 
-def lookup(f: Function, table: str, key: str, other: str, unknown: str) -> str:
-    """The record for two keys. Goes to the label `unknown` if the table has none."""
-    place = entry(f, table, mix(f, key, other), OF_ONE_OP)
-    f.require(f.same(f.load(place, 0, "i64"), key, "i64"), unknown)
-    f.require(f.same(f.load(place, 8, "i64"), other, "i64"), unknown)
+def lookup(f: Function, table: str, key: str, other: str) -> str:
+    """The record for two keys. Goes on as `missing` says if the table has none."""
+    mixed = mix(f, key, other)
+    place = entry(f, table, mixed, OF_ONE_OP)
+    missing(f, place, mixed)
+    f.require(f.same(f.load(place, 0, "i64"), key, "i64"), "missing")
+    f.require(f.same(f.load(place, 8, "i64"), other, "i64"), "missing")
     return f.load(place, 16)
+
+
+def missing(f: Function, place: str, mixed: str) -> None:
+    """The label `missing`: goes on at `unusual` for a call that is missing for the first time, and then at `unknown`.
+
+    A record costs as much as two calls of the Python function. Programs whose sizes always change must not pay for it.
+    """
+    f.go("looked_up")
+    f.label("missing")
+    f.require(f.differ(f.load(place, 24, "i64"), mixed, "i64"), "unknown")
+    f.store(place, 24, mixed, "i64")
+    f.go("unusual")
+    f.label("looked_up")
 
 
 def item(f: Function, record: str, position: int, kind: str = "ptr") -> str:
@@ -121,14 +142,15 @@ def word(f: Function, words: str, called: str, kind: str = "i64") -> str:
     return f.load(words, BYTES + 8 * WORDS.index(called), kind)
 
 
-def lookup_all(f: Function, table: str, keys: str, count: str, unknown: str) -> str:
-    """The record for `count` keys (i64), of which %mixed is the mixture, in a table of all ops."""
+def lookup_all(f: Function, table: str, keys: str, count: str) -> str:
+    """As `lookup`, for `count` keys (i64), of which %mixed is the mixture, in a table of all ops."""
     place = entry(f, table, "%mixed", OF_ALL_OPS)
-    f.require(f.same(f.load(place, 0, "i64"), "%mixed", "i64"), unknown)
+    missing(f, place, "%mixed")
+    f.require(f.same(f.load(place, 0, "i64"), "%mixed", "i64"), "missing")
     record = f.load(place, 16)
-    f.require(f.differ(record, "null"), unknown)
+    f.require(f.differ(record, "null"), "missing")
     size = f.let(f"add i64 {count}, {KEY}")
-    f.require(f.same(f.load(record, SIZE, "i64"), size, "i64"), unknown)
+    f.require(f.same(f.load(record, SIZE, "i64"), size, "i64"), "missing")
     first = f.place(record, TUPLE_ITEMS + 8 * KEY)
     f.go("before_keys")
     f.label("before_keys")
@@ -136,7 +158,7 @@ def lookup_all(f: Function, table: str, keys: str, count: str, unknown: str) -> 
     f.label("each_key")
     f.do("%j = phi i64 [0, %before_keys], [%next_j, %next_key]")
     mine, theirs = (f.load(f.let(f"getelementptr i64, ptr {p}, i64 %j"), 0, "i64") for p in (keys, first))
-    f.branch(f.same(mine, theirs, "i64"), "next_key", unknown)
+    f.branch(f.same(mine, theirs, "i64"), "next_key", "missing")
     f.label("next_key")
     f.do("%next_j = add i64 %j, 1")
     f.branch(f.let(f"icmp slt i64 %next_j, {count}"), "each_key", "known_keys")

@@ -27,6 +27,7 @@ from ..core.plans import PlanCache
 from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.symbols import per_plan
+from ..core.templates import add_atoms
 from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
 from ..engine.memory import FENCE
@@ -261,31 +262,22 @@ class GraphBuilder:
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
         run = _bound(_compiled("\n".join(lines)), known)
         faults = backend.faults if self.guarded else None
-        launches = None
+        steps = None
         if complex not in (each.spec for each in self.numbers) and not FENCE:
-            launches = self._as_data(chained, first, known)
-        return Plan(run, faults, self.idle, launches)
+            steps = tuple([self._step(place, given, first) for place, (_, given) in enumerate(chained)])
+        return Plan(run, faults, self.idle, steps, len(first), tuple(self.written))
 
-    def _as_data(
-        self, chained: list[tuple[Callable, list[Value]]], first: list[int], known: dict[str, Any]
-    ) -> Launches:
-        """What `run` launches, for those who run it without Python; `first` are the numbers of the results."""
+    def _step(self, place: int, given: list[Value], first: list[int]) -> tuple:
+        """The arguments of a launch: their kinds, their numbers, and the names of their offsets. `first`: the numbers of the results."""
+        offsets = [f"offset{place}_{k}" if each.offset else "" for k, each in enumerate(given)]
+        return tuple([(*self._source(each, first), name) for each, name in zip(given, offsets)])
 
-        def argument(value: Value) -> tuple[int, Any, int]:
-            if value.kind == "input":
-                return OF_INPUT, value.number, value.offset
-            if value.kind == "number":
-                return OF_NUMBER, value.number, 0
-            if value.kind == "constant":
-                given = self.constants[value.number]
-                return OBJECT, given + value.offset if value.offset else given, 0
-            if f"place{value.number}" in known:
-                return OF_SCRATCH, 0, known[f"place{value.number}"] + value.offset
-            return OF_RESULT, first.index(value.number), value.offset
-
-        steps = [(entry, [argument(each) for each in given]) for entry, given in chained]
-        allocators = [known[f"allocate{place}"] for place in range(len(first))]
-        return Launches(allocators, steps, known.get("allocate"), written=tuple(self.written))
+    @staticmethod
+    def _source(value: Value, first: list[int]) -> tuple[int, int]:
+        if value.kind == "made":
+            is_result = value.number in first
+            return (OF_RESULT, first.index(value.number)) if is_result else (OF_SCRATCH, value.number)
+        return _KINDS[value.kind], value.number
 
     def _chained(self, backend: Any) -> list[tuple[Callable, list[Value]]]:
         """The entries and the arguments of the launches, of which neighbours are chained where the device can do so."""
@@ -312,6 +304,23 @@ class GraphBuilder:
         if value.kind != "made":
             return Operand(None, value.spec.nbytes, value.offset)
         return Operand(value.number, self.made[value.number].spec.nbytes, value.offset)
+
+
+add_atoms(Tensor)
+
+# The kinds of values that are arguments of launches.
+_KINDS = {"input": OF_INPUT, "number": OF_NUMBER, "constant": OBJECT}
+
+
+def _argument(known: dict[str, Any], kind: int, number: int, offset: str) -> tuple[int, Any, int]:
+    """An argument of `Launches`, by the names that a plan's function knows."""
+    start = known[offset] if offset else 0
+    if kind == OBJECT:
+        given = known[f"constant{number}"]
+        return OBJECT, given + start if start else given, 0
+    if kind == OF_SCRATCH:
+        return OF_SCRATCH, 0, known[f"place{number}"] + start
+    return kind, number, start
 
 
 def _names(letters: str, values: Sequence[Any]) -> str:
@@ -349,18 +358,41 @@ def _is_address(operand: Any) -> bool:
 class Plan:
     """A kernel graph for one combination of specs: `run(inputs, numbers)` returns the result, or a tuple of results."""
 
-    __slots__ = ("run", "faults", "idle", "launches", "record", "numbers")
+    __slots__ = ("run", "faults", "idle", "steps", "results", "written", "record", "numbers")
 
     def __init__(
-        self, run: Callable, faults: Sequence[int] | None, idle: bool, launches: Launches | None = None
+        self,
+        run: Callable,
+        faults: Sequence[int] | None,
+        idle: bool,
+        steps: tuple | None,
+        results: int,
+        written: tuple,
     ):
         self.run = run
-        self.launches = launches  # None if they are not known to be all that `run` does
         self.faults = faults  # the device's count of bad indices; None if no kernel follows indices
         self.idle = idle
+        self.steps = (
+            steps  # the arguments of the launches, None if they are not known to be all that `run` does
+        )
+        self.results = results  # their number
+        self.written = written  # the inputs that are written to
         # Made when the first call is recorded, for the numbers of that call.
         self.record: Callable | None = None
         self.numbers: tuple = ()
+
+    @property
+    def launches(self) -> Launches | None:
+        """What `run` launches, for those who run it without Python."""
+        if self.steps is None:
+            return None
+        known = self.run.__globals__
+        steps = [
+            (known[f"launch{place}"], [_argument(known, *each) for each in given])
+            for place, given in enumerate(self.steps)
+        ]
+        allocators = [known[f"allocate{place}"] for place in range(self.results)]
+        return Launches(allocators, steps, known.get("allocate"), written=self.written)
 
 
 class EagerBuilder:

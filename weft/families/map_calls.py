@@ -118,7 +118,7 @@ class Call(Function):
 
     def find(self, key: str, other: str) -> tuple[str, str]:
         """The record for two keys, and its words."""
-        record = lookup(self, "%table", key, other, "unknown")
+        record = lookup(self, "%table", key, other)
         words = item(self, record, 0)
         self.require(self.differ(words, name("none")), "unusual")
         self.take_turn(words)

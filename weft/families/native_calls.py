@@ -518,6 +518,8 @@ def when_installed(function: Callable[[], None]) -> None:
 
 
 def _install_soon() -> None:
+    if not Table.code:
+        call_tables.patience.value = call_tables.PATIENCE
     if host.cached(_ir(), host.SIMPLIFIED) is not None:
         install()
     else:

@@ -130,7 +130,7 @@ class _Method(InPlace):
 
     def find_all(self) -> tuple[str, str]:
         """The record for the op and its operands, and its words."""
-        record = lookup_all(self, "%table", self.keys, self.let("add i64 %count, 1"), "unknown")
+        record = lookup_all(self, "%table", self.keys, self.let("add i64 %count, 1"))
         words = item(self, record, 0)
         self.require(self.differ(words, name("none")), "unusual")
         self.take_turn(words)

@@ -71,7 +71,10 @@ class PlanCache(dict):
             found = self.kinds[kind] = Kind()
         templates = found.templates
         for make in templates:
-            plan = make(key)
+            try:
+                plan = make(key)
+            except ZeroDivisionError:  # a divisor that is never 0 where the guards hold
+                continue
             if plan is not None:
                 if make is not templates[0]:
                     templates.remove(make)

@@ -1,0 +1,273 @@
+"""Templates: one plan for calls with many sizes gives what PyTorch gives, and what the planning code makes for each."""
+
+import gc
+import tracemalloc
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.core.plans import PlanCache
+from weft.core.spec import contiguous_spec
+from weft.core.templates import PLANNED_FIRST, template
+from weft.families.map import Map
+from weft.ops.elementwise.arithmetic import ADD
+from weft.ops.linalg.matmul import MATMUL
+
+# ---- Random sizes ----------------------------------------------------------------------------------------------------------
+
+# Each call gets two tensors of the same shape, or one that broadcasts to the other.
+CALLS = {
+    "add": lambda t, a, b: a + b,
+    "number": lambda t, a, b: 2.5 * a - 1,
+    "compare": lambda t, a, b: a < b,
+    "in place": lambda t, a, b: a.clone().mul_(b) if b.numel() <= a.numel() else a,
+    "where": lambda t, a, b: t.where(a > b, a, b),
+    "cast": lambda t, a, b: a.to(t.int32),
+    "copy": lambda t, a, b: (a.clone(), a.contiguous(), a.t().contiguous() if a.dim() == 2 else a),
+    "sum": lambda t, a, b: (a.sum(), a.sum(-1), a.sum(0, keepdim=True)),
+    "mean": lambda t, a, b: (a.mean(), a.mean(-1)),
+    "var": lambda t, a, b: a.var(-1, correction=0),
+    "amax": lambda t, a, b: a.amax(-1) if a.shape[-1] else a,
+    "argmax": lambda t, a, b: a.argmax(0) if a.shape[0] else a,
+    "cumsum": lambda t, a, b: (a.cumsum(0), a.cumsum(-1)),
+    "sort": lambda t, a, b: a.sort(dim=-1, stable=True),
+    "softmax": lambda t, a, b: (a.softmax(-1), a.log_softmax(0)),
+    "layer_norm": lambda t, a, b: t.nn.functional.layer_norm(a, a.shape[-1:]) if a.shape[-1] else a,
+    "linear": lambda t, a, b: t.nn.functional.linear(a, a.reshape(-1, a.shape[-1])) if a.numel() else a,
+    "product": lambda t, a, b: a @ a.transpose(-1, -2) if a.dim() > 1 else a @ a,
+    "cat": lambda t, a, b: (t.cat([a, a]), t.cat([a, a, a], -1), t.stack([a, a])),
+    "pad": lambda t, a, b: t.nn.functional.pad(a, (1, 2)),
+    "views": lambda t, a, b: (a[1:], a[..., ::2], a[:, None] if a.dim() > 1 else a[None], a.flatten(), a.unsqueeze(-1)),
+    "narrow": lambda t, a, b: a.narrow(-1, a.shape[-1] // 2, a.shape[-1] - a.shape[-1] // 2),
+    "chunk": lambda t, a, b: a.chunk(3),
+    "flip": lambda t, a, b: (a.flip(0), a.roll(1, -1)),
+    "tril": lambda t, a, b: a.tril() if a.dim() > 1 else a,
+    "index_select": lambda t, a, b: a.index_select(0, t.arange(a.shape[0]).flip(0)),
+    "index": lambda t, a, b: a[t.arange(a.shape[0]) // 2] if a.shape[0] else a,
+    "gather": lambda t, a, b: a.gather(-1, t.zeros_like(a, dtype=t.int64)) if a.shape[-1] else a,
+    "index_add": lambda t, a, b: a.index_add(0, t.arange(a.shape[0]), a),
+    "scatter_add": lambda t, a, b: a.scatter_add(0, t.zeros_like(a, dtype=t.int64), a) if a.shape[0] else a,
+    "masked_fill": lambda t, a, b: a.masked_fill(a > 0, 7.0),
+    "mse": lambda t, a, b: t.nn.functional.mse_loss(a, a + 1),
+    "attention": lambda t, a, b: t.nn.functional.scaled_dot_product_attention(a, a, a) if a.dim() == 3 and a.numel() else a,
+    "causal": lambda t, a, b: t.nn.functional.scaled_dot_product_attention(a, a, a, is_causal=True) if a.dim() == 3 and a.numel() else a,
+    "expand": lambda t, a, b: (a.unsqueeze(0).expand(3, *a.shape) + b).sum(0),
+    "gradient": lambda t, a, b: gradients(t, lambda x, y: ((x * y).exp().sum(-1) / 3).mean(), a, b),
+    "gradient of a layer": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.linear(x, x.detach().reshape(-1, x.shape[-1])).relu().sum(), a, b
+    ) if a.numel() else a,
+}  # fmt: skip
+
+
+def gradients(t, function, *inputs):
+    leaves = [each.clone().requires_grad_() for each in inputs]
+    return t.autograd.grad(function(*leaves), leaves, allow_unused=True)
+
+
+def values(t, shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return ((t.arange(count) * 37 % 101).to(t.float32) / 50 - 1).reshape(shape)
+
+
+# Operands with strides of each kind; those of `t` are contiguous by chance where a size is 1.
+LAYOUTS = {
+    "contiguous": values,
+    "transposed": lambda t, shape: values(t, shape[::-1]).permute(*reversed(range(len(shape)))),
+    "part": lambda t, shape: values(t, (*shape[:-1], 2 * shape[-1] + 1))[..., 1::2],
+    "rows of a part": lambda t, shape: values(t, (shape[0] + 2, *shape[1:]))[1:-1],
+    "expanded": lambda t, shape: values(t, (1, *shape[1:])).expand(shape),
+}
+_sizes = st.sampled_from([0, 1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 17, 33])
+
+
+@st.composite
+def shapes(draw):
+    """Some shapes of one rank, and for each the dims in which the other operand has size 1."""
+    rank = draw(st.integers(1, 3))
+    shape = st.tuples(*[_sizes] * rank)
+    ones = draw(st.lists(st.booleans(), min_size=rank, max_size=rank))
+    return [(each, ones) for each in draw(st.lists(shape, min_size=PLANNED_FIRST + 2, max_size=9))]
+
+
+def outcome(module, call, layout, shape, ones):
+    """The results as tensors of PyTorch with their strides, or the class of the error."""
+    try:
+        a = LAYOUTS[layout](module, shape)
+        b = LAYOUTS[layout](module, tuple(1 if one else size for one, size in zip(ones, shape)))
+        found = CALLS[call](module, a, b)
+    except (RuntimeError, IndexError, ValueError) as error:
+        return type(error)
+    found = found if isinstance(found, (tuple, list)) else (found,)
+    return [None if each is None else (each.tolist(), tuple(each.shape), str(each.dtype), each.stride()) for each in found]  # fmt: skip
+
+
+def agree(mine, theirs):
+    if not isinstance(theirs, list) or not isinstance(mine, list):
+        return mine is theirs
+    return len(mine) == len(theirs) and all(map(_same, mine, theirs))
+
+
+def _same(mine, theirs):
+    if mine is None or theirs is None:
+        return mine is theirs
+    close = torch.allclose(
+        *(torch.tensor(each[0], dtype=torch.float64) for each in (mine, theirs)), 1e-4, 1e-5, True
+    )
+    # PyTorch's strides of dims of size 1, and of tensors without elements, are left over from its computation.
+    free = 0 in theirs[1]
+    strides = [[s for s, n in zip(each[3], each[1]) if n > 1] for each in (mine, theirs)]
+    return mine[1:3] == theirs[1:3] and close and (free or strides[0] == strides[1])
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(sorted(CALLS)), st.sampled_from(sorted(LAYOUTS)), shapes())
+@example(
+    "add",
+    "transposed",
+    [((n, m), (False, False)) for n, m in ((3, 4), (5, 2), (2, 7), (6, 5), (1, 6), (6, 1), (4, 4))],
+)
+@example("sum", "part", [((n,), (True,)) for n in (2, 3, 4, 5, 6, 1, 0, 40_000)])
+@example(
+    "expand", "contiguous", [((n, m), (n % 2 == 0, m % 2 == 0)) for n in range(2, 5) for m in range(2, 5)]
+)
+def test_calls_with_many_sizes_give_what_pytorch_gives(call, layout, cases):
+    for shape, ones in cases:
+        mine, theirs = (outcome(module, call, layout, shape, ones) for module in (weft, torch))
+        assert agree(mine, theirs), (shape, ones, mine, theirs)
+
+
+@pytest.mark.parametrize("call", sorted(CALLS))
+def test_each_call_at_one_layout_and_many_sizes(call):
+    """Sizes that meet thresholds of kernels: panels, lanes, and the sizes from which workers share a loop."""
+    for shape in [
+        (2, 3),
+        (3, 2),
+        (4, 5),
+        (5, 4),
+        (7, 9),
+        (64, 3),
+        (3, 64),
+        (130, 70),
+        (300, 200),
+        (1, 5),
+        (5, 1),
+    ]:
+        mine, theirs = (
+            outcome(module, call, "contiguous", shape, (False, False)) for module in (weft, torch)
+        )
+        assert agree(mine, theirs), shape
+
+
+BIG = [(2**31 + 3,), (2**33,), (2**40 + 1,), (2**50,), (2**57,)]
+ON_META = {
+    "add": lambda t, a: a + a,
+    "part": lambda t, a: a[5:] * 2,
+    "sum": lambda t, a: a.sum(0),
+    "view": lambda t, a: a.view(1, -1).t(),
+    "cat": lambda t, a: t.cat([a, a]),
+    "cast": lambda t, a: a.to(t.float64),
+    "broadcast": lambda t, a: a[:3, None] + a,
+}
+
+
+@pytest.mark.parametrize("call", sorted(ON_META))
+def test_sizes_beyond_32_bits_on_meta(call):
+    for shape in [(2,), (3,), (4,), (5,), (6,), *BIG]:
+        found = []
+        for module in (weft, torch):
+            try:
+                result = ON_META[call](module, module.empty(shape, device="meta"))
+                found.append((tuple(result.shape), result.stride(), str(result.dtype)))
+            except RuntimeError as error:
+                found.append(type(error))
+        assert found[0] == found[1], shape
+
+
+# ---- What a cache keeps ----------------------------------------------------------------------------------------------------
+
+
+def spec_of(*sizes):
+    return contiguous_spec(sizes, weft.float32)
+
+
+def test_new_sizes_do_not_run_the_planning_code():
+    runs = []
+
+    def plan(a, b):
+        runs.append(a)
+        return a.numel * 2 + b.shape[0]
+
+    cache = PlanCache(plan)
+    kept = [spec_of(size, 4) for size in range(2, 40)]
+    assert [cache[each, each] for each in kept] == [size * 8 + size for size in range(2, 40)]
+    assert len(runs) == PLANNED_FIRST + 1
+
+
+def test_a_guard_that_fails_leads_to_another_template():
+    cache = PlanCache(lambda a: "large" if a.numel >= 100 else "small")
+    kept = [spec_of(size) for size in (*range(2, 20), *range(200, 220))]
+    assert [cache[each,] for each in kept] == ["small"] * 18 + ["large"] * 20
+    (kind,) = cache.kinds.values()
+    assert len(kind.templates) == 2 and kind.reason is None
+
+
+def test_planning_code_that_needs_values_runs_for_each_key():
+    cache = PlanCache(lambda a: list(range(a.shape[0])))
+    kept = [spec_of(size) for size in range(2, 12)]
+    assert [len(cache[each,]) for each in kept] == list(range(2, 12))
+    (kind,) = cache.kinds.values()
+    assert not kind.templates and "value of a size" in kind.reason
+
+
+def test_a_divisor_that_may_be_0_is_left_to_the_planning_code():
+    cache = PlanCache(lambda a: 100 // (a.shape[0] // 8) if a.shape[0] >= 8 else 0)
+    kept = [spec_of(size) for size in (*range(20, 30), *range(2, 8))]
+    assert [cache[each,] for each in kept] == [100 // (n // 8) for n in range(20, 30)] + [0] * 6
+
+
+def test_equal_sizes_by_chance_get_a_template_of_their_own():
+    cache = PlanCache(lambda a: "square" if a.shape[0] == a.shape[1] else "other")
+    kept = [spec_of(n, m) for n in range(2, 8) for m in range(2, 8)]
+    assert [cache[each,] for each in kept] == [
+        "square" if n == m else "other" for n in range(2, 8) for m in range(2, 8)
+    ]
+
+
+@pytest.mark.parametrize("op", [ADD, MATMUL])
+def test_a_template_makes_the_plan_of_the_planning_code(op):
+    make = template(
+        op.plans.plan, (spec_of(4, 5), spec_of(5, 4)) if op is MATMUL else (spec_of(4, 5),) * 2, False
+    )
+    for n, m in ((6, 7), (5, 9), (8, 11)):
+        key = (spec_of(n, m), spec_of(m, n)) if op is MATMUL else (spec_of(n, m),) * 2
+        made, planned = make(key), op.plans.plan(*key)
+        assert made.spec is planned.spec and made.count == planned.count
+        assert type(made) is type(planned)
+
+
+def test_a_million_sizes_take_no_memory():
+    """Here 20,000, of which the last half must not take more than the first."""
+    data = weft.zeros(40_000)
+
+    def run(sizes):
+        for size in sizes:
+            part = data[:size]
+            part + part
+            part.sum()
+
+    run(range(2, 10_000))
+    tracemalloc.start()
+    run(range(10_000, 15_000))
+    gc.collect()
+    first = tracemalloc.get_traced_memory()[0]
+    run(range(15_000, 30_000))
+    gc.collect()
+    last = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert last - first < 1 << 20
+    assert all(len(each.plans) <= 4096 for each in (ADD,) if isinstance(each, Map))

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from .dtype import when_default_changes
 from .layout_spec import first_layout_hooks, refuse_layouts
 from .symbols import Symbol, Trace, Untraceable
-from .templates import MOST_KINDS, MOST_TEMPLATES, PLANNED_FIRST, Kind, kind_of_key, template
+from .templates import MOST_KINDS, MOST_TEMPLATES, PLANNED_FIRST, UNFIT, Kind, kind_of_key, template
 
 # Plans of one cache. A plan of `a + b` with its key and spec takes 1.4 KB, so ever new shapes cost at most 6 MB for each op.
 PLANS_PER_OP = 4096
@@ -50,7 +50,7 @@ class PlanCache(dict):
         if type(kind) is Trace:
             return self._planned_on_symbols(key, kind)
         plan = self._from_template(key, kind)
-        if plan is None:
+        if plan is UNFIT:
             plan = self.plan(*key)
         if len(self) >= PLANS_PER_OP:
             for old in list(self)[: PLANS_PER_OP // 4]:
@@ -63,7 +63,7 @@ class PlanCache(dict):
         self.kinds.clear()
 
     def _from_template(self, key: tuple, kind: tuple) -> Any:
-        """The plan for a key by the template of its kind; None if the planning code has to make it."""
+        """The plan for a key by the template of its kind; UNFIT if the planning code has to make it."""
         found = self.kinds.get(kind)
         if found is None:
             if len(self.kinds) >= MOST_KINDS:
@@ -75,22 +75,22 @@ class PlanCache(dict):
                 plan = make(key)
             except ZeroDivisionError:  # a divisor that is never 0 where the guards hold
                 continue
-            if plan is not None:
+            if plan is not UNFIT:
                 if make is not templates[0]:
                     templates.remove(make)
                     templates.insert(0, make)
                 return plan
         found.planned += 1
         if found.planned <= PLANNED_FIRST or found.reason is not None:
-            return None
+            return UNFIT
         if len(templates) >= MOST_TEMPLATES:
             found.reason = f"{MOST_TEMPLATES} templates were not enough"
-            return None
+            return UNFIT
         try:
             make = template(self.plan, key, self.with_sizes)
         except Untraceable as error:
             found.reason = str(error)
-            return None
+            return UNFIT
         templates.insert(0, make)
         return make(key)
 

@@ -74,12 +74,7 @@ class Trace:
 
     def value_of(self, polynomial: Polynomial) -> int:
         """The value for the sizes of the trace."""
-        total = 0
-        for monomial, factor in polynomial.items():
-            for atom in monomial:
-                factor *= self.values[atom]
-            total += factor
-        return total
+        return _value(polynomial, self.values)
 
     def quotient(self, operator: str, a: Any, b: Any) -> Any:
         """`a // b` or `a % b`."""
@@ -134,12 +129,16 @@ class Trace:
 
     def _at_least(self, polynomial: Polynomial, bound: int) -> bool:
         """Whether a polynomial is known to be at least `bound`, alone or because of one guard."""
+        if self.value_of(polynomial) < bound:
+            return False
         if self._is_bounded(polynomial, bound):
             return True
-        return any(
-            guard.relation == ">=" and self._is_bounded(_sum(polynomial, guard.polynomial, -1), bound)
-            for guard in self.guards
-        )
+        negative = [monomial for monomial, factor in polynomial.items() if factor < 0]
+        for guard in self.guards:
+            if guard.relation == ">=" and _may_outweigh(guard.polynomial, negative, polynomial):
+                if self._is_bounded(_sum(polynomial, guard.polynomial, -1), bound):
+                    return True
+        return False
 
     def _is_bounded(self, polynomial: Polynomial, bound: int) -> bool:
         """Whether a polynomial is at least `bound` for all values of its atoms.
@@ -147,6 +146,8 @@ class Trace:
         With each atom x replaced by least + x', where x' >= 0, that is so if no coefficient is negative, and the constant is at
         least `bound`.
         """
+        if _value(polynomial, self.least) < bound:
+            return False
         shifted: Polynomial = {}
         for monomial, factor in polynomial.items():
             for kept in itertools.product((False, True), repeat=len(monomial)):
@@ -295,6 +296,22 @@ def polynomial_of(value: Any) -> Polynomial:
 
 def _key(value: Any) -> Any:
     return frozenset(polynomial_of(value).items())
+
+
+def _may_outweigh(guard: Polynomial, negative: list[Monomial], polynomial: Polynomial) -> bool:
+    """Whether a polynomial may be bounded because a guard is at least 0: it has to take away a negative term, if there is one."""
+    if negative:
+        return any([guard.get(monomial, 0) < 0 for monomial in negative])
+    return any([monomial in guard for monomial in polynomial])
+
+
+def _value(polynomial: Polynomial, values: list[int]) -> int:
+    total = 0
+    for monomial, factor in polynomial.items():
+        for atom in monomial:
+            factor *= values[atom]
+        total += factor
+    return total
 
 
 def _sum(a: Polynomial, b: Polynomial, factor: int) -> Polynomial:

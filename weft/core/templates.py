@@ -6,10 +6,10 @@ the next one on symbols (`core/symbols.py`). From the notes a function is writte
 
     def make(key):
         k0, k1 = key                        the specs of `a + b`
-        if k1 is not k0: return None        the guards: for other sizes this template says nothing
+        if k1 is not k0: return unfit        the guards: for other sizes this template says nothing
         s0, s1 = k0.shape
         v0 = s0*s1
-        if not (v0 <= 21845): return None
+        if not (v0 <= 21845): return unfit
         p0 = new(Plan)                      what the planning code would make
         p0.spec = k0
         p0.count = v0
@@ -39,6 +39,9 @@ PLANNED_FIRST = 3
 MOST_TEMPLATES = 8
 # Kinds of one op.
 MOST_KINDS = 512
+
+# What a template returns for a key that it does not hold for; a plan may be None.
+UNFIT = object()
 
 # Stands for a static int of at least 2 in the kind of a key.
 _SIZE = object()
@@ -80,7 +83,7 @@ def kind_of_key(key: tuple, with_sizes: bool) -> tuple | Trace:
 
 
 def template(plan: Callable, key: tuple, with_sizes: bool) -> Callable[[tuple], Any]:
-    """A function that makes the plan for keys of the kind of this one, or returns None where the template says nothing.
+    """A function that makes the plan for keys of the kind of this one, or returns UNFIT.
 
     Raises: Untraceable.
     """
@@ -105,7 +108,12 @@ class _Writer:
         self.with_sizes = with_sizes
         self.lines: list[str] = []
         self.checks: list[str] = []  # conditions on what was read from the key
-        self.known: dict[str, Any] = {"new": object.__new__, "make_spec": make_spec, "Cell": CellType}
+        self.known: dict[str, Any] = {
+            "unfit": UNFIT,
+            "new": object.__new__,
+            "make_spec": make_spec,
+            "Cell": CellType,
+        }
         self.names: dict[int, str] = {}  # of atoms
         self.products: dict[Monomial, str] = {(): ""}
         self.polynomials: dict[frozenset, str] = {}
@@ -149,7 +157,7 @@ class _Writer:
             first, found = self.of_spec[id(spec)]
             self.checks.append(f"{name} is {first}")
             return found
-        kind = spec.kind
+        kind = spec.kind or kind_of(spec)
         sizes = self._read_numbers(f"{name}.shape", spec.shape, kind.sizes, [None] * len(spec.shape))
         if kind.strides is None:
             strides = _row_major(sizes)
@@ -257,7 +265,7 @@ class _Writer:
         guards = list(self.trace.needed_guards())
         conditions = [*self.checks, *map(self._guard, guards)]
         if conditions:
-            self.lines.append(f"if not ({' and '.join(conditions)}): return None")
+            self.lines.append(f"if not ({' and '.join(conditions)}): return unfit")
         self.lines.append(f"return {self._constant(made) if _is_atom(type(made)) else self._new(made)}")
         source = "\n    ".join(["def make(key):", *self.lines])
         exec(compile(source, "<template>", "exec"), self.known)

@@ -12,8 +12,8 @@ from ...core.device import CPU
 from ...core.device import device as Device  # noqa: N812 (the public argument has this name)
 from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
 from ...core.public import public
-from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, address, empty, wrap_dim
+from ...core.spec import Spec, contiguous_spec, make_spec
+from ...core.tensor import Tensor, address, empty, make, wrap_dim
 from ...families.array_op import array, on_device, to_device
 from ...families.custom_vjp import custom_vjp
 from ...families.launches import OBJECT, Launches
@@ -70,6 +70,10 @@ def _launches(input: Tensor, diagonal: int, above: bool) -> Launches | None:
 def _mask_of(spec: Spec, diagonal: int, above: bool) -> Tensor:
     rows, columns = spec.shape[-2:]
     diagonal = min(max(diagonal, -rows - 1), columns + 1)
+    side = 1 << (max(rows, columns, 1) - 1).bit_length()
+    if side * side <= SMALL_MASK:  # matrices of many sizes share a mask
+        whole = _small_mask(side, side, diagonal, above, spec.device)
+        return make(whole._storage, 0, make_spec((rows, columns), (side, 1), bool_, spec.device))
     find = _small_mask if rows * columns <= SMALL_MASK else _mask
     return find(rows, columns, diagonal, above, spec.device)
 

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from bench import machine, programs, report
+from bench.cases import Section
+from bench.new_sizes import rows as new_sizes
 from bench.report import Result
 from bench.rounds import FULL, QUICK, Effort, Row, Worker, measure
 from bench.sections import SECTIONS
@@ -79,14 +81,22 @@ def run(only: str, implementations: Sequence[str], effort: Effort) -> list[Resul
             cases = [
                 partial(measure, case, section, workers, effort)
                 for case in section.cases
-                if fnmatch(f"{section.key}/{case.name}", only)
+                if is_chosen(section, case.name, only)
             ]
             results.append(show(Result.of(section), names, cases))
-    for section, rows in programs.sections(implementations, effort):
+    for section, rows in (
+        *new_sizes.sections(implementations, effort),
+        *programs.sections(implementations, effort),
+    ):
         names = [name for name in section.implementations if name in implementations]
-        chosen = [row for name, row in rows.items() if fnmatch(f"{section.key}/{name}", only)]
+        chosen = [row for name, row in rows.items() if is_chosen(section, name, only)]
         results.append(show(Result.of(section), names, chosen))
     return [result for result in results if result.rows]
+
+
+def is_chosen(section: Section, name: str, only: str) -> bool:
+    """Whether a row is measured: a pattern with a slash is of rows, one without is of sections."""
+    return fnmatch(f"{section.key}/{name}" if "/" in only else section.key, only)
 
 
 def show(result: Result, implementations: Sequence[str], rows: Sequence[Callable[[], Row]]) -> Result:

@@ -89,7 +89,9 @@ def prepared(setting: Setting, measured: Measured) -> dict[str, tuple[Callable, 
     return calls
 
 
-def functions(torch: Any, inputs: str, call: str) -> tuple[Callable[[int, int], tuple], Callable[[tuple], Any]]:
+def functions(
+    torch: Any, inputs: str, call: str
+) -> tuple[Callable[[int, int], tuple], Callable[[tuple], Any]]:
     """A function that makes the inputs of a size, and one that runs the call on them."""
     names = {
         "torch": torch,

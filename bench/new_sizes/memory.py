@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from bench.new_sizes.setting import Measured, Setting
+from bench.new_sizes.setting import MEASURED, Measured, Setting
 from bench.worker import give_back, peak, reset_peak
 
 SIZES, WARM_UP = 10**6, 1000
@@ -23,7 +23,8 @@ def measure(setting: Setting) -> Measured:
     give_back(setting.torch.__name__)
     reset_peak()
     before = peak()
-    for shape in islice(shapes(), setting.count(SIZES)):
+    first = 0 if setting.part == MEASURED else SIZES
+    for shape in islice(shapes(), first, first + setting.count(SIZES)):
         run(shape)
     setting.look(None)
     return Measured.single(peak() - before)

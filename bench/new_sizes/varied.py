@@ -11,10 +11,10 @@ TENSORS, CALLS_EACH = 580, 5  # 2,900 calls
 Call = Callable[[Any, Any, Any, int], Any]
 
 # fmt: off
-CALLS: tuple[Call, ...] = (  # of torch, two tensors of one shape, and a dimension of them; True - True raises, so sub takes numbers
+CALLS: tuple[Call, ...] = (  # of torch, two tensors of one shape, and a dimension of them; 1 * a is for those that take no bool
     lambda torch, a, b, dim: torch.add(a, b),
     lambda torch, a, b, dim: torch.mul(a, b),
-    lambda torch, a, b, dim: torch.sub(a, 1 * b if a.dtype != torch.bool else 1.0),
+    lambda torch, a, b, dim: torch.sub(1 * a, 1 * b),
     lambda torch, a, b, dim: torch.eq(a, b),
     lambda torch, a, b, dim: torch.maximum(a, b),
     lambda torch, a, b, dim: torch.abs(a.float()),
@@ -25,7 +25,7 @@ CALLS: tuple[Call, ...] = (  # of torch, two tensors of one shape, and a dimensi
     lambda torch, a, b, dim: torch.sort(a, dim),
     lambda torch, a, b, dim: torch.argmax(1 * a, dim),
     lambda torch, a, b, dim: torch.where(a > 0, a, b),
-    lambda torch, a, b, dim: torch.matmul(a.flatten(), b.flatten().to(a.dtype)),
+    lambda torch, a, b, dim: torch.matmul(1 * a.flatten(), (1 * b.flatten()).to((1 * a).dtype)),
 )
 # fmt: on
 

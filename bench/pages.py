@@ -20,6 +20,10 @@ START, END = "<!-- written by python -m bench.pages -->", "<!-- end -->"
 # Sections that do not enter the mean of all rows, but that the README shows, and their titles there.
 IN_README = {
     "memory": "peak memory",
+    "new sizes calls": "calls whose sizes are new",
+    "new sizes again": "the same calls, the second to the tenth time",
+    "new sizes programs": "programs whose sizes change",
+    "new sizes memory": "memory that new sizes take",
     "first use": "import and first use of operations, with filled and empty kernel cache",
     "program": "import, size of the installation, examples",
 }
@@ -150,7 +154,8 @@ def details(result: Result) -> str:
     names = [name for name in ORDER if any(name in {*row.values, *row.errors} for row in result.rows)]
     rows = "\n".join(report.markdown(row, names) for row in result.rows)
     table = f"{report.header(names)}\n{rows}\n\n{report.verdict(result)}".strip()
-    return f"<details><summary>{result.title}</summary>\n\n{table}\n\n</details>\n"
+    body = "\n\n".join(part for part in (result.measured, table) if part)
+    return f"<details><summary>{result.title}</summary>\n\n{body}\n\n</details>\n"
 
 
 ORDER = ("torch", "weft", "compiled", "numpy", "jax", "limit")

@@ -58,7 +58,7 @@ def trainer(torch: Any, model: Any) -> Callable[[Batch], float]:
 def lstm_model(torch: Any) -> Any:
     nn = torch.nn
 
-    class Classifier(nn.Module):
+    class Classifier(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.embedding = nn.Embedding(VOCABULARY, WIDTH)
@@ -77,7 +77,7 @@ def lstm_model(torch: Any) -> Any:
 def transformer_model(torch: Any) -> Any:
     nn = torch.nn
 
-    class Classifier(nn.Module):
+    class Classifier(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.embedding = nn.Embedding(VOCABULARY, WIDTH)

@@ -34,7 +34,7 @@ INTRODUCTION = """# How fast weft is
 
 This page is made by `python -m bench.pages` from the numbers in [bench/results](../bench/results), one file for each
 processor; [bench](../bench) says how they are measured and what each row is. `make performance` measures the
-processor at hand (a quarter of an hour, on a machine that does nothing else) and writes this page anew.
+processor at hand (twenty minutes, on a machine that does nothing else) and writes this page anew.
 
 Ratios are PyTorch's time, or memory, over weft's: **above 1, weft is better**. PyTorch runs eagerly, in a process of its
 own, with its default number of threads, and the two take turns. Bold ratios miss what weft aims at. The *limit*

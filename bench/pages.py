@@ -97,12 +97,22 @@ def processor(here: dict[str, Any], results: Sequence[Result]) -> str:
         )
     if remark := here.get("remark"):
         parts.append(f"{remark}\n")
+    parts += [f"{sentence}\n" for sentence in measured_apart(results)]
     parts.append(f"{report.summary(results)}\n")
     if section(results, "sizes"):
         parts.append(f"![Time over size for weft, PyTorch, NumPy and the limit]({picture_name(here)})\n")
     parts.append(f"### Rows on which weft loses\n\n{losses(results)}\n\n### All rows\n")
     parts += [details(result) for result in results]
     return "\n".join(parts)
+
+
+def measured_apart(results: Sequence[Result]) -> list[str]:
+    """Which sections are of other runs (`publish.py`), and of which."""
+    titles: dict[str, list[str]] = {}
+    for result in results:
+        if result.measured:
+            titles.setdefault(result.measured, []).append(f'"{result.title}"')
+    return [f"{', '.join(names)}: {sentence}" for sentence, names in titles.items()]
 
 
 def losses(results: Sequence[Result]) -> str:
@@ -154,8 +164,7 @@ def details(result: Result) -> str:
     names = [name for name in ORDER if any(name in {*row.values, *row.errors} for row in result.rows)]
     rows = "\n".join(report.markdown(row, names) for row in result.rows)
     table = f"{report.header(names)}\n{rows}\n\n{report.verdict(result)}".strip()
-    body = "\n\n".join(part for part in (result.measured, table) if part)
-    return f"<details><summary>{result.title}</summary>\n\n{body}\n\n</details>\n"
+    return f"<details><summary>{result.title}</summary>\n\n{table}\n\n</details>\n"
 
 
 ORDER = ("torch", "weft", "compiled", "numpy", "jax", "limit")

@@ -20,9 +20,9 @@ def update(path: Path, here: dict[str, Any], results: Sequence[Result], order: S
 
 
 def provenance(here: dict[str, Any]) -> str:
-    """A sentence on a run."""
+    """The end of a sentence on sections."""
     cores = "1 core" if here["cores"] == 1 else f"{here['cores']} cores"
     return (
-        f"Measured apart from the other sections, on {cores}: commit {here['commit']}, {here['date']}; "
+        f"measured apart from the other sections, on {cores}: commit {here['commit']}, {here['date']}; "
         f"the load average was {here['load']:.1f} when the run began."
     )

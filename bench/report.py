@@ -26,7 +26,7 @@ class Result:
     floor: float | None
     counted: bool
     rows: list[Row] = field(default_factory=list)
-    measured: str = ""  # a sentence on when, if not with the other sections (`publish.py`)
+    measured: str = ""  # when and where, if not with the other sections (`publish.py`)
 
     @classmethod
     def of(cls, section: Section) -> "Result":

@@ -66,7 +66,7 @@ def runs_of_calls(implementations: Sequence[str], effort: Effort) -> list[dict[s
         fill(kernels, "calls", OTHER, implementations, effort)
         return [
             {name: attempted("calls", kernels, effort, name) for name in implementations}
-            for _ in range(effort.fewest)
+            for _ in range(effort.rounds)
         ]
 
 

@@ -35,7 +35,7 @@ test: .venv-test/installed
 	WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_CALLS=python WEFT_EAGER=1 $(TEST)/pytest -n auto -q $(IN_PYTHON)
 
-# weft beside PyTorch on this machine, a quarter of an hour: bench/results, docs/performance.md, the README's table (bench/README.md).
+# weft beside PyTorch on this machine, twenty minutes: bench/results, docs/performance.md, the README's table (bench/README.md).
 performance: .venv-test/installed
 	$(TEST)/python -m bench --json bench/results
 	$(TEST)/python -m bench.pages

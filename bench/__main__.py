@@ -9,8 +9,11 @@ from contextlib import ExitStack
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from bench import machine, programs, report
+from bench import machine, programs, publish, report
+from bench.cases import Section
+from bench.new_sizes import rows as new_sizes
 from bench.report import Result
 from bench.rounds import FULL, QUICK, Effort, Row, Worker, measure
 from bench.sections import SECTIONS
@@ -23,7 +26,12 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="fewer and shorter rounds, without torch.compile"
     )
-    parser.add_argument("--only", metavar="GLOB", default="*", help='rows to measure, such as "chains/*1e6"')
+    parser.add_argument(
+        "--only",
+        metavar="GLOB",
+        default="*",
+        help='rows to measure, such as "chains/*1e6", or sections, such as "new sizes*"',
+    )
     parser.add_argument("--impl", metavar="LIST", help=f"some of {','.join(IMPLEMENTATIONS)}")
     parser.add_argument(
         "--json",
@@ -36,15 +44,7 @@ def main() -> None:
     if unknown := set(implementations) - set(IMPLEMENTATIONS):
         parser.error(f"there is no implementation {', '.join(sorted(unknown))}")
     here = machine.describe()
-    if path := options.json:
-        if path.is_dir():
-            if options.only != "*" or options.impl:
-                parser.error(
-                    "--json: a folder has complete runs, so --only and --impl need a file: --json numbers.json"
-                )
-            path /= f"{machine.slug(here)}.json"
-        elif not path.parent.is_dir():
-            parser.error(f"--json: there is no folder {path.parent}")
+    path = destination(parser, options, here)
 
     print(report.heading(here), flush=True)
     start = time.monotonic()
@@ -57,8 +57,42 @@ def main() -> None:
     if failures := report.errors(results):
         print(f"\n{failures}")
     print(f"\nMeasured in {(time.monotonic() - start) / 60:.1f} minutes.")
-    if path:
+    if path and replaces_sections(options):
+        publish.update(path, here, results, keys())
+    elif path:
         path.write_text(report.to_json(here, results))
+
+
+def destination(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, here: dict[str, Any]
+) -> Path | None:
+    """The file for the numbers, if they are wanted."""
+    path: Path | None = options.json
+    if path is None:
+        return None
+    if not path.is_dir():
+        if not path.parent.is_dir():
+            parser.error(f"--json: there is no folder {path.parent}")
+        return path
+    if "/" in options.only or options.impl:
+        parser.error(
+            "--json: a folder has complete sections, so --impl and rows need a file: --json numbers.json"
+        )
+    path /= f"{machine.slug(here)}.json"
+    if replaces_sections(options) and not path.exists():
+        parser.error(f"--only: there is no {path} of which sections could be replaced")
+    return path
+
+
+def replaces_sections(options: argparse.Namespace) -> bool:
+    """Whether the run measures some sections for a file that has all."""
+    return options.json.is_dir() and options.only != "*"
+
+
+def keys() -> list[str]:
+    """Those of all sections, in the order of the report."""
+    others = [*new_sizes.sections(IMPLEMENTATIONS, QUICK), *programs.sections(IMPLEMENTATIONS, QUICK)]
+    return [section.key for section in (*SECTIONS, *(section for section, _ in others))]
 
 
 def available(quick: bool) -> list[str]:
@@ -79,14 +113,22 @@ def run(only: str, implementations: Sequence[str], effort: Effort) -> list[Resul
             cases = [
                 partial(measure, case, section, workers, effort)
                 for case in section.cases
-                if fnmatch(f"{section.key}/{case.name}", only)
+                if is_chosen(section, case.name, only)
             ]
             results.append(show(Result.of(section), names, cases))
-    for section, rows in programs.sections(implementations, effort):
+    for section, rows in (
+        *new_sizes.sections(implementations, effort),
+        *programs.sections(implementations, effort),
+    ):
         names = [name for name in section.implementations if name in implementations]
-        chosen = [row for name, row in rows.items() if fnmatch(f"{section.key}/{name}", only)]
+        chosen = [row for name, row in rows.items() if is_chosen(section, name, only)]
         results.append(show(Result.of(section), names, chosen))
     return [result for result in results if result.rows]
+
+
+def is_chosen(section: Section, name: str, only: str) -> bool:
+    """Whether a row is measured: a pattern with a slash is of rows, one without is of sections."""
+    return fnmatch(f"{section.key}/{name}" if "/" in only else section.key, only)
 
 
 def show(result: Result, implementations: Sequence[str], rows: Sequence[Callable[[], Row]]) -> Result:

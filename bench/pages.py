@@ -20,6 +20,10 @@ START, END = "<!-- written by python -m bench.pages -->", "<!-- end -->"
 # Sections that do not enter the mean of all rows, but that the README shows, and their titles there.
 IN_README = {
     "memory": "peak memory",
+    "new sizes calls": "calls whose sizes are new",
+    "new sizes again": "the same calls, the second to the tenth time",
+    "new sizes programs": "programs whose sizes change",
+    "new sizes memory": "memory that new sizes take",
     "first use": "import and first use of operations, with filled and empty kernel cache",
     "program": "import, size of the installation, examples",
 }
@@ -30,7 +34,7 @@ INTRODUCTION = """# How fast weft is
 
 This page is made by `python -m bench.pages` from the numbers in [bench/results](../bench/results), one file for each
 processor; [bench](../bench) says how they are measured and what each row is. `make performance` measures the
-processor at hand (a quarter of an hour, on a machine that does nothing else) and writes this page anew.
+processor at hand (twenty minutes, on a machine that does nothing else) and writes this page anew.
 
 Ratios are PyTorch's time, or memory, over weft's: **above 1, weft is better**. PyTorch runs eagerly, in a process of its
 own, with its default number of threads, and the two take turns. Bold ratios miss what weft aims at. The *limit*
@@ -93,12 +97,22 @@ def processor(here: dict[str, Any], results: Sequence[Result]) -> str:
         )
     if remark := here.get("remark"):
         parts.append(f"{remark}\n")
+    parts += [f"{sentence}\n" for sentence in measured_apart(results)]
     parts.append(f"{report.summary(results)}\n")
     if section(results, "sizes"):
         parts.append(f"![Time over size for weft, PyTorch, NumPy and the limit]({picture_name(here)})\n")
     parts.append(f"### Rows on which weft loses\n\n{losses(results)}\n\n### All rows\n")
     parts += [details(result) for result in results]
     return "\n".join(parts)
+
+
+def measured_apart(results: Sequence[Result]) -> list[str]:
+    """Which sections are of other runs (`publish.py`), and of which."""
+    titles: dict[str, list[str]] = {}
+    for result in results:
+        if result.measured:
+            titles.setdefault(result.measured, []).append(f'"{result.title}"')
+    return [f"{', '.join(names)}: {sentence}" for sentence, names in titles.items()]
 
 
 def losses(results: Sequence[Result]) -> str:

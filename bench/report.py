@@ -26,6 +26,7 @@ class Result:
     floor: float | None
     counted: bool
     rows: list[Row] = field(default_factory=list)
+    measured: str = ""  # when and where, if not with the other sections (`publish.py`)
 
     @classmethod
     def of(cls, section: Section) -> "Result":
@@ -82,6 +83,8 @@ def cell(row: Row, implementation: str) -> str:
 def number(value: float | None) -> str:
     if value is None:
         return ""
+    if value < 0.01:
+        return f"{value:.1g}"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 

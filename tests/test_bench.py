@@ -3,15 +3,22 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench import machine, pages, report
+from bench import machine, pages, publish, report
+from bench.__main__ import IMPLEMENTATIONS
 from bench.limit import Limit
+from bench.new_sizes import rows as new_sizes
+from bench.new_sizes.calls import CALLS, sizes_of
+from bench.new_sizes.programs import PROGRAMS
+from bench.new_sizes.setting import MEASURED, OTHER, Setting
 from bench.report import Result
 from bench.rounds import QUICK, Row
 from bench.sections import SECTIONS
+from bench.worker import namespace
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE = {
@@ -78,7 +85,7 @@ def test_a_case_that_an_implementation_cannot_run_has_an_empty_cell(tmp_path):
     "options, message",
     [
         (["--only", "no/such row"], "no row is named no/such row"),
-        (["--only", "calls/add", "--json", "."], "so --only and --impl need a file"),
+        (["--only", "calls/add", "--json", "."], "so --impl and rows need a file"),
         (["--only", "calls/add", "--json", "no/such/folder.json"], "there is no folder no/such"),
         (["--impl", "weft,tinygrad"], "there is no implementation tinygrad"),
     ],
@@ -90,8 +97,71 @@ def test_options_that_cannot_work_are_refused(options, message):
     assert message in " ".join(done.stderr.split())
 
 
+def test_a_program_with_new_sizes_is_measured_in_fresh_processes(tmp_path):
+    _, numbers = bench(tmp_path, "--only", "new sizes programs/boxes*", "--impl", "torch,weft")
+    [measured] = numbers["sections"][0]["rows"]
+    assert not measured["errors"]
+    assert min(measured["values"].values()) > 0
+
+
+@pytest.mark.parametrize("program", [name for name in PROGRAMS if name not in ("calls", "memory")])
+def test_programs_with_new_sizes_compute_the_same(program):
+    expected, found = (PROGRAMS[program](setting(name, share=0.02)).results for name in ("torch", "weft"))
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_calls_with_new_sizes_have_a_first_time_and_later_ones():
+    numbers = PROGRAMS["calls"](setting("weft", share=0.05))
+    assert numbers.errors == {}
+    assert len(numbers.values) == 2 * len(CALLS)
+
+
+@pytest.mark.parametrize("implementation", ["torch", "weft"])
+def test_the_memory_of_new_sizes_is_a_number_of_bytes(implementation):
+    assert PROGRAMS["memory"](setting(implementation, share=1e-4)).values[""] >= 0
+
+
+def setting(implementation, share):
+    return Setting(namespace(implementation)["torch"], MEASURED, share)
+
+
+def test_all_calls_of_a_process_have_different_sizes_and_warm_ups_have_others():
+    sizes = [size for index in range(len(CALLS)) for size in sizes_of(index, MEASURED)]
+    assert len(sizes) == len(set(sizes))
+    assert all(not set(sizes_of(k, MEASURED)) & set(sizes_of(k, OTHER)) for k in range(len(CALLS)))
+
+
+def test_a_call_that_fails_is_an_error_of_its_rows():
+    section = new_sizes.CALLED[new_sizes.FIRST]
+    numbers = {"values": {"first/add": 1.0}, "errors": {"first/exp": "no exp"}}
+    runs = [{"torch": numbers, "weft": numbers}] * 2
+    added, failed = (new_sizes.call_row(lambda: runs, section, f"first/{name}") for name in ("add", "exp"))
+    assert (added.name, added.values) == ("add", {"torch": 1.0, "weft": 1.0})
+    assert failed.errors == {"torch": "no exp", "weft": "no exp"}
+
+
+def test_sections_can_be_replaced_in_published_numbers(tmp_path):
+    path = tmp_path / "some-cpu.json"
+    here, [calls, sizes] = a_run()
+    path.write_text(report.to_json(here, [calls, sizes]))
+    later = here | {"commit": "def", "load": 1.5}
+    added = Result("rows", "rows", None, None, True, [row("softmax")])
+    publish.update(path, later, [replace(calls, rows=[row("add", 3.0)]), added], ["calls", "rows", "sizes"])
+    machine, results = report.from_json(path.read_text())
+    assert machine == here
+    assert [result.key for result in results] == ["calls", "rows", "sizes"]
+    assert results[0].ratios == [3.0]
+    assert results[2] == sizes
+    page = pages.pages([(machine, results)])[pages.PAGE]
+    assert (
+        '"calls", "rows": measured apart from the other sections, on 2 cores: commit def, 2026-01-01' in page
+    )
+
+
 def test_names_of_rows_are_unique():
     ids = [f"{section.key}/{case.name}" for section in SECTIONS for case in section.cases]
+    for section, rows in new_sizes.sections(IMPLEMENTATIONS, QUICK):
+        ids += [f"{section.key}/{name}" for name in rows]
     assert len(ids) == len(set(ids))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.engine import blas, gemm
-from weft.engine.gemm import products
+from weft.engine.gemm import Places, products
 
 pytestmark = pytest.mark.skipif(
     blas.gemm(weft.float32) is None, reason="NumPy has another BLAS than OpenBLAS here"
@@ -54,12 +54,12 @@ class TestProducts:
     def test_values(self, dtype, count, sizes, left, right):
         rows, terms, columns = sizes
         a, b = matrices(dtype, count, rows, terms, left, 1), matrices(dtype, count, terms, columns, right, 3)
-        c = np.full((count, rows, columns), np.nan, a.dtype)
-        order = np.arange(count)
-        offsets = np.stack([order * rows * columns, order * rows * terms, order[::-1] * terms * columns], 1)
-        job = products(dtype, sizes, strides(a), strides(b), offsets)
-        job.entry(c.ctypes.data, a.ctypes.data, b.ctypes.data, job.meta, job.count)
-        assert (c == a @ b[::-1]).all()
+        for step in (rows * terms, 0):  # a matrix for each product, or the first for all
+            c = np.full((count, rows, columns), np.nan, a.dtype)
+            places = Places((count,), (rows * columns,), (step,), (terms * columns,))
+            job = products(dtype, sizes, strides(a), strides(b), places)
+            job.entry(c.ctypes.data, a.ctypes.data, b.ctypes.data, job.meta, job.count)
+            assert (c == (a if step else a[:1]) @ b).all()
 
     @given(
         st.sampled_from(DTYPES[:2]), st.integers(1, 3), st.integers(1, 70), st.integers(2, 70), st.booleans()
@@ -68,23 +68,26 @@ class TestProducts:
         a = matrices(dtype, count, size, terms, transposed, 1)
         v = matrices(dtype, count, terms, 1, False, 3)
         along = (1, size) if transposed else (terms, 1)
-        offsets = np.arange(count)[:, None] * [size, size * terms, terms]
+        places = Places((count,), (size,), (size * terms,), (terms,))
         column, row = np.full((count, size, 1), np.nan, a.dtype), np.full((count, 1, size), np.nan, a.dtype)
-        job = products(dtype, (size, terms, 1), along, (1, 1), offsets)
+        job = products(dtype, (size, terms, 1), along, (1, 1), places)
         job.entry(column.ctypes.data, a.ctypes.data, v.ctypes.data, job.meta, job.count)
         assert (column == a @ v).all()
-        job = products(dtype, (1, terms, size), (terms, 1), along[::-1], offsets[:, [0, 2, 1]])
+        job = products(dtype, (1, terms, size), (terms, 1), along[::-1], places.transposed())
         job.entry(row.ctypes.data, v.ctypes.data, a.ctypes.data, job.meta, job.count)
         assert (row == (a @ v).swapaxes(1, 2)).all()
 
     def test_every_element_is_in_one_task(self, threads):
         for rows, columns in [(1, 5), (5, 1), (7, 3), (3, 7)]:
-            tasks = gemm._tasks(rows, columns, 10, 1, np.zeros((1, 3), np.int64), threads, rows >= columns, 1)
+            edges = gemm.block_edges(max(rows, columns), threads, 1)
+            places = Places((), (), (), ())
+            tasks = gemm.tasks_of((), (rows, columns), (10, 1), places, rows >= columns, edges, (1, 1, 1))
+            assert tasks.count == min(threads, max(rows, columns))
             done = np.zeros(rows * columns, int)
-            for height, width, start, _, _ in tasks:
+            for height, width, start, _, _ in np.array(tasks.memory).reshape(tasks.count, 5):
                 for row in range(height):
                     done[start + row * columns : start + row * columns + width] += 1
-            assert (done == 1).all() and len(tasks) == min(threads, max(rows, columns))
+            assert (done == 1).all()
 
 
 def test_products_are_cut_where_they_are_too_few_for_the_threads(threads):

@@ -148,7 +148,7 @@ def result_spec(operands: Sequence[Spec], sizes: Size, dtype: DType, where: devi
 
 
 def loop_dims(
-    sizes: Size, strides: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...], strides: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """The sizes and strides of a loop over all elements with as few dims as possible, outermost first; at least one dim.
 
@@ -163,7 +163,7 @@ def loop_dims(
 
 @functools.lru_cache(maxsize=8192)
 def _loop_dims(
-    sizes: Size, strides: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...], strides: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     order = memory_order(sizes, strides)
     return merge_dims([sizes[dim] for dim in order], [[row[dim] for dim in order] for row in strides])

@@ -77,13 +77,21 @@ def layout_spec(
 
 
 def _new_layout_spec(
-    sizes: Size, stride: tuple, dtype: DType, device: Device, layout: Layout, rules: Any, detail: tuple, *bits
+    sizes: Size,
+    stride: tuple,
+    dtype: DType,
+    device: Device,
+    layout: Layout,
+    rules: Any,
+    detail: tuple,
+    conj: bool,
+    neg: bool,
 ) -> LayoutSpec:
     made = object.__new__(LayoutSpec)
     for name, value in (("layout", layout), ("rules", rules), ("detail", detail), ("shape", sizes)):
         object.__setattr__(made, name, value)
     numel = rules.numel_of(made)
-    fill_spec(made, sizes, stride, dtype, device, *bits, numel, is_row_major(sizes, stride, numel))
+    fill_spec(made, sizes, stride, dtype, device, conj, neg, numel, is_row_major(sizes, stride, numel))
     check_size(made)
     return made
 

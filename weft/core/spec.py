@@ -17,6 +17,7 @@ class _Reference(ref):
     """A weak reference to an interned Spec, with its key."""
 
     __slots__ = ("key",)
+    key: tuple
 
 
 _references: dict[tuple, _Reference] = {}
@@ -227,7 +228,8 @@ _MOST_KINDS = 1 << 14
 
 def kind_of(spec: Spec) -> SpecKind:
     """The kind of a spec, which the spec keeps."""
-    sizes, strides = spec.shape, None
+    sizes: tuple[int, ...] = spec.shape
+    strides = None
     if 1 in sizes or 0 in sizes:
         if spec.stride != contiguous_stride(sizes):
             strides = _classes(spec.stride)

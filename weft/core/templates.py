@@ -179,7 +179,8 @@ class _Writer:
     def _read_numbers(
         self, source: str, values: Sequence[int], classes: Sequence[int], expected: Sequence[Any]
     ) -> list[Any]:
-        found, names = [], []
+        found: list[Any] = []
+        names: list[str] = []
         later: list[tuple[str, Any]] = []
         for value, least, guess in zip(values, classes, expected, strict=True):
             if least < 2:
@@ -266,7 +267,8 @@ class _Writer:
         conditions = [*self.checks, *map(self._guard, guards)]
         if conditions:
             self.lines.append(f"if not ({' and '.join(conditions)}): return unfit")
-        self.lines.append(f"return {self._constant(made) if _is_atom(type(made)) else self._new(made)}")
+        kind: Any = type(made)
+        self.lines.append(f"return {self._constant(made) if _is_atom(kind) else self._new(made)}")
         source = "\n    ".join(["def make(key):", *self.lines])
         exec(compile(source, "<template>", "exec"), self.known)
         self.known["make"].source = source
@@ -274,7 +276,7 @@ class _Writer:
 
     def _value(self, value: Any) -> str:
         """An expression for a value of a plan."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind is Symbol:
             return self._number(value)
         if not self._is_symbolic(value):
@@ -299,7 +301,7 @@ class _Writer:
         return self.written[id(value)]
 
     def _write(self, value: Any) -> str:
-        kind = type(value)
+        kind: Any = type(value)
         name = self._name("p")
         if kind is Symbol:
             return self._number(value)
@@ -364,7 +366,7 @@ class _Writer:
 
     def _is_symbolic(self, value: Any) -> bool:
         """Whether an object contains symbols. Raises: Untraceable for objects of which that is not known."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind is Symbol or kind is Later:
             return True
         if _is_atom(kind):
@@ -383,7 +385,7 @@ _ATOMS |= {BuiltinFunctionType, CodeType, DType, device}
 
 
 @functools.cache
-def _is_atom(kind: type) -> bool:
+def _is_atom(kind: Any) -> bool:
     return issubclass(kind, type) or any(base in _ATOMS for base in kind.__mro__[:-1])
 
 
@@ -395,7 +397,7 @@ def add_atoms(*kinds: type) -> None:
 
 def _parts(value: Any) -> Sequence[Any]:
     """What an object consists of."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is Spec:
         return (*value.shape, *value.stride)
     if isinstance(value, (tuple, list)):
@@ -414,7 +416,7 @@ def _parts(value: Any) -> Sequence[Any]:
 
 
 @functools.cache
-def _slots(kind: type) -> tuple[str, ...]:
+def _slots(kind: Any) -> tuple[str, ...]:
     found: list[str] = []
     for base in reversed(kind.__mro__):
         own = vars(base).get("__slots__", ())

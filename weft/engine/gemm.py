@@ -112,7 +112,7 @@ class Places(NamedTuple):
     b: tuple[int, ...]
 
     @property
-    def count(self) -> int:
+    def products(self) -> int:
         return math.prod(self.sizes)
 
     def rows(self) -> list[list[int]]:
@@ -162,7 +162,7 @@ def _by_panels(dtype: DType, sizes, left, right, places: Places, order: str) -> 
     rows, terms, columns = sizes
     if rows == left[1] == right[0] == 1:
         return dot_products(dtype, dtype, (terms, columns), (left, right), places, order)
-    work = places.count * math.prod(sizes)
+    work = places.products * math.prod(sizes)
     tasks = _panel_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
     return _launch(panels_code(dtype, right[1] != 1, order), tasks, work)
 
@@ -172,7 +172,7 @@ def _panel_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bo
     (rows, terms, columns), size = sizes, dtype.itemsize
     at_once, heights = _heights(dtype, rows)
     wide = tile().lines * LINE // size
-    parts = blocks(places.count) if is_shared else 1
+    parts = blocks(places.products) if is_shared else 1
     longest_rows = _longest(rows, parts, at_once)
     longest_columns = _longest(columns, parts, wide)
     # Each block of rows copies all panels of b.
@@ -194,7 +194,7 @@ def dot_products(
     dtype: DType, result: DType, sizes: tuple[int, int], strides, places: Places, order: str
 ) -> Launch:
     """The products of rows and matrices by `dots.py`. sizes: terms and columns. strides: of a and b, as in `products`."""
-    nbytes = places.count * sizes[0] * sizes[1] * dtype.itemsize
+    nbytes = places.products * sizes[0] * sizes[1] * dtype.itemsize
     tasks = _dot_tasks(dtype, result, sizes, tuple(map(tuple, strides)), places, nbytes >= SHARED_BYTES)
     # Each term of b is read from memory and used once.
     return Launch(sharing(dots_code(dtype, result, order), nbytes), tasks.address, tasks.count, tasks)
@@ -203,7 +203,7 @@ def dot_products(
 @per_plan
 def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_shared: bool) -> Tasks:
     (terms, columns), (left, right), size = sizes, strides, dtype.itemsize
-    parts = blocks(places.count) if is_shared else 1
+    parts = blocks(places.products) if is_shared else 1
     header = (terms, *(step * size for step in (*left, *right)), *[0] * (len(HEADER) - 5))
     edges, itemsizes = block_edges(columns, parts, TOTALS), (result.itemsize, size, size)
     return tasks_of(header, (1, columns), (left[0], right[1]), places, False, edges, itemsizes)
@@ -211,7 +211,7 @@ def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_s
 
 def _by_blas(dtype: DType, sizes, left, right, places: Places) -> Launch:
     each = math.prod(sizes)
-    work = places.count * each
+    work = places.products * each
     tasks = _blas_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
     return _launch(_code(LETTERS[dtype]), tasks, work, each > UNTHREADED_WORK)
 
@@ -220,8 +220,10 @@ def _by_blas(dtype: DType, sizes, left, right, places: Places) -> Launch:
 def _blas_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
     (rows, terms, columns), size = sizes, dtype.itemsize
     forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
-    header = (gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns)
-    parts = blocks(places.count) if is_shared else 1
+    function = gemm(dtype)
+    assert function is not None
+    header = (function, forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns)
+    parts = blocks(places.products) if is_shared else 1
     by_rows = rows >= columns
     edges = block_edges(rows if by_rows else columns, parts, 1)
     return tasks_of(header, (rows, columns), (left[0], right[1]), places, by_rows, edges, (size,) * 3)
@@ -275,9 +277,9 @@ def tasks_of(
     """
     rows, columns = sizes
     words, count = list(header), 0
-    blocks = [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
+    lengths = [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
     for place in zip(*places.rows()):
-        for begin, length in blocks:
+        for begin, length in lengths:
             c, a, b = place
             if by_rows:
                 task = length, columns, c + begin * columns, a + begin * steps[0], b

@@ -230,7 +230,7 @@ def products(
     if columns == 1:
         # The stride of a dim of size 1 is never used: choose that of the faster way to pack.
         right = right[0], 1
-    work = places.count * rows * terms * columns
+    work = places.products * rows * terms * columns
     is_shared = work >= SHARED_WORK
     tasks = _tasks(result.itemsize, (rows, terms, columns), tuple(left), tuple(right), places, is_shared)
     code = _code(result, order)
@@ -245,7 +245,7 @@ def _tasks(size: int, sizes, left, right, places: Places, is_shared: bool) -> Ta
     threads = workers.get_num_threads() if is_shared else 1
     by_columns = columns >= threads * _COLUMNS
     length, grain = (columns, _COLUMNS) if by_columns else (rows, _TILES[0])
-    parts = 1 if places.count % threads == 0 else threads
+    parts = 1 if places.products % threads == 0 else threads
     tiles = -(-length // grain)
     edges = sorted({min(tiles * part // parts * grain, length) for part in range(parts + 1)})
     header = terms, 2 * left[0], 2 * right[0], 2 * right[1], size * columns

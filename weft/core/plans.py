@@ -12,8 +12,9 @@ from .layout_spec import first_layout_hooks, refuse_layouts
 from .symbols import Symbol, Trace, Untraceable
 from .templates import MOST_KINDS, MOST_TEMPLATES, PLANNED_FIRST, UNFIT, Kind, kind_of_key, template
 
-# Plans of one cache. A plan of `a + b` with its key and spec takes 1.4 KB, so ever new shapes cost at most 6 MB for each op.
-PLANS_PER_OP = 4096
+# Plans of one cache. One takes 1 to 5 KB with its key and spec, so ever new sizes cost at most 5 MB for each op. A plan that was
+# dropped is made again by its template.
+PLANS_PER_OP = 1024
 
 
 _caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()

@@ -47,7 +47,9 @@ def test_exact_divisions_stay_polynomials_and_others_are_atoms(trace):
     assert trace.terms[-1] == ("//", a, b)
 
 
-@pytest.mark.parametrize("use", [hash, int, float, lambda a: [0] * a, lambda a: a / 2, lambda a: a < 0.5])
+@pytest.mark.parametrize(
+    "use", [hash, int, float, lambda a: [0] * a, lambda a: a / 2, lambda a: a < 0.5, str, lambda a: f"{a}"]
+)
 def test_what_needs_the_value_is_refused(trace, use):
     with pytest.raises(Untraceable):
         use(trace.atom(5))

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 from ..core.derivative import Derivative, keywords, nondifferentiable
@@ -92,8 +93,7 @@ def recorder(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) ->
         out_users,
         tuple(users.items()),
     )
-    exec(_compiled(source), known)
-    record = known["record"]
+    record: Any = FunctionType(_compiled(source), known)
     if single and len(inputs) < 64:  # machine code has masks of 64 bits with a sign for the inputs
         record.parts = native_nodes.parts(known["node_type"], spec, tensors, out_users, users)
     return record
@@ -131,12 +131,24 @@ def _constant(result: Any, *inputs: Any) -> None:
 Condition = tuple[int, ...] | None  # inputs one of which must need a gradient; () for always, None for never
 
 
-def _users(rules: Derivative | None, tensors: list[int], n: int) -> tuple[Condition, dict[int, Condition]]:
+Users = tuple[Condition, dict[int, Condition]]
+
+
+def _users(rules: Derivative | None, tensors: list[int], n: int) -> Users:
     """For the result, and for each tensor among the inputs: the inputs whose rules mention it."""
+    if rules is None:
+        return None, dict.fromkeys(tensors)
+    key = "users", *tensors, n
+    if key not in rules.forms:
+        rules.forms[key] = _find_users(rules, tensors, n)
+    return rules.forms[key]
+
+
+def _find_users(rules: Derivative, tensors: list[int], n: int) -> Users:
     out: list[int] = []
     of: dict[int, list[int]] = {k: [] for k in tensors}
-    for position in tensors if rules is not None else ():
-        need = rules.needs(1 << position, n)  # type: ignore[union-attr]
+    for position in tensors:
+        need = rules.needs(1 << position, n)
         if need.out:
             out.append(position)
         for k in need.inputs:
@@ -218,8 +230,10 @@ def _if(condition: Condition, entry: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _compiled(source: str) -> Any:
-    return compile(source, "<recorder>", "exec")
+def _compiled(source: str) -> CodeType:
+    """The code of the function that the source defines."""
+    (code,) = [each for each in compile(source, "<recorder>", "exec").co_consts if type(each) is CodeType]
+    return code
 
 
 # ---- Running the rules ----------------------------------------------------------------------------------------------
@@ -238,9 +252,21 @@ def puller(spec: NodeSpec) -> Callable:
     rules: Derivative = spec.op.derivative
     if rules is None:
         raise NotImplementedError(NO_RULE.format(spec.op.name))
-    n = len(spec.inputs)
     tensors = [k for k, each in enumerate(spec.inputs) if each is not None]
-    out_users, users = _users(rules, tensors, n)
+    form = spec.op, tuple(tensors), len(spec.inputs), type(spec.result) is tuple, len(spec.static)
+    if form not in rules.forms:
+        rules.forms[form] = _pull_form(rules, *form)
+    code, known = rules.forms[form]
+    known = {**known, "specs": spec.inputs, "spec": spec.result, "static": spec.static}
+    known |= {f"static{k}": value for k, value in enumerate(spec.static)}
+    return FunctionType(code, known)
+
+
+def _pull_form(
+    rules: Derivative, op: Any, tensors: Sequence[int], n: int, several: bool, statics: int
+) -> tuple[CodeType, dict[str, Any]]:
+    """The code of a `pull`, and the names that it knows for all nodes of this form. several: there are several results."""
+    out_users, users = _users(rules, list(tensors), n)
     names = ", ".join(["out", *[f"x{k}" for k in range(n)]])
     lines = ["def pull(node, ct, edges):"]
     if out_users is None and len(tensors) == n and all(condition is None for condition in users.values()):
@@ -253,9 +279,7 @@ def puller(spec: NodeSpec) -> Callable:
             f"    {names} = values",
         ]
     if out_users is not None:
-        lines += (
-            _unpacking("out") if type(spec.result) is not tuple else ["    out = unpack(out, node, False)"]
-        )
+        lines += ["    out = unpack(out, node, False)"] if several else _unpacking("out")
     for k in tensors:
         if users[k] is not None:
             lines += _unpacking(f"x{k}")
@@ -264,27 +288,22 @@ def puller(spec: NodeSpec) -> Callable:
         "Saved": Saved,
         "unpack": unpack,
         "overwritten": overwritten,
-        "specs": spec.inputs,
-        "spec": spec.result,
-        "static": spec.static,
-        **{f"static{k}": value for k, value in enumerate(spec.static)},
     }
     if rules.joint is not None:
         known["joint"] = rules.joint
-        lines.append(f"    return {_call('joint', rules.joint, names, len(spec.static))}")
+        lines.append(f"    return {_call('joint', rules.joint, names, statics)}")
     else:
         lines += [f"    {', '.join(f'edge{k}' for k in range(n))} = edges"] if len(tensors) > 1 else []
         answers = ["None"] * n
         for k, rule in enumerate(rules.rules[:n]):
             if k in tensors and rule is not None:
-                kernel = rule if keywords(rule) else rules.fused.get(k) or kernel_of(spec.op, k)
+                kernel = rule if keywords(rule) else rules.fused.get(k) or kernel_of(op, k)
                 known[f"rule{k}"] = kernel
-                answers[k] = _call(f"rule{k}", rule, names, len(spec.static))
+                answers[k] = _call(f"rule{k}", rule, names, statics)
                 if len(tensors) > 1:
                     answers[k] = f"None if edge{k} is None else {answers[k]}"
         lines.append(f"    return {', '.join(answers)}, ")
-    exec(_compiled("\n".join(lines)), known)
-    return known["pull"]
+    return _compiled("\n".join(lines)), known
 
 
 def _unpacking(name: str) -> Iterable[str]:

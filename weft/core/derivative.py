@@ -41,7 +41,7 @@ class Derivative:
     rules that raise an error for some cotangents.
     """
 
-    __slots__ = ("rules", "joint", "_results", "round_once", "seed", "fused", "needed")
+    __slots__ = ("rules", "joint", "_results", "round_once", "seed", "fused", "needed", "forms")
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class Derivative:
         self.seed = seed
         self.fused: dict[int, Callable] = {}  # by position: rules as kernels, see `families/fusing.py`
         self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
+        self.forms: dict[tuple, Any] = {}  # what `autograd/recorders.py` found out about nodes of one form
 
     @property
     def results(self) -> tuple[int, ...] | None:

@@ -279,6 +279,12 @@ class Symbol:
 
     __rtruediv__ = __truediv__
 
+    def __str__(self) -> str:
+        raise self.trace.fail("a size becomes a part of a text")
+
+    def __format__(self, specification: str) -> str:
+        return str(self)
+
     def __repr__(self) -> str:
         return f"<Symbol {self.polynomial} = {self.trace.value_of(self.polynomial)}>"
 

@@ -52,7 +52,7 @@ class _Getitem(Op):
 
     def __init__(self, kind: str):
         super().__init__(f"getitem.{kind}", Derivative(_getitem_cotangent), f"{kind.capitalize()}Backward0")
-        self.plans = PlanCache(lambda spec, *items: Plan(spec_of_items(spec, *items), 0))
+        self.plans = PlanCache(lambda spec, *items: Plan(spec_of_items(spec, *items), 0), with_sizes=True)
 
     def run(self, input: Tensor, items: tuple, places: tuple[tuple[int, int], ...]) -> Tensor:
         spec = input.spec

@@ -61,7 +61,7 @@ def test_a_new_function_is_compiled_without_passes_and_then_replaced(cache, busy
     assert ctypes.c_size_t.from_address(slot).value != baseline and stub not in tiers._pending
     tiers.optimize_now(stub)
     assert tiers_of_calls.count(host.OPTIMIZED) == 1
-    assert host.cached(ir, host.OPTIMIZED) and host.cached(ir, tiers.BASELINE) is None
+    assert host.cached(ir, host.OPTIMIZED)
     assert tiers.compile_ir(ir, "value") != (stub,)  # the optimized code itself, without a stub
 
 
@@ -136,7 +136,7 @@ def test_baseline_code_stays_on_a_disk_that_is_full(cache, busy, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(os, "replace", fail)
+        full.setattr(os, "write", fail)
         tiers.optimize_now(stub)
     assert run(stub) == number and stub not in tiers._pending
     assert host.cached(ir, host.OPTIMIZED) is None

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..core.dtype import DType, bool_
 from .expr import Expr, postorder
 from .llvm import Block, emit, memory_type, value_type
+from .source import source_of
 
 # Classes of an operand's stride along the innermost dim.
 CONTIGUOUS, BROADCAST, BACKWARDS, STRIDED = "c", "b", "r", "s"
@@ -41,6 +42,7 @@ def element_size(result: Result) -> int:
     return sum(part.dtype.itemsize for part in result.parts)
 
 
+@source_of
 def map_ir(kernel: MapKernel) -> str:
     """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
     return f"{Inner(kernel).ir()}\n{METADATA}"

@@ -21,6 +21,7 @@ from .expr import Expr, postorder
 from .llvm import constant, emit, memory_type, value_type
 from .loops import BROADCAST, CONTIGUOUS, MEMSET, STRIDED, nest_ir
 from .monoid import CHUNK_ROWS, LEVELS, PANEL, STREAMS, Monoid, chunk_bytes, index, slot_bytes, vector_lanes
+from .source import source_of
 from .structured import Body, function
 from .vectors import transposed
 
@@ -53,11 +54,13 @@ class ReduceKernel(NamedTuple):
     short: str = ""  # how runs of few elements are read if neighbouring outputs are reduced side by side: GATHER or VECTOR
 
 
+@source_of
 def reduce_ir(kernel: ReduceKernel) -> str:
     """The IR of `row` for this reduction: it runs along the innermost kept dim."""
     return _Writer(kernel).text()
 
 
+@source_of
 def chunks_ir(kernel: ReduceKernel) -> str:
     """The IR of `chunks`, which computes the states of chunks of one long run. Only large reductions need this code."""
     return _Writer(kernel).chunks_text()

@@ -35,7 +35,7 @@ _last_request = 0.0
 class _Module(NamedTuple):
     """A module whose baseline code runs."""
 
-    ir: str
+    ir: host.IR
     names: tuple[str, ...]
     tier: host.Tier  # the one that shall replace the baseline code
     slots: tuple[int, ...]  # addresses, one for each name
@@ -46,7 +46,7 @@ class _Module(NamedTuple):
 _pending: dict[int, _Module] = {}  # by the address of each stub
 
 
-def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
+def compile_ir(ir: host.IR, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     """Like `host.compile_ir`, at first perhaps with baseline code.
 
     The functions take addresses and integers, and return an address, an integer or nothing. A stub passes on four arguments; it leaves
@@ -69,7 +69,7 @@ def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     return stubs
 
 
-def _baseline(ir: str, names: Sequence[str]) -> tuple[int, ...]:
+def _baseline(ir: host.IR, names: Sequence[str]) -> tuple[int, ...]:
     return host.link(host.cached(ir, BASELINE) or host.compiled(ir, BASELINE), names)
 
 
@@ -108,7 +108,6 @@ def _optimize(module: _Module) -> None:
     for slot, address in zip(module.slots, host.link(code, module.names), strict=True):
         _set_slot(slot, address)
     _forget(module)
-    host.supersede(module.ir, BASELINE, module.tier)
 
 
 def _forget(module: _Module) -> None:

@@ -139,7 +139,7 @@ class Tier(NamedTuple):
     """How a module is compiled."""
 
     name: str  # a line of the key in the disk cache
-    passes: Passes | None
+    passes: Passes | None  # none for baseline code
     codegen: int  # LLVM's level of code generation
 
 
@@ -174,19 +174,7 @@ def compiled(ir: IR, tier: Tier) -> bytes:
 
 
 def _key(ir: IR, tier: Tier) -> bytes:
-    return sha256(tier.name.encode() + (sha256(ir.encode()) if isinstance(ir, str) else _digest(ir)))
-
-
-def _digest(source: Source) -> bytes:
-    """The digest of the IR of a source, from the disk cache if it has it."""
-    if source.known is None:
-        key = source.key()
-        digest = disk_cache().load(key)
-        if digest is None:
-            digest = sha256(source.text().encode())
-            disk_cache().store(key, digest)
-        source.known = digest
-    return source.known
+    return sha256(tier.name.encode() + (ir.encode() if isinstance(ir, str) else ir.description()))
 
 
 NOTICE_AFTER = 1.0  # seconds of compiling, after which the user is told what the program waits for

@@ -32,6 +32,11 @@ class Monoid(NamedTuple):
     finish: tuple[Result, ...]  # the stored results, of `left` and the params
     exact: bool = False  # whether `combine` never rounds, so that states may be combined in any order
 
+    @property
+    def combines_integers(self) -> bool:
+        """Whether states are integers, so that the order in which they are combined changes no bit."""
+        return all(each.dtype.kind in "iu" for each in self.identity)
+
 
 def index() -> Expr:
     """The position of the element along the reduced dims, for ops that return one."""

@@ -1,8 +1,7 @@
 """Sources: LLVM IR that is written only if it must be compiled.
 
-Writing and hashing the IR of a kernel takes 0.1 to 1 ms. So the disk cache also has the digest of the IR under the *description* of the
-kernel: the names, dtypes and expressions that the IR follows from. The description contains the fingerprint of weft's own code, so a
-changed version of weft writes the IR again. If the text is the same as before, the machine code is found all the same.
+Writing and hashing the IR of a kernel takes 0.1 to 1 ms. So the disk cache has the machine code under the *description* of the kernel: the
+dtypes, expressions and classes of strides that the IR follows from, and the fingerprint of the code that writes it.
 """
 
 from __future__ import annotations
@@ -12,30 +11,45 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..core import dtype
 from ..core.dtype import DType
 from .archive import sha256
 from .expr import Expr, postorder
 
 
 class Source:
-    """The IR that `write(kernel)` returns. It follows from the kernel, whose parts `describe` knows, and from weft's code."""
+    """The IR that `write(kernel)` returns. It follows from the kernel, whose parts `describe` knows, and from the code of `_WRITERS`.
 
-    __slots__ = ("write", "kernel", "known")
+    `baseline`: gives a Source, from the kernel, of a function that computes the same bits, and that LLVM compiles sooner without passes.
+    """
 
-    def __init__(self, write: Callable[[Any], str], kernel: Any):
-        self.write, self.kernel = write, kernel
-        self.known: bytes | None = None  # the digest of the text, when somebody has asked for it
+    __slots__ = ("write", "kernel", "_baseline", "_description")
+
+    def __init__(
+        self,
+        write: Callable[[Any], str],
+        kernel: Any,
+        baseline: Callable[[Any], Source] | None = None,
+    ):
+        self.write, self.kernel, self._baseline = write, kernel, baseline
+        self._description = b""
 
     def text(self) -> str:
         return self.write(self.kernel)
 
-    def key(self) -> bytes:
-        """The key of the digest in the disk cache."""
-        return sha256(f"{fingerprint()}{self.write.__qualname__}{describe(self.kernel)}".encode())
+    def baseline(self) -> Source:
+        return self if self._baseline is None else self._baseline(self.kernel)
+
+    def description(self) -> bytes:
+        """A hash of all that the IR follows from."""
+        if not self._description:
+            text = f"{fingerprint()}{self.write.__qualname__}{describe(self.kernel)}"
+            self._description = sha256(text.encode())
+        return self._description
 
 
-def source_of(write: Callable[[Any], str]) -> Callable[[Any], Any]:
+def source_of(
+    write: Callable[[Any], str], baseline: Callable[[Any], Source] | None = None
+) -> Callable[[Any], Any]:
     """A function that returns the Source of a kernel in the place of its text.
 
     The type of the result is Any, because callers pass the IR on without looking at it.
@@ -43,7 +57,7 @@ def source_of(write: Callable[[Any], str]) -> Callable[[Any], Any]:
 
     @functools.wraps(write)
     def source(kernel: Any) -> Source:
-        return Source(write, kernel)
+        return Source(write, kernel, baseline)
 
     return source
 
@@ -72,8 +86,15 @@ def digest(expr: Expr) -> str:
     return expr.digest
 
 
+# The modules of weft that write IR, and all that they import: a change of one of them makes old descriptions void.
+_WRITERS = (
+    "../core/dtype", "../core/locks", "archive", "code_memory", "diskcache", "expr", "host", "image", "llvm", "loops", "monoid",
+    "reduce", "scan", "source", "structured", "vectors",
+)  # fmt: skip
+
+
 @functools.cache
 def fingerprint() -> str:
     """A hash of the code that writes IR."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    return sha256(b"\0".join(file.read_bytes() for file in [Path(dtype.__file__), *files])).hex()
+    here = Path(__file__).parent
+    return sha256(b"\0".join((here / f"{name}.py").read_bytes() for name in _WRITERS)).hex()

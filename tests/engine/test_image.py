@@ -128,3 +128,17 @@ def test_large_code_has_a_mapping_of_its_own():
 def test_a_system_that_forbids_it_is_noticed(monkeypatch):
     monkeypatch.setattr(code_memory, "_mprotect", lambda *_: -1)
     assert not code_memory.is_supported.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    "ir, name, result, step, expected",
+    [(OUTER, "second", ctypes.c_int64, 8, [4, 5, 6]), (CONSTANTS, "powers", ctypes.c_double, 0, [3.5] * 3)],
+)
+def test_an_image_may_be_repeated(ir, name, result, step, expected):
+    numbers = (ctypes.c_int64 * 4)(3, 4, 5, 6)
+    host.add_symbol("weft.test.numbers", ctypes.addressof(numbers))
+    found = image.unpacked(image.packed(object_code(ir)))
+    many = image.repeated(found, 3, step)
+    start = image.loaded(many, host.address_of) + found.functions[name]
+    functions = [ctypes.CFUNCTYPE(result, ctypes.c_int64)(start + k * len(many.code) // 3) for k in range(3)]
+    assert [each(3) for each in functions] == expected

@@ -310,7 +310,7 @@ def add_symbol(name: str, address: int) -> None:
 _symbols: dict[str, int] = {}
 
 
-def _address_of(symbol: str) -> int:
+def address_of(symbol: str) -> int:
     return _symbols.get(symbol) or _python_function(symbol)
 
 
@@ -324,7 +324,7 @@ def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
     """Load what `compiled` returned, and give the addresses of these functions and variables."""
     found = image.unpacked(code)
     if found is not None:
-        start = image.loaded(found, _address_of)
+        start = image.loaded(found, address_of)
         return tuple([start + found.functions[name] for name in names])
     with _linking:
         interrupts = _llvm_lock._is_owned()

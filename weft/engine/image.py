@@ -76,6 +76,20 @@ def loaded(image: Image, address_of: Callable[[str], int]) -> int:
     return start
 
 
+def repeated(image: Image, count: int, step: int) -> Image:
+    """The code several times, one behind the other. Each refers to addresses that are `step` bytes beyond those of the one before."""
+    code = image.code + bytes(-len(image.code) % 16)
+    outer = [
+        (k * len(code) + place, symbol, addend + k * step)
+        for k in range(count)
+        for place, symbol, addend in image.outer
+    ]
+    inner = [
+        (k * len(code) + place, k * len(code) + offset) for k in range(count) for place, offset in image.inner
+    ]
+    return Image(code * count, tuple(inner), tuple(outer), image.functions)
+
+
 class _Linker:
     """Makes the image of one object file."""
 

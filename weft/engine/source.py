@@ -64,25 +64,24 @@ def source_of(
 
 def describe(value: Any) -> str:
     """Text that is the same in each process, and is different for values that differ."""
-    if isinstance(value, Expr):
-        return digest(value)
-    if isinstance(value, DType):
-        return value.name
-    if isinstance(value, tuple):
-        return f"{type(value).__name__}({','.join(map(describe, value))})"
-    if value is None or isinstance(value, (bool, int, str)):
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
         return repr(value)
-    raise TypeError(f"{type(value).__name__} has no description")
+    if kind is DType:
+        return value.name
+    if kind is Expr:
+        return value.digest or digest(value)
+    if isinstance(value, tuple):
+        return f"{kind.__name__}({','.join([describe(each) for each in value])})"
+    raise TypeError(f"{kind.__name__} has no description")
 
 
 def digest(expr: Expr) -> str:
     """A hash of the graph below a node."""
-    if not expr.digest:
-        for each in postorder((expr,)):
-            if not each.digest:
-                value = describe(each.value)
-                text = f"{each.op}:{each.dtype.name}:{value}:{','.join([arg.digest for arg in each.args])}"
-                each.digest = sha256(text.encode()).hex()
+    for each in [each for each in postorder((expr,)) if not each.digest] if not expr.digest else ():
+        operands = ",".join([arg.digest for arg in each.args])
+        text = f"{each.op}:{each.dtype.name}:{describe(each.value)}:{operands}"
+        each.digest = sha256(text.encode()).hex()
     return expr.digest
 
 

@@ -18,7 +18,8 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import host
+from ..core.locks import new_lock
+from . import host, image
 from .background import Background, in_background
 
 BASELINE = host.Tier("; baseline\n", None, 0)
@@ -26,7 +27,7 @@ BASELINE = host.Tier("; baseline\n", None, 0)
 QUIET_S = 0.05  # without a new kernel, before the thread starts: a program that asks for its first kernels needs the processor
 LONGEST_S = 1.0  # after which the thread compiles a kernel that is hot even if the program asks for more
 HOT = 100  # calls, in which most baseline functions lose less time than LLVM needs (20 ms)
-_STUBS = 64  # of one module, whose linking takes 0.9 ms on AMD Zen 4
+_STUBS = 64  # that are made at once; they take a page
 
 _optimizer = Background("weft-optimizer")
 _last_request = 0.0
@@ -38,9 +39,7 @@ class _Module(NamedTuple):
     ir: host.IR
     names: tuple[str, ...]
     tier: host.Tier  # the one that shall replace the baseline code
-    slots: tuple[
-        int, ...
-    ]  # addresses, one for each name: of the word that refers to the code, and of the number of calls after it
+    slots: tuple[int, ...]  # addresses, one for each name, see `_SLOT`
     stubs: tuple[int, ...]
     requested: float  # time.monotonic()
 
@@ -149,40 +148,60 @@ def _forget(module: _Module) -> None:
 # ---- Stubs ---------------------------------------------------------------------------------------------------------------
 
 
-def _stubs_ir() -> str:
-    arguments = ", ".join(f"i64 %{name}" for name in "abcdef")
-    lines = [f"@slots = global [{_STUBS} x [2 x i64]] zeroinitializer"]
-    for k in range(_STUBS):
-        lines += [
-            f"define i64 @stub{k}({arguments}) {{",
-            f"%slot = getelementptr [2 x i64], ptr @slots, i64 {k}",
-            "%calls = getelementptr i64, ptr %slot, i64 1",
-            "%before = load i64, ptr %calls",  # two threads may count one call
-            "%now = add i64 %before, 1",
-            "store i64 %now, ptr %calls",
-            "%code = load atomic ptr, ptr %slot acquire, align 8",
-            f"%result = musttail call i64 %code({arguments})",
-            "ret i64 %result\n}",
-        ]
-    return "\n".join(lines) + "\n"
-
-
-_free: list[tuple[int, int]] = []  # (stub, slot)
+_ARGUMENTS = ", ".join(f"i64 %{name}" for name in "abcdef")
+_STUB = f"""@"weft.slot" = external global i8
+define i64 @stub({_ARGUMENTS}) {{
+%code = load atomic ptr, ptr @"weft.slot" acquire, align 8
+%result = musttail call i64 %code({_ARGUMENTS})
+ret i64 %result
+}}
+define i64 @counted({_ARGUMENTS}) {{
+%calls = getelementptr i8, ptr @"weft.slot", i64 8
+%before = load i64, ptr %calls, align 8
+%now = add i64 %before, 1
+store i64 %now, ptr %calls, align 8
+%baseline = getelementptr i8, ptr @"weft.slot", i64 16
+%code = load ptr, ptr %baseline, align 8
+%result = musttail call i64 %code({_ARGUMENTS})
+ret i64 %result
+}}
+"""
+# A slot: the code that the stub jumps to, the number of calls, and the baseline code, to which `counted` jumps. Optimized code is not
+# counted, because the threads that share a loop would wait for each other's writes.
+_SLOT = 24  # bytes
+_making = new_lock()
+_free: list[tuple[int, int, int]] = []  # (stub, counted, slot)
 
 
 def _new_stub(address: int) -> tuple[int, int]:
     """A stub that jumps to `address`, and its slot."""
     while True:
         try:
-            stub, slot = _free.pop()
+            stub, counted, slot = _free.pop()
         except IndexError:
-            # Without code generation of level 3, these functions would use the registers of arguments.
-            names = "slots", *(f"stub{k}" for k in range(_STUBS))
-            slots, *stubs = host.compile_ir(_stubs_ir(), *names, vectorize=False)
-            _free.extend((each, slots + 16 * k) for k, each in enumerate(stubs))
+            with _making:
+                _make_stubs()
         else:
-            _set_slot(slot, address)
+            _set_slot(slot + 16, address)
+            _set_slot(slot, counted)
             return stub, slot
+
+
+def _make_stubs() -> None:
+    # Without code generation of level 3, the functions would use the registers of arguments.
+    code = host.cached(_STUB, host.SIMPLIFIED) or host.compiled(_STUB, host.SIMPLIFIED)
+    found = image.unpacked(code)
+    count = _STUBS if found else 1
+    slots = ctypes.addressof(host.keepalive((ctypes.c_char * (_SLOT * count))()))
+    host.add_symbol("weft.slot", slots)
+    if found is None:
+        stub, counted = host.link(code, ("stub", "counted"))
+        step = 0
+    else:
+        many = image.repeated(found, count, _SLOT)
+        start, step = image.loaded(many, host.address_of), len(many.code) // count
+        stub, counted = (start + found.functions[name] for name in ("stub", "counted"))
+    _free.extend((stub + step * k, counted + step * k, slots + _SLOT * k) for k in range(count))
 
 
 def _set_slot(slot: int, address: int) -> None:

@@ -53,11 +53,6 @@ class Archive:
         self._beginning = b""
         self._looked = 0.0  # time.monotonic()
 
-    def __contains__(self, key: bytes) -> bool:
-        """Whether there is a record with this key, which may be damaged."""
-        with self._lock:
-            return key in self._places or self._refresh() and key in self._places
-
     def load(self, key: bytes) -> bytes | None:
         """The content with this key."""
         with self._lock:

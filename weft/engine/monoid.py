@@ -33,9 +33,9 @@ class Monoid(NamedTuple):
     exact: bool = False  # whether `combine` never rounds, so that states may be combined in any order
 
     @property
-    def combines_integers(self) -> bool:
-        """Whether states are integers, so that the order in which they are combined changes no bit."""
-        return all(each.dtype.kind in "iu" for each in self.identity)
+    def has_any_order(self) -> bool:
+        """Whether the order in which states are combined changes no bit of the results."""
+        return self.exact or all(each.dtype.kind in "iu" for each in self.identity)
 
 
 def index() -> Expr:

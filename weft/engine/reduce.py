@@ -61,7 +61,7 @@ def _in_any_order_ir(kernel: ReduceKernel) -> str:
 
 def _baseline(kernel: ReduceKernel) -> Source:
     """One kernel for all ways through memory if the order does not matter, because wide vectors take LLVM long."""
-    if not kernel.monoid.combines_integers:
+    if not kernel.monoid.has_any_order:
         return Source(_writer_ir, kernel)
     classes = STRIDED * len(kernel.classes)
     return Source(_in_any_order_ir, kernel._replace(classes=classes, block=0, short=""))

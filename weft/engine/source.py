@@ -42,7 +42,10 @@ class Source:
     def description(self) -> bytes:
         """A hash of all that the IR follows from."""
         if not self._description:
-            text = f"{fingerprint()}{self.write.__qualname__}{describe(self.kernel)}"
+            try:
+                text = f"{fingerprint()}{self.write.__qualname__}{describe(self.kernel)}"
+            except TypeError:
+                text = self.text()
             self._description = sha256(text.encode())
         return self._description
 

@@ -108,9 +108,11 @@ def test_cache_is_shown_and_cleared(run_weft, tmp_path):
     folder.mkdir(mode=0o700)
     environment = {"WEFT_CACHE_DIR": str(folder)}
     run_weft("run", "-c", "import torch; torch.ones(3) + 1", **environment)
-    assert f" in {folder}, " in run_weft("cache", **environment).stdout
+    assert f" in {folder}; " in run_weft("cache", **environment).stdout
     assert len(list(folder.iterdir())) > 0
-    assert re.fullmatch(r"removed [1-9]\d* kernels\n", run_weft("cache", "clear", **environment).stdout)
+    assert re.fullmatch(
+        r"removed [1-9]\d* KiB of kernels\n", run_weft("cache", "clear", **environment).stdout
+    )
     assert list(folder.iterdir()) == []
 
 

@@ -14,12 +14,12 @@ def cache(monkeypatch):
     return lambda directory: monkeypatch.setattr(host, "disk_cache", lambda: DiskCache(directory, ""))
 
 
-def test_kernels_are_counted(cache, tmp_path):
-    (tmp_path / ("1" * 64)).write_bytes(b"x" * 1000)
-    (tmp_path / ("2" * 64)).write_bytes(b"x" * 1000)
+def test_the_room_that_kernels_take_is_told(cache, tmp_path):
+    (tmp_path / ("1" * 16 + ".young")).write_bytes(b"x" * 1000)
+    (tmp_path / ("2" * 16 + ".old")).write_bytes(b"x" * 1000)
     cache(tmp_path)
     assert doctor.kernel_cache() == (
-        f"2 in {tmp_path}, 2 KiB of at most 512 MiB; WEFT_CACHE_DIR chooses the folder"
+        f"2 KiB of at most 128 MiB in {tmp_path}; WEFT_CACHE_DIR chooses the folder"
     )
 
 

@@ -1,5 +1,6 @@
 """The command `weft`, also `python -m weft`."""
 
+import math
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ weft: PyTorch's tensor library in pure Python
   weft warm script.py [arguments]  the same as run, and keep the compiled kernels of the program on disk;
                                    for images of containers, whose programs then start at full speed
   weft doctor                      say what weft found on this machine
-  weft cache                       say how many kernels are kept on disk, and where
+  weft cache                       say how much room the kernels on disk take, and where they are
   weft cache clear                 remove them; weft compiles those that it needs again
   weft names library               say which names of torch a library mentions that weft does not have
   weft placeholder add             make pip take torch for installed, so that it does not download PyTorch
@@ -114,7 +115,7 @@ def _clear_cache() -> int:
 
     if problem := _cache_problem():
         return problem
-    print(f"removed {host.disk_cache().clear()} kernels")
+    print(f"removed {math.ceil(host.disk_cache().clear() / 1024)} KiB of kernels")
     return 0
 
 

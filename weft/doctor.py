@@ -87,7 +87,7 @@ def _blas() -> str:
 
 
 def kernel_cache() -> str:
-    """How many kernels are kept on disk, where, and how much room they take and may take."""
+    """Where kernels are kept on disk, and how much room they take and may take."""
     from weft.engine import diskcache, host
 
     directory = host.disk_cache().directory
@@ -95,8 +95,10 @@ def kernel_cache() -> str:
         return (
             f"not kept between runs: {diskcache.cache_root()} is no folder that only this user can write to"
         )
-    count, size = len(os.listdir(directory)), math.ceil(host.disk_cache().size() / 1024)
-    return f"{count} in {directory}, {size} KiB of at most {diskcache.LIMIT >> 20} MiB; WEFT_CACHE_DIR chooses the folder"
+    size = math.ceil(host.disk_cache().size() / 1024)
+    return (
+        f"{size} KiB of at most {diskcache.LIMIT >> 20} MiB in {directory}; WEFT_CACHE_DIR chooses the folder"
+    )
 
 
 def _cuda() -> str:

@@ -12,7 +12,7 @@ import weft
 from weft.autograd import hooks  # noqa: F401 (its locks are made when a hook is registered)
 from weft.core import locks
 from weft.core.generator import Generator, default_generator
-from weft.engine import blas, host, memory, workers
+from weft.engine import blas, code_memory, host, memory, tiers, workers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -20,6 +20,8 @@ NAMED = {
     "compiler": host._compiler.lock,
     "linker": host._linking,
     "llvmlite": host._llvm_lock,
+    "code memory": code_memory._lock,
+    "stubs": tiers._making,
     "allocator": memory._lock,
     "workers": workers._hiring,
     "BLAS": blas.ONE_THREAD.lock,

@@ -204,6 +204,8 @@ class Compilation:
             cache.clear()
         self.kernel.compiled.cache_clear()
         self.kernel.compiled_reduction.cache_clear()
+        self.tiers._linked.clear()
+        self.cache._opened = None
         for each in Path(self.folder).iterdir():
             each.unlink()
 

@@ -1,4 +1,9 @@
-"""The disk cache of object code: private to the user, bounded, written atomically, verified on load; a broken file is ignored."""
+"""The disk cache of machine code: private to the user, bounded, shared by processes, verified on load; a broken file is ignored.
+
+Each processor and version has two archives. New code goes to the young one. When it is full, it takes the place of the old one, and a
+new young one begins. Code that is found in the old archive is copied to the young one. So code that nobody has used
+for a long time vanishes with the old archive.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,19 @@ import sys
 import time
 from pathlib import Path
 
-_DIGEST = 32  # bytes of SHA-256 in front of each file's content
-LIMIT = 512 << 20  # bytes; a kernel takes 2 to 10 KiB, weft's whole test suite about 100 MiB
-# Seconds. A cache hit renews the time of a file only if it is older, because renewing it takes 5 us.
+from .archive import Archive, is_private, sha256
+
+LIMIT = 128 << 20  # bytes of all archives; a kernel takes about 1 KiB
+_FULL = LIMIT // 4  # bytes of a young archive
+# Seconds. An archive that is used gets a new time only if its time is older, so that processes do not write all the time.
 _DAY = 86400
-_TEMPORARY = "tmp"  # the prefix of files that are being written
-_OURS = re.compile(f"[0-9a-f]{{64}}|{_TEMPORARY}[0-9a-f]{{16}}")
+_YOUNG, _OLD = "young", "old"  # suffixes
+# The last two are files of earlier versions of weft: one for each kernel, and the temporary ones.
+_OURS = re.compile(f"[0-9a-f]{{16}}\\.({_YOUNG}|{_OLD})|[0-9a-f]{{64}}|tmp[0-9a-f]{{16}}")
 
 
 class DiskCache:
-    """A directory of files, each named after the hash of its source.
+    """Contents by key, in archives of a directory. `salt`: what all keys have in common.
 
     Trouble (read-only directory, full disk, corrupt file, a directory that others can write) never raises:
     a lookup misses, a store does nothing.
@@ -26,84 +34,76 @@ class DiskCache:
 
     def __init__(self, directory: Path | None, salt: str):
         self.directory = directory
-        self.salt = salt.encode()
+        self._stem = sha256(salt.encode()).hex()[:16]
+        self._opened: tuple[Path | None, Archive, Archive] | None = None
 
     @classmethod
     def for_user(cls, salt: str) -> DiskCache:
         """The cache below WEFT_CACHE_DIR or the platform's cache directory of this user."""
         return cls(_private(cache_root()), salt)
 
-    def key(self, source: str) -> str:
-        return _sha256(self.salt + b"\0" + source.encode()).hex()
+    @staticmethod
+    def key(source: str) -> bytes:
+        return sha256(source.encode())
 
-    def load(self, key: str) -> bytes | None:
-        if self.directory is None or not _is_ours(self.directory):
+    def load(self, key: bytes) -> bytes | None:
+        archives = self._archives()
+        if archives is None:
             return None
-        path = self.directory / key
-        try:
-            with open(path, "rb") as file:
-                content = file.read()
-                used = os.fstat(file.fileno()).st_mtime
-        except OSError:
-            return None
-        if time.time() - used > _DAY:
-            with contextlib.suppress(OSError):  # in a directory of root, or on a read-only disk
-                os.utime(path)
-        code = content[_DIGEST:]
-        if _sha256(code) != content[:_DIGEST]:
-            return None
-        return code
+        young, old = archives
+        content = young.load(key)
+        if content is None and (content := old.load(key)) is not None:
+            self.store(key, content)
+        return content
 
-    def store(self, key: str, code: bytes) -> None:
-        if self.directory is None:
+    def store(self, key: bytes, content: bytes) -> None:
+        archives = self._archives()
+        if archives is None:
             return
-        # The digest is a random number that costs nothing: at one store of 256, the directory is looked through.
-        if key.startswith("00"):
-            self.tidy()
+        young, old = archives
         with contextlib.suppress(OSError):
-            temporary = f"{self.directory}/{_TEMPORARY}{os.urandom(8).hex()}"
-            try:
-                with open(temporary, "xb", opener=_open_private) as file:
-                    file.write(_sha256(code) + code)
-                os.replace(temporary, self.directory / key)
-            except BaseException:  # the disk is full, or Ctrl-C
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            if young.size >= _FULL:
+                young.move(old.path, _FULL)
+            if not os.path.exists(young.path):
+                self.tidy()
+            young.append(key, content)
 
-    def __contains__(self, key: str) -> bool:
-        """Whether there is a file for the key; nobody has looked whether it is damaged."""
-        return self.directory is not None and os.path.exists(self.directory / key)
-
-    def remove(self, key: str) -> None:
-        if self.directory is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.directory / key)
+    def _archives(self) -> tuple[Archive, Archive] | None:
+        """The young and the old archive, unless other users can write to the directory."""
+        if self.directory is None:
+            return None
+        if self._opened is None or self._opened[0] is not self.directory:
+            if not _is_ours(self.directory):
+                return None
+            young, old = (Archive(self.directory / f"{self._stem}.{suffix}") for suffix in (_YOUNG, _OLD))
+            for each in (young, old):
+                _mark_as_used(each.path)
+            self._opened = self.directory, young, old
+        return self._opened[1:]
 
     def size(self) -> int:
-        """The number of bytes in the cache."""
+        """The number of bytes in the cache, also those of other processors and versions."""
         return sum(size for _, size, _ in self._files())
 
     def clear(self) -> int:
-        """Remove all files. Returns how many there were."""
+        """Remove all files. Returns how many bytes they had."""
         removed = 0
-        for _, _, path in self._files():
+        for _, size, path in self._files():
             with contextlib.suppress(OSError):
                 os.unlink(path)
-                removed += 1
+                removed += size
         return removed
 
     def tidy(self, limit: int = LIMIT) -> None:
-        """Remove temporary files of killed processes; beyond `limit` bytes, remove the least recently used files as well."""
+        """Remove the least recently used files until the others have at most three quarters of `limit` bytes."""
         files = sorted(self._files())
-        excess = sum(size for _, size, _ in files) - limit
-        goal = limit // 4 if excess > 0 else 0  # so that the next stores need no tidying
-        for used, size, path in files:
-            abandoned = os.path.basename(path).startswith(_TEMPORARY) and time.time() - used > _DAY
-            if abandoned or excess + goal > 0:
-                with contextlib.suppress(OSError):  # another process does the same
-                    os.unlink(path)
-                excess -= size
+        excess = sum(size for _, size, _ in files) - limit * 3 // 4
+        for _, size, path in files:
+            if excess <= 0:
+                break
+            with contextlib.suppress(OSError):  # another process does the same
+                os.unlink(path)
+            excess -= size
 
     def _files(self) -> list[tuple[float, int, str]]:
         """(time of last use, size, path) of each file of the cache; other files, if the user keeps any there, are left alone."""
@@ -118,14 +118,10 @@ class DiskCache:
         return found
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _sha256(data: bytes) -> bytes:
-    import hashlib  # it loads OpenSSL, which takes 5 ms
-
-    return hashlib.sha256(data).digest()
+def _mark_as_used(path: Path) -> None:
+    with contextlib.suppress(OSError):  # there is none, in a directory of root, or on a read-only disk
+        if time.time() - os.stat(path).st_mtime > _DAY:
+            os.utime(path)
 
 
 def cache_root() -> Path:
@@ -150,12 +146,8 @@ def _private(directory: Path) -> Path | None:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether only this user, or only root, can write to the directory. The check takes 2 us, so it is repeated at each use.
-
-    Root fills the directories of images of containers, whose programs run as another user.
-    """
+    """Whether only this user, or only root, can write to the directory."""
     try:
-        status = os.stat(directory)
+        return is_private(os.stat(directory))
     except OSError:
         return False
-    return not hasattr(os, "getuid") or status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022

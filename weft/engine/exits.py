@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
-
 from ..core.restoring import Restoring
 from . import tiers
-from .host import METH_FASTCALL, keepalive, method
+from .host import METH_FASTCALL, add_symbol, keepalive, method
 
 _RESTORE = keepalive("_restore")
 
@@ -47,6 +45,6 @@ declare void @Py_DecRef(ptr)
 
 def install() -> None:
     """Replace `Restoring.__exit__` by machine code."""
-    llvm.add_symbol("weft.restore", id(_RESTORE))
+    add_symbol("weft.restore", id(_RESTORE))
     (address,) = tiers.compile_ir(_IR, "exit")
     Restoring.__exit__ = method(Restoring, "__exit__", address, METH_FASTCALL)  # type: ignore[method-assign]

@@ -39,10 +39,11 @@ _interned: WeakValueDictionary[tuple, Expr] = WeakValueDictionary()
 class Expr:
     """One scalar value in a kernel, built by the functions of this module or by operators."""
 
-    __slots__ = ("op", "dtype", "args", "value", "__weakref__")
+    __slots__ = ("op", "dtype", "args", "value", "digest", "__weakref__")
 
     def __init__(self, op: str, dtype: DType, args: tuple[Expr, ...], value: Any):
         self.op, self.dtype, self.args, self.value = op, dtype, args, value
+        self.digest = ""  # see `source.digest`
 
     # fmt: off
     def __add__(self, other): return _binary("add", self, other)

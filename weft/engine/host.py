@@ -20,7 +20,10 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ..core.locks import add_lock, new_lock
+from . import code_memory, image
+from .archive import sha256
 from .diskcache import DiskCache
+from .source import Source
 
 METH_KEYWORDS, METH_NOARGS, METH_FASTCALL = 0x02, 0x04, 0x80
 
@@ -114,7 +117,7 @@ def _target():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in _PYTHON_API:
-        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+        llvm.add_symbol(name, _python_function(name))
     return llvm.Target.from_default_triple()
 
 
@@ -122,7 +125,8 @@ def _target():
 def disk_cache() -> DiskCache:
     """Object code of earlier runs, for this processor and these versions of LLVM and llvmlite."""
     version = ".".join(map(str, llvm.llvm_version_info))
-    return DiskCache.for_user(f"{llvmlite.__version__}|{version}|{cpu()}")
+    linker = "image" if code_memory.is_supported() else "LLVM"
+    return DiskCache.for_user(f"{llvmlite.__version__}|{version}|{cpu()}|{linker}|{sys.version_info[:2]}")
 
 
 ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
@@ -135,11 +139,14 @@ class Tier(NamedTuple):
     """How a module is compiled."""
 
     name: str  # a line of the key in the disk cache
-    passes: Passes | None
+    passes: Passes | None  # none for baseline code
     codegen: int  # LLVM's level of code generation
 
 
-def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
+IR = str | Source
+
+
+def compile_ir(ir: IR, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     """Compile a module and return the addresses of its functions `names`.
 
     `vectorize`: whether LLVM shall vectorize loops. Code without such loops, or with vectors already, compiles in a third of the time.
@@ -153,26 +160,21 @@ def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     return link(code, names)
 
 
-def cached(ir: str, tier: Tier) -> bytes | None:
-    """The object code of a module from the disk cache, or None."""
+def cached(ir: IR, tier: Tier) -> bytes | None:
+    """The machine code of a module from the disk cache, or None."""
     return disk_cache().load(_key(ir, tier))
 
 
-def compiled(ir: str, tier: Tier) -> bytes:
-    """The object code of a module, which this compiles, and stores in the disk cache."""
-    code = _object_code(ir, tier)
+def compiled(ir: IR, tier: Tier) -> bytes:
+    """The machine code of a module, which this compiles, and stores in the disk cache: an image, or object code where LLVM must link."""
+    code = _object_code(ir if isinstance(ir, str) else ir.text(), tier)
+    code = image.packed(code) or code
     disk_cache().store(_key(ir, tier), code)
     return code
 
 
-def supersede(ir: str, old: Tier, new: Tier) -> None:
-    """Remove the `old` object code of a module from the disk cache if the `new` one is there. It is not if the disk was full."""
-    if _key(ir, new) in disk_cache():
-        disk_cache().remove(_key(ir, old))
-
-
-def _key(ir: str, tier: Tier) -> str:
-    return disk_cache().key(f"{tier.name}{ir}")
+def _key(ir: IR, tier: Tier) -> bytes:
+    return sha256(tier.name.encode() + (ir.encode() if isinstance(ir, str) else ir.description()))
 
 
 NOTICE_AFTER = 1.0  # seconds of compiling, after which the user is told what the program waits for
@@ -299,8 +301,31 @@ def _dispose(resource: llvm.ffi.ObjectRef) -> None:
     resource._dispose()
 
 
+def add_symbol(name: str, address: int) -> None:
+    """Let machine code that is linked from now on refer to an address by this name."""
+    _symbols[name] = address
+    llvm.add_symbol(name, address)
+
+
+_symbols: dict[str, int] = {}
+
+
+def address_of(symbol: str) -> int:
+    return _symbols.get(symbol) or _python_function(symbol)
+
+
+@functools.cache
+def _python_function(name: str) -> int:
+    """The address of a function of the interpreter, or of the C library."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
 def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
-    """Load object code, and return the addresses of these functions and variables."""
+    """Load what `compiled` returned, and give the addresses of these functions and variables."""
+    found = image.unpacked(code)
+    if found is not None:
+        start = image.loaded(found, address_of)
+        return tuple([start + found.functions[name] for name in names])
     with _linking:
         interrupts = _llvm_lock._is_owned()
         try:

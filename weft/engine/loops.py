@@ -11,12 +11,14 @@ Sizes and strides are arguments, so that a new size needs no new kernel. Only th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.dtype import DType, bool_
 from .expr import Expr, postorder
 from .llvm import Block, emit, memory_type, value_type
+from .source import Source, source_of
 
 # Classes of an operand's stride along the innermost dim.
 CONTIGUOUS, BROADCAST, BACKWARDS, STRIDED = "c", "b", "r", "s"
@@ -41,6 +43,25 @@ def element_size(result: Result) -> int:
     return sum(part.dtype.itemsize for part in result.parts)
 
 
+def _plain_ir(kernel: MapKernel) -> str:
+    """The IR without what only passes read."""
+    return Inner(kernel).ir().replace(", !llvm.access.group !0", "").replace(", !llvm.loop !1", "")
+
+
+def _baseline(kernel: MapKernel) -> Source:
+    """One kernel for contiguous and strided operands.
+
+    An output that is broadcast has one element, and then all operands are strided. Otherwise inputs that are broadcast stay so,
+    because the output may lie in the memory of an input.
+    """
+    if kernel.strides[0] == BROADCAST:
+        strides = STRIDED * len(kernel.strides)
+    else:
+        strides = "".join(BROADCAST if each == BROADCAST else STRIDED for each in kernel.strides)
+    return Source(_plain_ir, kernel._replace(strides=strides))
+
+
+@functools.partial(source_of, baseline=_baseline)
 def map_ir(kernel: MapKernel) -> str:
     """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
     return f"{Inner(kernel).ir()}\n{METADATA}"

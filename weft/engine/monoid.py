@@ -32,6 +32,11 @@ class Monoid(NamedTuple):
     finish: tuple[Result, ...]  # the stored results, of `left` and the params
     exact: bool = False  # whether `combine` never rounds, so that states may be combined in any order
 
+    @property
+    def has_any_order(self) -> bool:
+        """Whether the order in which states are combined changes no bit of the results."""
+        return self.exact or all(each.dtype.kind in "iu" for each in self.identity)
+
 
 def index() -> Expr:
     """The position of the element along the reduced dims, for ops that return one."""

@@ -30,12 +30,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from . import tiers
-from .host import keepalive
+from .host import add_symbol, keepalive
 
 # `sysconfig` takes 2 ms to import, and there are no such builds of older versions.
 FREE_THREADED = sys.version_info >= (3, 13) and bool(
@@ -76,12 +74,12 @@ def name(key: str) -> str:
 
 def add_object(key: str, value: Any) -> None:
     """Let `name(key)` be the address of a Python object, which stays alive until the process ends."""
-    llvm.add_symbol(f"weft.{key}", id(keepalive(value)))
+    add_symbol(f"weft.{key}", id(keepalive(value)))
 
 
 def add_memory(key: str, address: int) -> None:
     """Let `name(key)` be this address."""
-    llvm.add_symbol(f"weft.{key}", address)
+    add_symbol(f"weft.{key}", address)
 
 
 # ---- Functions -----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ There are three ways through memory:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from .expr import Expr, postorder
 from .llvm import constant, emit, memory_type, value_type
 from .loops import BROADCAST, CONTIGUOUS, MEMSET, STRIDED, nest_ir
 from .monoid import CHUNK_ROWS, LEVELS, PANEL, STREAMS, Monoid, chunk_bytes, index, slot_bytes, vector_lanes
+from .source import Source, source_of
 from .structured import Body, function
 from .vectors import transposed
 
@@ -53,11 +55,29 @@ class ReduceKernel(NamedTuple):
     short: str = ""  # how runs of few elements are read if neighbouring outputs are reduced side by side: GATHER or VECTOR
 
 
+def _in_any_order_ir(kernel: ReduceKernel) -> str:
+    return _InAnyOrder(kernel).text()
+
+
+def _baseline(kernel: ReduceKernel) -> Source:
+    """One kernel for all ways through memory if the order does not matter, because wide vectors take LLVM long."""
+    if not kernel.monoid.has_any_order:
+        return Source(_writer_ir, kernel)
+    classes = STRIDED * len(kernel.classes)
+    return Source(_in_any_order_ir, kernel._replace(classes=classes, block=0, short=""))
+
+
+def _writer_ir(kernel: ReduceKernel) -> str:
+    return _Writer(kernel).text()
+
+
+@functools.partial(source_of, baseline=_baseline)
 def reduce_ir(kernel: ReduceKernel) -> str:
     """The IR of `row` for this reduction: it runs along the innermost kept dim."""
     return _Writer(kernel).text()
 
 
+@source_of
 def chunks_ir(kernel: ReduceKernel) -> str:
     """The IR of `chunks`, which computes the states of chunks of one long run. Only large reductions need this code."""
     return _Writer(kernel).chunks_text()
@@ -717,3 +737,27 @@ class _Writer:
                 call(body, "one", position)
 
         return function("row", parameters, self.declarations, write)
+
+
+class _InAnyOrder(_Writer):
+    """Combines the elements of each output one by one."""
+
+    def _scalar_run(self, body: Body) -> None:
+        slots = self._slots(body, body.at("%state", HEADER))
+        first = self._add_chunks(body, slots)
+        total = self._variables(body, 1)
+        self._add_rows(body, total, first, "%n", self._along(1), GATHER, 1, 1)
+        self._add_slots(body, slots, self._get(body, total, 1))
+
+    def _add_chunks(self, body: Body, slots: list[str]) -> str:
+        """Add the states of chunks that workers have done; returns the first element after them."""
+        count, states = self._chunks_done(body)
+        with body.loop(0, count) as number:
+            chunk = self._chunk_slots(body, states, number)
+            with body.loop(0, self.width) as k:
+                places = [
+                    body.at(slot, body.integer("mul", k, each.dtype.itemsize))
+                    for slot, each in zip(chunk, self.monoid.identity, strict=True)
+                ]
+                self._add_slots(body, slots, self._load_slots(body, places, 1))
+        return body.integer("mul", count, CHUNK_ROWS * self.width)

@@ -13,6 +13,7 @@ from .expr import Expr, postorder
 from .llvm import Block, constant, emit, memory_type, value_type
 from .loops import CONTIGUOUS, METADATA, Inner, Result
 from .monoid import Monoid, index
+from .source import source_of
 from .structured import Body, function
 from .vectors import broadcast
 
@@ -31,6 +32,7 @@ class ScanKernel(NamedTuple):
         return self.monoid.finish
 
 
+@source_of
 def scan_ir(kernel: ScanKernel) -> str:
     """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
     if kernel.monoid.exact and set(kernel.strides) == {CONTIGUOUS}:

@@ -2,8 +2,8 @@
 
 LLVM compiles a kernel that the disk cache does not have without any passes: the *baseline* code. On AMD Zen 4 this takes 0.3 s for
 the 117 modules of `bench/first_use.py`, and 2.0 s with the passes. The baseline code takes 2 to 40 times as long as the
-optimized code. So a thread compiles the kernel once more, with the passes, as soon as the program asks for no new kernels, and
-replaces the code. Kernels for much work are optimized before their first call (`optimize_now`).
+optimized code. So a thread compiles the kernel once more, with the passes, as soon as the program asks for no new kernels, or calls
+it often, and replaces the code. Kernels for much work are optimized before their first call (`optimize_now`).
 
 Both tiers compute the same bits, because LLVM neither contracts nor reorders floating-point operations.
 
@@ -14,19 +14,20 @@ to the code that a word of memory, its *slot*, refers to. Processes that find a 
 from __future__ import annotations
 
 import ctypes
-import functools
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import host
+from ..core.locks import new_lock
+from . import host, image
 from .background import Background, in_background
 
 BASELINE = host.Tier("; baseline\n", None, 0)
 
 QUIET_S = 0.05  # without a new kernel, before the thread starts: a program that asks for its first kernels needs the processor
-LONGEST_S = 1.0  # after which the thread compiles a kernel even if the program asks for more
-_STUBS = 64  # of one module, whose linking takes 0.9 ms on AMD Zen 4
+LONGEST_S = 1.0  # after which the thread compiles a kernel that is hot even if the program asks for more
+HOT = 100  # calls, in which most baseline functions lose less time than LLVM needs (20 ms)
+_STUBS = 64  # that are made at once; they take a page
 
 _optimizer = Background("weft-optimizer")
 _last_request = 0.0
@@ -35,10 +36,10 @@ _last_request = 0.0
 class _Module(NamedTuple):
     """A module whose baseline code runs."""
 
-    ir: str
+    ir: host.IR
     names: tuple[str, ...]
     tier: host.Tier  # the one that shall replace the baseline code
-    slots: tuple[int, ...]  # addresses, one for each name
+    slots: tuple[int, ...]  # addresses, one for each name, see `_SLOT`
     stubs: tuple[int, ...]
     requested: float  # time.monotonic()
 
@@ -46,10 +47,10 @@ class _Module(NamedTuple):
 _pending: dict[int, _Module] = {}  # by the address of each stub
 
 
-def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
+def compile_ir(ir: host.IR, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     """Like `host.compile_ir`, at first perhaps with baseline code.
 
-    The functions take addresses and integers, and return an address, an integer or nothing. A stub passes on four arguments; it leaves
+    The functions take addresses and integers, and return an address, an integer or nothing. A stub passes on six arguments; it leaves
     the others where they are, in registers and on the stack. The module has no variables, because there may be two of each.
     """
     global _last_request
@@ -65,11 +66,26 @@ def compile_ir(ir: str, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     module = _Module(ir, names, tier, slots, stubs, _last_request)
     _pending.update(dict.fromkeys(stubs, module))
     host.announce(_last_request - start)
-    _optimizer.submit(functools.partial(_optimize_later, module))
+    _optimizer.submit(_optimize_one)
     return stubs
 
 
-def _baseline(ir: str, names: Sequence[str]) -> tuple[int, ...]:
+_linked: dict[
+    tuple, tuple[int, ...]
+] = {}  # the functions of baseline sources, which several kernels may share
+
+
+def _baseline(ir: host.IR, names: Sequence[str]) -> tuple[int, ...]:
+    if isinstance(ir, str):
+        return _link_baseline(ir, names)
+    ir = ir.baseline()
+    key = ir.description(), *names
+    if key not in _linked:
+        _linked[key] = _link_baseline(ir, names)
+    return _linked[key]
+
+
+def _link_baseline(ir: host.IR, names: Sequence[str]) -> tuple[int, ...]:
     return host.link(host.cached(ir, BASELINE) or host.compiled(ir, BASELINE), names)
 
 
@@ -88,18 +104,32 @@ def finish() -> None:
     _optimizer.wait()
 
 
-def _optimize_later(module: _Module) -> None:
-    latest = module.requested + LONGEST_S
-    while module.stubs[0] in _pending and (
-        (wait := min(_last_request + QUIET_S, latest) - time.monotonic()) > 0
-    ):
-        if _optimizer.stopped.wait(wait):
-            return
-    try:
-        if module.stubs[0] in _pending:
+def _optimize_one() -> None:
+    """Wait until a module should be optimized, and do it."""
+    while _pending:
+        module = _most_urgent()
+        if module is None:
+            if _optimizer.stopped.wait(min(QUIET_S, LONGEST_S)):
+                return
+            continue
+        try:
             _optimize(module)
-    except Exception:  # if there is no memory, for example; the baseline code continues to run
-        _forget(module)
+        except Exception:  # if there is no memory, for example; the baseline code continues to run
+            _forget(module)
+        return
+
+
+def _most_urgent() -> _Module | None:
+    """The module that was called most often; while the program asks for kernels, only one that is hot."""
+    now = time.monotonic()
+    is_quiet = now >= _last_request + QUIET_S
+    modules = [each for each in list(_pending.values()) if is_quiet or now >= each.requested + LONGEST_S]
+    module = max(modules, key=_calls, default=None)
+    return module if module is not None and (is_quiet or _calls(module) >= HOT) else None
+
+
+def _calls(module: _Module) -> int:
+    return sum(ctypes.c_size_t.from_address(slot + 8).value for slot in module.slots)
 
 
 def _optimize(module: _Module) -> None:
@@ -108,7 +138,6 @@ def _optimize(module: _Module) -> None:
     for slot, address in zip(module.slots, host.link(code, module.names), strict=True):
         _set_slot(slot, address)
     _forget(module)
-    host.supersede(module.ir, BASELINE, module.tier)
 
 
 def _forget(module: _Module) -> None:
@@ -119,35 +148,60 @@ def _forget(module: _Module) -> None:
 # ---- Stubs ---------------------------------------------------------------------------------------------------------------
 
 
-def _stubs_ir() -> str:
-    arguments = ", ".join(f"i64 %{name}" for name in "abcd")
-    lines = [f"@slots = global [{_STUBS} x ptr] zeroinitializer"]
-    for k in range(_STUBS):
-        lines += [
-            f"define i64 @stub{k}({arguments}) {{",
-            f"%slot = getelementptr ptr, ptr @slots, i64 {k}",
-            "%code = load atomic ptr, ptr %slot acquire, align 8",
-            f"%result = musttail call i64 %code({arguments})",
-            "ret i64 %result\n}",
-        ]
-    return "\n".join(lines) + "\n"
-
-
-_free: list[tuple[int, int]] = []  # (stub, slot)
+_ARGUMENTS = ", ".join(f"i64 %{name}" for name in "abcdef")
+_STUB = f"""@"weft.slot" = external global i8
+define i64 @stub({_ARGUMENTS}) {{
+%code = load atomic ptr, ptr @"weft.slot" acquire, align 8
+%result = musttail call i64 %code({_ARGUMENTS})
+ret i64 %result
+}}
+define i64 @counted({_ARGUMENTS}) {{
+%calls = getelementptr i8, ptr @"weft.slot", i64 8
+%before = load i64, ptr %calls, align 8
+%now = add i64 %before, 1
+store i64 %now, ptr %calls, align 8
+%baseline = getelementptr i8, ptr @"weft.slot", i64 16
+%code = load ptr, ptr %baseline, align 8
+%result = musttail call i64 %code({_ARGUMENTS})
+ret i64 %result
+}}
+"""
+# A slot: the code that the stub jumps to, the number of calls, and the baseline code, to which `counted` jumps. Optimized code is not
+# counted, because the threads that share a loop would wait for each other's writes.
+_SLOT = 24  # bytes
+_making = new_lock()
+_free: list[tuple[int, int, int]] = []  # (stub, counted, slot)
 
 
 def _new_stub(address: int) -> tuple[int, int]:
     """A stub that jumps to `address`, and its slot."""
     while True:
         try:
-            stub, slot = _free.pop()
+            stub, counted, slot = _free.pop()
         except IndexError:
-            # Passes would not change these functions.
-            slots, *stubs = _baseline(_stubs_ir(), ["slots", *(f"stub{k}" for k in range(_STUBS))])
-            _free.extend((each, slots + 8 * k) for k, each in enumerate(stubs))
+            with _making:
+                _make_stubs()
         else:
-            _set_slot(slot, address)
+            _set_slot(slot + 16, address)
+            _set_slot(slot, counted)
             return stub, slot
+
+
+def _make_stubs() -> None:
+    # Without code generation of level 3, the functions would use the registers of arguments.
+    code = host.cached(_STUB, host.SIMPLIFIED) or host.compiled(_STUB, host.SIMPLIFIED)
+    found = image.unpacked(code)
+    count = _STUBS if found else 1
+    slots = ctypes.addressof(host.keepalive((ctypes.c_char * (_SLOT * count))()))
+    host.add_symbol("weft.slot", slots)
+    if found is None:
+        stub, counted = host.link(code, ("stub", "counted"))
+        step = 0
+    else:
+        many = image.repeated(found, count, _SLOT)
+        start, step = image.loaded(many, host.address_of), len(many.code) // count
+        stub, counted = (start + found.functions[name] for name in ("stub", "counted"))
+    _free.extend((stub + step * k, counted + step * k, slots + _SLOT * k) for k in range(count))
 
 
 def _set_slot(slot: int, address: int) -> None:

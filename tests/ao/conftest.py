@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from exact_quantized import exact_layers  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(autouse=True)

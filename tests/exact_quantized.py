@@ -85,11 +85,11 @@ def _linear(call, relu, input, packed, scale, zero_point):
 
 
 def _linear_dynamic(call, relu, input, packed, reduce_range=False):
-    theirs = call(input, packed, reduce_range).numpy()
+    theirs = call(input, packed, reduce_range).detach().numpy()
     weight, bias = packed.unpack()
     scales, points = _scales(weight)
     fbgemm = torch.backends.quantized.engine == "fbgemm"  # only this engine reduces the range of the input
-    integers = torch.quantize_per_tensor_dynamic(input, torch.quint8, reduce_range and fbgemm)
+    integers = torch.quantize_per_tensor_dynamic(input.detach(), torch.quint8, reduce_range and fbgemm)
     sums, factors = _linear_sums(integers, weight, points), scales * np.float32(integers.q_scale())
     # fbgemm rounds once, after both steps. 64 bits hold the product.
     values = sums.astype(np.float32).astype(np.longdouble) * factors
@@ -118,14 +118,28 @@ def _convolution(call, relu, input, packed, scale, zero_point):
     return theirs.copy_(torch._make_per_tensor_quantized_tensor(found, scale, zero_point))
 
 
+def _convolution_dynamic(static, call, relu, input, packed, reduce_range=False):
+    """`static` of the input's integers. The result has the input's scale and zero point."""
+    theirs = call(input, packed, reduce_range)
+    integers = torch.quantize_per_tensor_dynamic(input, torch.quint8, reduce_range)
+    found = _convolution(static, relu, integers, packed, integers.q_scale(), integers.q_zero_point())
+    return theirs.copy_(found.dequantize())
+
+
 def _functions():
     """Each function by its name in `torch.ops.quantized`."""
-    ops = torch.ops.quantized
-    rows = [(name, _convolution) for dims in (1, 2, 3) for name in (f"conv{dims}d", f"conv{dims}d_relu")]
-    rows += [(f"conv_transpose{dims}d", _convolution) for dims in (1, 2, 3)]
-    rows += [("linear", _linear), ("linear_relu", _linear)]
-    rows += [("linear_dynamic", _linear_dynamic), ("linear_relu_dynamic", _linear_dynamic)]
-    return {name: functools.partial(function, getattr(ops, name), "_relu" in name) for name, function in rows}
+    rows = {"linear": _linear, "linear_relu": _linear}
+    rows |= {"linear_dynamic": _linear_dynamic, "linear_relu_dynamic": _linear_dynamic}
+    for dims in (1, 2, 3):
+        rows |= {f"conv{dims}d": _convolution, f"conv{dims}d_relu": _convolution}
+        rows[f"conv_transpose{dims}d"] = _convolution
+        for kind in (f"conv{dims}d", f"conv_transpose{dims}d"):
+            static = getattr(torch.ops.quantized, kind)
+            rows[f"{kind}_dynamic"] = functools.partial(_convolution_dynamic, static)
+    return {
+        name: functools.partial(function, getattr(torch.ops.quantized, name), "_relu" in name)
+        for name, function in rows.items()
+    }
 
 
 exact = _functions()

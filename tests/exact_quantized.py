@@ -29,7 +29,7 @@ def _adds_in_32_bits(engine):
 
 def _is_exact(input, weight):
     """Whether PyTorch's sums of these integers are exact."""
-    a, w = input.int_repr().abs().long(), weight.int_repr().abs().long()
+    a, w = input.int_repr().long().abs(), weight.int_repr().long().abs()
     fit = not a.numel() or not w.numel() or 2 * a.max() * w.max() < 2**15
     return fit or _adds_in_32_bits(torch.backends.quantized.engine)
 

@@ -35,7 +35,7 @@ if os.environ.get("HYPOTHESIS_PROFILE") != "unshrunk":
 # Tests with threads, processes, forks or locks, which can hang: each has a time limit of its own.
 CAN_HANG = (
     "/autograd/test_modes.py", "/core/test_locks.py", "/engine/test_gemm.py", "/engine/test_host.py",
-    "/engine/test_memory.py", "/engine/test_workers.py", "/families/test_library.py", "/interop/test_pickling.py",
+    "/engine/test_memory.py", "/engine/test_tiers.py", "/engine/test_workers.py", "/families/test_library.py", "/interop/test_pickling.py",
     "/multiprocessing/test_sharing.py", "/ops/test_random.py", "/serialization/test_save.py", "/test_overrides.py",
     "/test_safety.py", "/test_training.py", "/utils/data/test_dataloader.py", "/utils/data/test_parallel.py",
 )  # fmt: skip

@@ -1,8 +1,10 @@
 """A child forked while another thread holds any of weft's locks works."""
 
 import gc
+import inspect
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -136,16 +138,32 @@ def test_an_interrupt_while_a_fork_waits_is_raised_after_it(run):
 
 
 def interrupt_a_waiting_fork():
-    holder = held_elsewhere(memory._lock, seconds=0.3)
+    main, taken = threading.get_ident(), threading.Event()
+    lines, first = inspect.getsourcelines(locks._take_all)
+    waits = first + next(number for number, line in enumerate(lines) if "with busy" in line)
+
+    def place(frame):
+        return frame.f_code, frame.f_lineno
+
+    def hold_and_interrupt():
+        with memory._lock:
+            taken.set()
+            while place(sys._current_frames()[main]) != (locks._take_all.__code__, waits):
+                time.sleep(0.001)
+            signal.pthread_kill(main, signal.SIGALRM)
+            while not locks._interrupts:
+                time.sleep(0.001)
+
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    holder = threading.Thread(target=hold_and_interrupt)
+    holder.start()
+    taken.wait()
     children = []
     try:
         with pytest.raises(KeyboardInterrupt):
             children.append(exit_code_of_child(use_everything))
             time.sleep(1)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     holder.join()
     while True:  # the child that `exit_code_of_child` could not wait for

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from weft.engine import host, tiers
 from weft.engine.background import Background
 from weft.engine.diskcache import DiskCache
 
+TIME_LIMIT = 280  # seconds for a process of its own; alone the slowest takes 5, and tests/conftest.py ends a test after 300
 VALUE = "define i64 @value() {{ ret i64 {} }}"
 _numbers = iter(range(1000, 10**6))
 
@@ -77,13 +79,10 @@ def test_a_thread_replaces_the_code_when_no_kernels_are_asked_for(cache, monkeyp
     monkeypatch.setattr(tiers, "QUIET_S", 0.01)
     ir, number = module()
     (stub,) = tiers.compile_ir(ir, "value")
-    for _ in range(500):
-        if stub not in tiers._pending:
-            break
-        assert run(stub) == number
-        threading.Event().wait(0.01)
-    else:
-        raise AssertionError("the code was never replaced")
+    # On a busy machine the thread takes seconds. tests/conftest.py ends a test that hangs.
+    while stub in tiers._pending:
+        assert run(stub) == number and tiers._optimizer._thread.is_alive()
+        time.sleep(0.001)
     assert run(stub) == number
 
 
@@ -204,7 +203,7 @@ for number, (a, b) in enumerate(zip(first, bits(), strict=True)):
 def python(code, directory):
     environment = {**os.environ, "WEFT_CACHE_DIR": str(directory / "kernels")}
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=TIME_LIMIT
     )
 
 
@@ -301,13 +300,18 @@ def test_threads_of_the_program_are_told_from_those_of_weft(tmp_path):
 
 
 EXIT = """
-import time
+import threading
 from weft.engine.background import Background
-jobs = Background("test")
+jobs, begun = Background("test"), threading.Event()
+def job():
+    print("begun", flush=True)
+    begun.set()
+    jobs.stopped.wait()  # the process has begun to end
+    print("finished", flush=True)
 jobs.start()
-jobs.submit(lambda: print("begun", flush=True) or time.sleep(0.2) or print("finished", flush=True))
+jobs.submit(job)
 jobs.submit(lambda: print("never", flush=True))
-time.sleep(0.1)
+begun.wait()
 """
 
 

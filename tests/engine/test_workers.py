@@ -93,12 +93,12 @@ def test_ctrl_c_arrives_between_kernels():
     code = (
         "import signal, weft\nsignal.alarm(120)\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # processes in the background ignore it
-        "x = weft.ones(4_000_000)\nprint('ready', flush=True)\n"
-        "try:\n    while True:\n        x = x * 1.0\nexcept KeyboardInterrupt:\n    print(x.sum().item())"
+        "x = weft.ones(4_000_000)\nturn = 0\n"
+        "try:\n    while True:\n        x, turn = x * 1.0, turn + 1\n        if turn == 20: print('ready', flush=True)\n"
+        "except KeyboardInterrupt:\n    print(x.sum().item())"
     )
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
-    time.sleep(0.3)
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=300)
     assert (child.returncode, out) == (0, "4000000.0\n")

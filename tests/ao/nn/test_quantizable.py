@@ -17,14 +17,6 @@ LSTMS = "LSTM(4,6) LSTM(4,6,2,batch_first=True,dropout=0.5) LSTM(4,6,bidirection
 ATTENTIONS = "MultiheadAttention(4,2) MultiheadAttention(4,2,add_zero_attn=True) MultiheadAttention(4,1,bias=False)".split()
 
 
-@pytest.fixture(autouse=True)
-def fbgemm():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def layer(library, text):
     random = np.random.default_rng(11)
     found = eval(f"nn.{text}", {"nn": library.nn}).eval()

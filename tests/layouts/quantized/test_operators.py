@@ -78,7 +78,7 @@ def without_strides(found):
 
 
 @pytest.mark.parametrize("text", CALLS)
-def test_like_pytorch(text):
+def test_like_pytorch(text, exact_layers):
     engine = torch.backends.quantized.engine
     torch.backends.quantized.engine = "fbgemm"
     try:

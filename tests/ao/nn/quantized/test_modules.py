@@ -21,14 +21,6 @@ Unflatten(1,(1,4))|ConvTranspose3d(1,2,2) Flatten(2)|InstanceNorm1d(4,affine=Tru
 SAME_INTEGERS = 1  # a float32 that differs in its last bit may be rounded to the next integer
 
 
-@pytest.fixture(autouse=True)
-def fbgemm():
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "fbgemm"
-    yield
-    torch.backends.quantized.engine = before
-
-
 def model(library, text):
     nn, ao = library.nn, library.ao.quantization
     random = np.random.default_rng(8)

@@ -98,9 +98,8 @@ class Stage(NamedTuple):
     meta: Block
     sizes: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...]  # of each operand, in bytes
-    reduced: tuple | None = (
-        None  # of a reduction: sizes and strides of the dims that are reduced, and the memory with them
-    )
+    # Of a reduction: sizes and strides of the dims that are reduced, and the memory with them.
+    reduced: tuple | None = None
 
     @property
     def length(self) -> int:

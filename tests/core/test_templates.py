@@ -237,6 +237,23 @@ def test_equal_sizes_by_chance_get_a_template_of_their_own():
     ]
 
 
+class Part:
+    """A part of a plan without sizes, which a plan may change later."""
+
+    __slots__ = ("record",)
+
+    def __init__(self):
+        self.record = None
+
+
+def test_plans_of_one_template_share_nothing_that_can_be_changed():
+    cache = PlanCache(lambda a: (Part(), [], {}, a.numel))
+    kept = [spec_of(size) for size in range(2, 12)]
+    plans = [cache[each,] for each in kept]
+    for made in zip(*plans):
+        assert len({id(each) for each in made}) == len(kept)
+
+
 @pytest.mark.parametrize("op", [ADD, MATMUL])
 def test_a_template_makes_the_plan_of_the_planning_code(op):
     make = template(

@@ -365,7 +365,10 @@ class _Writer:
         return f"{self._constant(FunctionType)}({', '.join(map(self._constant, given))}, ({cells}))"
 
     def _is_symbolic(self, value: Any) -> bool:
-        """Whether an object contains symbols. Raises: Untraceable for objects of which that is not known."""
+        """Whether an object is made for each plan: one that contains symbols, or that a plan may change after it was made.
+
+        Raises: Untraceable for objects of which that is not known.
+        """
         kind: Any = type(value)
         if kind is Symbol or kind is Later:
             return True
@@ -375,13 +378,17 @@ class _Writer:
         if found is None:
             self.alive.append(value)
             self.contains[id(value)] = False  # for objects that refer to themselves
-            found = self.contains[id(value)] = any([self._is_symbolic(each) for each in _parts(value)])
+            found = any([self._is_symbolic(each) for each in _parts(value)]) or not isinstance(value, _LASTING)
+            self.contains[id(value)] = found
         return found
 
 
 # The classes of objects that contain no sizes.
 _ATOMS: set[type] = {type(None), bool, int, float, complex, str, bytes, type(...)}
 _ATOMS |= {BuiltinFunctionType, CodeType, DType, device}
+
+# Those whose objects nobody changes.
+_LASTING = (Spec, tuple, functools.partial, FunctionType, MethodType)
 
 
 @functools.cache

@@ -77,9 +77,8 @@ class PlanCache(dict):
             except ZeroDivisionError:  # a divisor that is never 0 where the guards hold
                 continue
             if plan is not UNFIT:
-                if make is not templates[0]:
-                    templates.remove(make)
-                    templates.insert(0, make)
+                if make is not templates[0]:  # other threads read the list
+                    found.templates = [make, *[each for each in templates if each is not make]]
                 return plan
         found.planned += 1
         if found.planned <= PLANNED_FIRST or found.reason is not None:
@@ -92,7 +91,7 @@ class PlanCache(dict):
         except Untraceable as error:
             found.reason = str(error)
             return UNFIT
-        templates.insert(0, make)
+        found.templates = [make, *found.templates]
         return make(key)
 
     def _planned_on_symbols(self, key: tuple, trace: Trace) -> Any:

@@ -31,7 +31,7 @@ def test_lower_bounds_decide_comparisons(trace):
 def test_other_comparisons_are_guards(trace):
     a, b = trace.atom(5), trace.atom(7)
     assert a < b and a != b and not a >= b
-    assert [(each.polynomial, each.relation) for each in trace.guards] == [
+    assert [(each.polynomial, each.relation) for each in trace.needed_guards()] == [
         ({(1,): 1, (0,): -1, (): -1}, ">="),
     ]
     assert a * 3 == 15

@@ -48,6 +48,7 @@ class Trace:
         self.static: set[int] = set()  # atoms that are static arguments, which may turn out to be no sizes
         self._symbols: dict[frozenset, Symbol] = {}
         self._decided: dict[tuple, bool] = {}
+        self._known: dict[tuple, bool] = {}  # what `_at_least` has found
 
     # -- symbols -------------------------------------------------------------------------------------------------------
 
@@ -131,8 +132,13 @@ class Trace:
         """Whether a polynomial is known to be at least `bound`, alone or because of one guard."""
         if self.value_of(polynomial) < bound:
             return False
-        if self._is_bounded(polynomial, bound):
-            return True
+        key = frozenset(polynomial.items()), bound
+        if key not in self._known:  # a guard that comes later may decide it, but what is known without it holds as well
+            self._known[key] = self._is_bounded(polynomial, bound) or self._follows(polynomial, bound)
+        return self._known[key]
+
+    def _follows(self, polynomial: Polynomial, bound: int) -> bool:
+        """Whether a polynomial is at least `bound` because of one guard."""
         negative = [monomial for monomial, factor in polynomial.items() if factor < 0]
         for guard in self.guards:
             if guard.relation == ">=" and _may_outweigh(guard.polynomial, negative, polynomial):
@@ -168,7 +174,7 @@ class Trace:
         for guard in list(self.guards):
             if guard.relation == ">=":
                 self.guards.remove(guard)
-                if self._at_least(guard.polynomial, 0):
+                if self._is_bounded(guard.polynomial, 0) or self._follows(guard.polynomial, 0):
                     continue
                 self.guards.append(guard)
             elif guard.relation == "!=" and self.differs(guard.polynomial):

@@ -133,12 +133,16 @@ class Trace:
         if self.value_of(polynomial) < bound:
             return False
         key = frozenset(polynomial.items()), bound
-        if key not in self._known:  # a guard that comes later may decide it, but what is known without it holds as well
-            self._known[key] = self._is_bounded(polynomial, bound) or self._follows(polynomial, bound)
+        if (
+            key not in self._known
+        ):  # a guard that comes later may decide it, but what is known without it holds as well
+            self._known[key] = self._follows(polynomial, bound)
         return self._known[key]
 
     def _follows(self, polynomial: Polynomial, bound: int) -> bool:
-        """Whether a polynomial is at least `bound` because of one guard."""
+        """As `_at_least`, by the present guards."""
+        if self._is_bounded(polynomial, bound):
+            return True
         negative = [monomial for monomial, factor in polynomial.items() if factor < 0]
         for guard in self.guards:
             if guard.relation == ">=" and _may_outweigh(guard.polynomial, negative, polynomial):
@@ -174,12 +178,13 @@ class Trace:
         for guard in list(self.guards):
             if guard.relation == ">=":
                 self.guards.remove(guard)
-                if self._is_bounded(guard.polynomial, 0) or self._follows(guard.polynomial, 0):
+                if self._follows(guard.polynomial, 0):
                     continue
                 self.guards.append(guard)
-            elif guard.relation == "!=" and self.differs(guard.polynomial):
-                self.guards.remove(guard)
-                continue
+            elif guard.relation == "!=":
+                if self._follows(guard.polynomial, 1) or self._follows(_scaled(guard.polynomial, -1), 1):
+                    self.guards.remove(guard)
+                    continue
             yield guard
 
     def fail(self, reason: str) -> Untraceable:

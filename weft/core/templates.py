@@ -378,7 +378,9 @@ class _Writer:
         if found is None:
             self.alive.append(value)
             self.contains[id(value)] = False  # for objects that refer to themselves
-            found = any([self._is_symbolic(each) for each in _parts(value)]) or not isinstance(value, _LASTING)
+            found = any([self._is_symbolic(each) for each in _parts(value)]) or not isinstance(
+                value, _LASTING
+            )
             self.contains[id(value)] = found
         return found
 

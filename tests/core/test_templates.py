@@ -224,9 +224,14 @@ def test_planning_code_that_needs_values_runs_for_each_key():
 
 
 def test_a_divisor_that_may_be_0_is_left_to_the_planning_code():
-    cache = PlanCache(lambda a: 100 // (a.shape[0] // 8) if a.shape[0] >= 8 else 0)
-    kept = [spec_of(size) for size in (*range(20, 30), *range(2, 8))]
-    assert [cache[each,] for each in kept] == [100 // (n // 8) for n in range(20, 30)] + [0] * 6
+    def plan(a):
+        if a.shape[0] < 8:
+            return "short"
+        return "many" if 100 // (a.shape[0] // 8) > 20 else "few"
+
+    cache = PlanCache(plan)
+    kept = [spec_of(size) for size in (*range(20, 30), *range(60, 70), *range(2, 8))]
+    assert [cache[each,] for each in kept] == ["many"] * 10 + ["few"] * 10 + ["short"] * 6
 
 
 def test_equal_sizes_by_chance_get_a_template_of_their_own():

@@ -143,7 +143,7 @@ def make_spec(
 
 def _interned_spec(key: tuple) -> Spec:
     made = _new_spec(*key)
-    if made.numel >= _MOST_UNCHECKED or not made.is_contiguous:
+    if not 0 < made.numel < _MOST_UNCHECKED or not made.is_contiguous:
         check_size(made)
     if made.dtype.name in OPAQUE:
         raise NotImplementedError(

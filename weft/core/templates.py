@@ -270,9 +270,10 @@ class _Writer:
         kind: Any = type(made)
         self.lines.append(f"return {self._constant(made) if _is_atom(kind) else self._new(made)}")
         source = "\n    ".join(["def make(key):", *self.lines])
-        exec(compile(source, "<template>", "exec"), self.known)
-        self.known["make"].source = source
-        return self.known["make"]
+        (code,) = [each for each in compile(source, "<template>", "exec").co_consts if type(each) is CodeType]
+        make = FunctionType(code, self.known)
+        make.source = source  # type: ignore[attr-defined]
+        return make
 
     def _value(self, value: Any) -> str:
         """An expression for a value of a plan."""
@@ -378,10 +379,8 @@ class _Writer:
         if found is None:
             self.alive.append(value)
             self.contains[id(value)] = False  # for objects that refer to themselves
-            found = any([self._is_symbolic(each) for each in _parts(value)]) or not isinstance(
-                value, _LASTING
-            )
-            self.contains[id(value)] = found
+            parts = [self._is_symbolic(each) for each in _parts(value)]
+            found = self.contains[id(value)] = any(parts) or not isinstance(value, _LASTING)
         return found
 
 

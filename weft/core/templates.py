@@ -323,6 +323,8 @@ class _Writer:
             text = f"{self._constant(functools.partial)}({', '.join(map(self._value, given))}{named})"
         elif kind is FunctionType:
             text = self._closure(value)
+        elif kind.__new__ is not object.__new__:
+            raise Untraceable(f"a plan contains a {kind.__module__}.{kind.__qualname__}")
         else:
             self.lines.append(f"{name} = new({self._constant(kind)})")
             for slot in _slots(kind):

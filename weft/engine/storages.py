@@ -16,9 +16,12 @@ from ..core.device import CPU
 from ..core.grad_mode import INFERENCE_VERSION, mode, open_inference
 from ..core.storage import Storage
 from ..core.symbols import Later, Symbol
+from ..core.templates import add_atoms
 from . import exits, memory
 from .host import METH_NOARGS, builtin, keepalive, method
 from .objects import STORAGE, Function, add_memory, add_object, compile_functions, name, offset
+
+add_atoms(memory.Bin)
 
 # The names that machine code refers to.
 _OBJECTS = {

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .symbols import Symbol
+
 
 def wrong_type(value: Any, function: str, argument: str, wanted: str, position: int = 0) -> TypeError:
     """PyTorch's error. `position` counts from 1; it is 0 for keyword-only arguments."""
@@ -24,7 +26,7 @@ def integer(value: Any, function: str, argument: str, position: int = 0) -> int:
 
     Raises: TypeError for everything else, bools included.
     """
-    if type(value) is not int:
+    if type(value) is not int and type(value) is not Symbol:
         if isinstance(value, bool):
             raise wrong_type(value, function, argument, "int", position)
         try:

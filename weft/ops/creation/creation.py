@@ -26,6 +26,7 @@ from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.recording import tape
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
+from ...core.symbols import Symbol
 from ...core.tensor import Tensor, as_new, make, new_hooks
 from ...core.tensor import empty as empty_of
 from ...families.calls import is_operand
@@ -58,7 +59,7 @@ def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
         )
     check_first(sizes, name, "size")
     result = tuple([_size(size, position, name) for position, size in enumerate(sizes, 1)])
-    if result and min(result) < 0:
+    if any([size < 0 for size in result]):
         if name == "zeros":
             raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(result)}")
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(result)}: {list(result)}")
@@ -76,7 +77,7 @@ def size_argument(size: Any, name: str) -> tuple[int, ...]:
 
 def _size(value: Any, position: int, name: str) -> int:
     try:
-        size = operator.index(value)
+        size = value if type(value) is Symbol else operator.index(value)
     except TypeError:
         reason = f"type must be tuple of ints,but got {type(value).__name__}"
     else:
@@ -220,7 +221,7 @@ def _checked_spec(sizes: tuple[int, ...], dtype: DType, where: device) -> Spec:
     return check_storage_size(contiguous_spec(size_arguments((sizes,), "empty"), dtype, where))
 
 
-_specs = PlanCache(_checked_spec)
+_specs = PlanCache(_checked_spec, with_sizes=True)
 
 
 def filled(spec: Spec, value: Any) -> Tensor:

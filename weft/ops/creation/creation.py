@@ -77,7 +77,7 @@ def size_argument(size: Any, name: str) -> tuple[int, ...]:
 
 def _size(value: Any, position: int, name: str) -> int:
     try:
-        size = value if type(value) is Symbol else operator.index(value)
+        size: Any = value if type(value) is Symbol else operator.index(value)
     except TypeError:
         reason = f"type must be tuple of ints,but got {type(value).__name__}"
     else:

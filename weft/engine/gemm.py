@@ -19,7 +19,7 @@ from ..core.symbols import per_plan
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, shared, sharing
+from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, put_words, shared, sharing
 from .memory import FENCE
 from .panels import HEADER, panels_code, tiles
 from .sliding import LINE, TOTALS, tile
@@ -135,9 +135,7 @@ class Tasks(Block):
 
     __slots__ = ("count",)
 
-    def __init__(self, words: Sequence[int], count: int):
-        super().__init__(words)
-        self.count = count
+    count: int
 
 
 def products(
@@ -288,4 +286,6 @@ def tasks_of(
             words += task[:2]
             words += [offset * size for offset, size in zip(task[2:], itemsizes)]
             count += 1
-    return Tasks(words, count)
+    made = put_words(object.__new__(Tasks), words)
+    made.count = count
+    return made

@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import functools
 import linecache
+import operator
 import zlib
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -26,7 +27,7 @@ from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
-from ..core.symbols import per_plan
+from ..core.symbols import Later, per_plan
 from ..core.templates import add_atoms
 from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
@@ -99,6 +100,7 @@ class GraphBuilder:
         keepdim: bool = True,
     ) -> list[Value]:
         """The results of a reduction."""
+        dims = tuple(map(operator.index, dims))  # numbers of dims are no sizes
         plan = op.plans[tuple([each.spec for each in inputs]), dims, keepdim, None, len(numbers)]
         results = [self.new(each) for each in plan.results]
         if plan.results[0].numel:
@@ -347,8 +349,12 @@ def _compiled(source: str) -> CodeType:
 
 
 def _key(operands: Sequence[Any]) -> tuple:
-    """The key of a Map's plan."""
-    return tuple([each.spec if isinstance(each, Value) else type(each) for each in operands])
+    """The key of a Map's plan. A number that is made for each plan is a float."""
+    return tuple([each.spec if isinstance(each, Value) else _type_of(each) for each in operands])
+
+
+def _type_of(number: Any) -> type:
+    return float if type(number) is Later else type(number)
 
 
 def _is_address(operand: Any) -> bool:

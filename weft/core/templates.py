@@ -268,6 +268,7 @@ class _Writer:
         if conditions:
             self.lines.append(f"if not ({' and '.join(conditions)}): return unfit")
         kind: Any = type(made)
+        self._is_symbolic(made)  # raises for a class whose objects cannot be written
         self.lines.append(f"return {self._constant(made) if _is_atom(kind) else self._new(made)}")
         source = "\n    ".join(["def make(key):", *self.lines])
         (code,) = [each for each in compile(source, "<template>", "exec").co_consts if type(each) is CodeType]

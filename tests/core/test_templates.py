@@ -268,6 +268,29 @@ def test_equal_sizes_by_chance_get_a_template_of_their_own():
     ]
 
 
+def test_a_template_made_for_a_square_matrix_serves_other_matrices():
+    runs = []
+
+    def plan(a, b):
+        runs.append(a)
+        return a.numel, b.shape[-1]
+
+    cache = PlanCache(plan)
+    squares = [(spec_of(n, n), spec_of(n)) for n in range(2, 8)]
+    others = [(spec_of(n, n + 1), spec_of(n + 1)) for n in range(2, 8)]
+    for a, b in squares + others:
+        assert cache[a, b] == (a.numel, b.numel)
+    assert len(runs) == PLANNED_FIRST + 1
+
+
+def test_a_further_template_is_not_made_for_a_single_call():
+    cache = PlanCache(lambda a: "large" if a.numel >= 100 else "small")
+    kept = [spec_of(size) for size in (*range(2, 20), 200)]
+    assert [cache[each,] for each in kept] == ["small"] * 18 + ["large"]
+    (kind,) = cache.kinds.values()
+    assert len(kind.templates) == 1
+
+
 class Loose:
     """A plan without slots, whose attributes no template can write."""
 

@@ -81,7 +81,8 @@ class PlanCache(dict):
                     found.templates = [make, *[each for each in templates if each is not make]]
                 return plan
         found.planned += 1
-        if found.planned <= PLANNED_FIRST or found.reason is not None:
+        # Each further template waits as long as the first one: sizes that are equal by chance may not come again.
+        if found.planned <= PLANNED_FIRST * (1 + len(templates)) or found.reason is not None:
             return UNFIT
         if len(templates) >= MOST_TEMPLATES:
             found.reason = f"{MOST_TEMPLATES} templates were not enough"

@@ -31,6 +31,7 @@ from ..core.symbols import Later, per_plan
 from ..core.templates import add_atoms
 from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
+from ..engine.kernel import Launch
 from ..engine.memory import FENCE
 from .indexed import Gather, Scatter, add_elements
 from .launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT, OF_SCRATCH, Launches
@@ -117,6 +118,10 @@ class GraphBuilder:
         self._launch(plan, [result, a, b])
         return self.to(result, first.spec.dtype)
 
+    def launch(self, launch: Launch, *operands: Value) -> None:
+        """Launch a kernel that the device has prepared for these operands, the first of which it writes."""
+        self._launch(launch, operands)
+
     def gather(self, op: Gather, input: Value, indices: Sequence[Value], static: Any) -> Value:
         """The elements that the indices select."""
         plan = op.plans[(input.spec, static, *[each.spec for each in indices])]
@@ -155,7 +160,7 @@ class GraphBuilder:
     def reshape(self, operand: Value, sizes: tuple[int, ...]) -> Value:
         """The operand with other sizes: a view where the strides allow one, else a copy."""
         spec = operand.spec
-        if spec.shape == sizes:
+        if len(spec.shape) == len(sizes) and spec.shape == sizes:
             return operand
         if view_rules.view_stride(spec, sizes) is None:
             operand = self._copy(operand, contiguous_spec(spec.shape, spec.dtype, spec.device))

@@ -95,7 +95,8 @@ class PlanCache(dict):
                 if (plan := make(key)) is not UNFIT:
                     return self._use(make, plan)
         found.planned += 1
-        if found.planned <= PLANNED_FIRST or found.reason is not None:
+        # Each further template waits as long as the first one: sizes that are equal by chance may not come again.
+        if found.planned <= PLANNED_FIRST * (1 + len(found.templates)) or found.reason is not None:
             return self.plan(*key)
         if len(found.templates) >= MOST_TEMPLATES:
             found.reason = f"{MOST_TEMPLATES} templates were not enough"

@@ -154,7 +154,9 @@ class _Writer:
         self.names: dict[int, str] = {}  # of atoms
         self.products: dict[Monomial, str] = {(): ""}
         self.polynomials: dict[frozenset, str] = {}
-        self.of_value: dict[int, Symbol] = {}  # sizes that are equal are one symbol
+        # The symbols of each value, with their dims counted from the last. Equal sizes of two specs are one symbol. Those of one spec
+        # are equal by chance, as in a square matrix, whose template serves other matrices as well.
+        self.of_value: dict[int, list[tuple[int, Symbol]]] = {}
         self.of_spec: dict[
             int, tuple[str, Spec]
         ] = {}  # what has been read: the name, and the spec with symbols
@@ -236,16 +238,21 @@ class _Writer:
         found: list[Any] = []
         names: list[str] = []
         later: list[tuple[str, Any]] = []
-        for value, least, guess in zip(values, classes, expected, strict=True):
+        own: list[tuple[int, int, Symbol]] = []
+        for back, value, least, guess in zip(
+            range(len(values), 0, -1), values, classes, expected, strict=True
+        ):
             if least < 2:
                 names.append("_")
                 found.append(value)
                 continue
-            known = self.of_value.get(value)
+            others = self.of_value.get(value)
+            known = dict(others).get(back, others[0][1]) if others else None
             if guess is not None and self.trace.value_of(polynomial_of(guess)) == value:
                 known = guess
             if known is None:
-                known = self.of_value[value] = self.trace.atom(value)
+                known = self.trace.atom(value)
+                own.append((value, back, known))
                 atom = len(self.trace.values) - 1
                 self.names[atom] = f"s{atom}"
                 names.append(f"s{atom}")
@@ -253,6 +260,8 @@ class _Writer:
                 names.append(self._name("t"))
                 later.append((names[-1], known))
             found.append(known)
+        for value, back, symbol in own:
+            self.of_value.setdefault(value, []).append((back, symbol))
         if any(each != "_" for each in names):
             self._take(f"{', '.join(names)}, = {source}")
         self.checks += [f"{name} == {self._polynomial(polynomial_of(known))}" for name, known in later]
@@ -322,6 +331,7 @@ class _Writer:
         if conditions:
             self.lines.append(f"if not ({' and '.join(conditions)}): return unfit")
         kind: Any = type(made)
+        self._is_symbolic(made)  # raises for a class whose objects cannot be written
         result = self._constant(made) if _is_atom(kind) else self._new(made)
         for name, value in self.late:
             self._write_late(name, value)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import functools
 import linecache
+import operator
 import zlib
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -26,10 +27,11 @@ from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
-from ..core.symbols import per_plan
+from ..core.symbols import Later, per_plan
 from ..core.templates import Late, add_atoms
 from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
+from ..engine.kernel import Launch
 from ..engine.memory import FENCE
 from .indexed import Gather, Scatter, add_elements
 from .launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT, OF_SCRATCH, Launches
@@ -99,6 +101,7 @@ class GraphBuilder:
         keepdim: bool = True,
     ) -> list[Value]:
         """The results of a reduction."""
+        dims = tuple(map(operator.index, dims))  # numbers of dims are no sizes
         plan = op.plans[tuple([each.spec for each in inputs]), dims, keepdim, None, len(numbers)]
         results = [self.new(each) for each in plan.results]
         if plan.results[0].numel:
@@ -114,6 +117,10 @@ class GraphBuilder:
         result = self.new(plan.spec)
         self._launch(plan, [result, a, b])
         return self.to(result, first.spec.dtype)
+
+    def launch(self, launch: Launch, *operands: Value) -> None:
+        """Launch a kernel that the device has prepared for these operands, the first of which it writes."""
+        self._launch(launch, operands)
 
     def gather(self, op: Gather, input: Value, indices: Sequence[Value], static: Any) -> Value:
         """The elements that the indices select."""
@@ -153,7 +160,7 @@ class GraphBuilder:
     def reshape(self, operand: Value, sizes: tuple[int, ...]) -> Value:
         """The operand with other sizes: a view where the strides allow one, else a copy."""
         spec = operand.spec
-        if spec.shape == sizes:
+        if len(spec.shape) == len(sizes) and spec.shape == sizes:
             return operand
         if view_rules.view_stride(spec, sizes) is None:
             operand = self._copy(operand, contiguous_spec(spec.shape, spec.dtype, spec.device))
@@ -347,8 +354,12 @@ def _compiled(source: str) -> CodeType:
 
 
 def _key(operands: Sequence[Any]) -> tuple:
-    """The key of a Map's plan."""
-    return tuple([each.spec if isinstance(each, Value) else type(each) for each in operands])
+    """The key of a Map's plan. A number that is made for each plan is a float."""
+    return tuple([each.spec if isinstance(each, Value) else _type_of(each) for each in operands])
+
+
+def _type_of(number: Any) -> type:
+    return float if type(number) is Later else type(number)
 
 
 def _is_address(operand: Any) -> bool:

@@ -42,7 +42,9 @@ class Plan(Late):
         self, spec: Spec, allocate: Callable, launch: Launch, readable: tuple[Spec, Spec], step: Product
     ):
         self.spec, self.allocate = spec, allocate
-        self.entry, self.meta, self.count, self.keepalive = launch
+        # Not unpacked, because a launch that is chosen for each plan has attributes only (`core.symbols.Later`).
+        self.entry, self.meta = launch.entry, launch.meta
+        self.count, self.keepalive = launch.count, launch.keepalive
         self.readable, self.step = readable, step
         self.record: Callable | None = None  # made when the first call is recorded
 

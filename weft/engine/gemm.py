@@ -19,7 +19,7 @@ from ..core.symbols import per_plan
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, shared, sharing
+from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, put_words, shared, sharing
 from .memory import FENCE
 from .panels import HEADER, panels_code, tiles
 from .sliding import LINE, TOTALS, tile
@@ -137,9 +137,13 @@ class Tasks(Block):
 
     __slots__ = ("count",)
 
-    def __init__(self, words: Sequence[int], count: int):
-        super().__init__(words)
-        self.count = count
+    count: int
+
+
+def _tasks(words: Sequence[int], count: int) -> Tasks:
+    made: Tasks = put_words(object.__new__(Tasks), words)
+    made.count = count
+    return made
 
 
 def products(
@@ -292,7 +296,7 @@ def tasks_of(
     rows, columns = sizes
     words, count = list(header), 0
     if not places.sizes and len(edges) == 2:  # the usual case, by a shorter way
-        return Tasks((*words, rows, columns, 0, 0, 0), 1)
+        return _tasks((*words, rows, columns, 0, 0, 0), 1)
     lengths = [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
     for place in zip(*places.rows()):
         for begin, length in lengths:
@@ -304,4 +308,4 @@ def tasks_of(
             words += task[:2]
             words += [offset * size for offset, size in zip(task[2:], itemsizes)]
             count += 1
-    return Tasks(words, count)
+    return _tasks(words, count)

@@ -7,7 +7,6 @@ import functools
 import math
 import struct
 import sys
-from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +31,7 @@ from .loops import (
 )
 from .memory import FENCE
 from .monoid import CARRIED_ROWS, STREAMS, Monoid, block_width, chunk_bytes, chunks, vector_lanes
+from .objects import BYTES
 from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_ir, reduce_ir
 from .streaming import HAS_STREAMS, STREAMED_BYTES, streaming_loop_ir
 from .tiles import SMALLEST, SMALLEST_COPY, regions
@@ -53,25 +53,45 @@ class Launch(NamedTuple):
 
 
 class Block:
-    """Words in memory that a kernel reads."""
+    """Words in memory that a kernel reads. Build with `block()` or `put_words()`."""
 
     __slots__ = ("address", "memory")
 
-    def __init__(self, words: Sequence[int]):
-        self.memory = array("q", words)
-        self.address = self.memory.buffer_info()[0]
+    address: int
+    memory: bytes
 
+
+class _Packers(dict):
+    """From a number of words to the function that makes bytes of so many."""
+
+    def __missing__(self, count: int) -> Callable[..., bytes]:
+        pack = self[count] = struct.Struct(f"{count}q").pack
+        return pack
+
+
+_packers = _Packers()
+_new = object.__new__
 
 add_atoms(Block)
 
 
-block = per_plan(Block)  # a Block with the int64 words of a sequence
+def put_words(made: Any, words: Sequence[int]) -> Any:
+    """Give a new Block these int64 words. A class with `__init__` would take twice as long, and an array instead of bytes, too."""
+    made.memory = memory = _packers[len(words)](*words)
+    made.address = id(memory) + BYTES
+    return made
+
+
+@per_plan
+def block(words: Sequence[int]) -> Block:
+    """A Block with these int64 words."""
+    return put_words(_new(Block), words)
 
 
 @functools.lru_cache(maxsize=1024)
 def _flat_block(strides: tuple[int, ...]) -> Block:
     """The meta of loops over one dim. Its size is no part of it: a loop gets where it begins and ends in its outermost dim."""
-    return Block((1, 0, *strides))
+    return block((1, 0, *strides))
 
 
 def meta_block(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Block:

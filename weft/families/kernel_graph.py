@@ -28,7 +28,7 @@ from ..core.plans import PlanCache
 from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.symbols import Later, per_plan
-from ..core.templates import add_atoms
+from ..core.templates import Late, add_atoms
 from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
 from ..engine.kernel import Launch
@@ -266,13 +266,13 @@ class GraphBuilder:
         known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
         made_results = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {made_results}")
-        known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
+        known["__builtins__"] = builtins
         run = _bound(_compiled("\n".join(lines)), known)
         faults = backend.faults if self.guarded else None
         steps = None
         if complex not in (each.spec for each in self.numbers) and not FENCE:
             steps = tuple([self._step(place, given, first) for place, (_, given) in enumerate(chained)])
-        return Plan(run, faults, self.idle, steps, len(first), tuple(self.written))
+        return Plan(run, faults, self.idle, steps, len(first), tuple(self.written), self.plans)
 
     def _step(self, place: int, given: list[Value], first: list[int]) -> tuple:
         """The arguments of a launch: their kinds, their numbers, and the names of their offsets. `first`: the numbers of the results."""
@@ -337,7 +337,7 @@ def _names(letters: str, values: Sequence[Any]) -> str:
 @per_plan
 def _bound(code: CodeType, known: dict[str, Any]) -> Callable:
     """The function with this code, in which names stand for what is `known`."""
-    return FunctionType(code, {**known, "__builtins__": builtins})
+    return FunctionType(code, known)
 
 
 @functools.lru_cache(maxsize=256)
@@ -366,10 +366,11 @@ def _is_address(operand: Any) -> bool:
     return isinstance(operand, Value) and type(operand.spec) is Spec
 
 
-class Plan:
+class Plan(Late):
     """A kernel graph for one combination of specs: `run(inputs, numbers)` returns the result, or a tuple of results."""
 
-    __slots__ = ("run", "faults", "idle", "steps", "results", "written", "record", "numbers")
+    __slots__ = ("run", "faults", "idle", "steps", "results", "written", "keepalive", "record", "numbers")
+    OWNING = ("keepalive",)
 
     def __init__(
         self,
@@ -379,6 +380,7 @@ class Plan:
         steps: tuple | None,
         results: int,
         written: tuple,
+        keepalive: list,
     ):
         self.run = run
         self.faults = faults  # the device's count of bad indices; None if no kernel follows indices
@@ -388,6 +390,7 @@ class Plan:
         )
         self.results = results  # their number
         self.written = written  # the inputs that are written to
+        self.keepalive = keepalive  # the plans and constants whose memory `run` reads
         # Made when the first call is recorded, for the numbers of that call.
         self.record: Callable | None = None
         self.numbers: tuple = ()

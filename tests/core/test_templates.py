@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import weft
 from weft.core.plans import PLANS_PER_OP, PlanCache
 from weft.core.spec import contiguous_spec
-from weft.core.templates import PLANNED_FIRST, template
+from weft.core.templates import MOST_TEMPLATES, PLANNED_FIRST, template
+from weft.engine.kernel import sharing_words
 from weft.ops.elementwise.arithmetic import ADD
 from weft.ops.linalg.matmul import MATMUL
 
@@ -232,6 +233,45 @@ def test_a_divisor_that_may_be_0_is_left_to_the_planning_code():
     cache = PlanCache(plan)
     kept = [spec_of(size) for size in (*range(20, 30), *range(60, 70), *range(2, 8))]
     assert [cache[each,] for each in kept] == ["many"] * 10 + ["few"] * 10 + ["short"] * 6
+
+
+def test_sizes_that_are_equal_by_chance_get_no_template():
+    cache = PlanCache(lambda a: "square" if a.shape[0] == a.shape[1] else "other")
+    kept = [spec_of(n, m) for n, m in ((2, 3), (4, 5), (6, 7), (8, 8), (9, 4))]
+    for each in kept[:4]:
+        cache[each,]
+    (kind,) = cache.kinds.values()
+    assert not kind.templates
+    assert cache[kept[4],] == "other" and len(kind.templates) == 1
+
+
+def test_the_template_that_was_used_least_recently_makes_room():
+    cache = PlanCache(lambda a: next((k for k in range(2, 20) if a.shape[0] == k), "other"))
+    for rows in range(2, 20):
+        kept = [spec_of(rows, columns) for columns in range(20, 60)]
+        assert [cache[each,] for each in kept] == [rows] * len(kept)
+        (kind,) = cache.kinds.values()
+        assert kind.templates[0](kept[:1]) == rows and len(kind.templates) <= MOST_TEMPLATES
+
+
+def test_an_op_whose_calls_are_of_many_kinds_waits_for_more_of_them():
+    cache = PlanCache(lambda a: a.numel)
+    many = [
+        contiguous_spec((2,) * dims + (1,) * ones, weft.float32) for dims in range(9) for ones in range(9)
+    ]
+    for each in many:
+        cache[each,]
+    kept = [spec_of(size, size + 1) for size in range(2, 2 + PLANNED_FIRST + 1)]
+    for each in kept:
+        cache[each,]
+    assert not any(kind.templates for kind in cache.kinds.values())
+
+
+def test_whether_workers_share_a_loop_is_no_decision_of_a_template():
+    make = template(ADD.plans.plan, (spec_of(4, 5),) * 2, False)
+    for rows in (6, 20_000):  # a larger result is deferred
+        key = (spec_of(rows, 5),) * 2
+        assert sharing_words(make(key).entry) == sharing_words(ADD.plans.plan(*key).entry)
 
 
 def test_equal_sizes_by_chance_get_a_template_of_their_own():

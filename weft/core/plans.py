@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from .dtype import when_default_changes
 from .layout_spec import first_layout_hooks, refuse_layouts
 from .symbols import Symbol, Trace, Untraceable
-from .templates import MOST_KINDS, MOST_TEMPLATES, PLANNED_FIRST, UNFIT, Kind, kind_of_key, template
+from .templates import MOST_KINDS, UNFIT, Kind, kind_of_key, template
 
 # Plans of one cache. One takes 1 to 5 KB with its key and spec, so ever new sizes cost at most 5 MB for each op. A plan that was
 # dropped is made again by its template.
@@ -80,18 +80,14 @@ class PlanCache(dict):
                 if make is not templates[0]:  # other threads read the list
                     found.templates = [make, *[each for each in templates if each is not make]]
                 return plan
-        found.planned += 1
-        if found.planned <= PLANNED_FIRST or found.reason is not None:
-            return UNFIT
-        if len(templates) >= MOST_TEMPLATES:
-            found.reason = f"{MOST_TEMPLATES} templates were not enough"
+        if not found.needs_template(key, len(self.kinds)):
             return UNFIT
         try:
             make = template(self.plan, key, self.with_sizes)
         except Untraceable as error:
             found.reason = str(error)
             return UNFIT
-        found.templates = [make, *found.templates]
+        found.add(make)
         return make(key)
 
     def _planned_on_symbols(self, key: tuple, trace: Trace) -> Any:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -33,8 +33,12 @@ from .size import Size
 from .spec import Spec, kind_of, make_spec, symbolic_spec
 from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of
 
-# Calls of a kind that are planned by the planning code. Writing a template takes about as long as 5 to 10 such calls (AMD Zen 3).
+# Calls of a kind that are planned by the planning code before its first template. Writing one takes about as long as 10 such calls
+# (AMD Zen 3). Each further template waits for more calls: see `Kind.needs_template`.
 PLANNED_FIRST = 3
+# An op whose calls are of many kinds is called with random types and shapes, and most kinds do not come again: in 2,900 calls
+# with 8 dtypes and up to 4 dims, 9 of 4742 kinds had more than 11 calls. Each so many kinds, one call more is planned first.
+KINDS_PER_CALL = 16
 # Templates of a kind: sizes that are equal by chance, or large ones, need templates of their own.
 MOST_TEMPLATES = 8
 # Kinds of one op.
@@ -50,12 +54,52 @@ _SIZE = object()
 class Kind:
     """What was learned about the calls of one kind."""
 
-    __slots__ = ("planned", "templates", "reason")
+    __slots__ = ("planned", "templates", "reason", "equal")
 
     def __init__(self) -> None:
-        self.planned = 0  # calls that the planning code planned
+        self.planned = 0  # calls that the planning code planned since the last template
         self.templates: list[Callable[[tuple], Any]] = []
         self.reason: str | None = None  # why there is no template
+        self.equal: list[tuple[int, ...]] = []  # which sizes were equal, in the last of these calls
+
+    def needs_template(self, key: tuple, kinds: int) -> bool:
+        """Whether to write a template for this key, for which none holds. `kinds`: those of the op.
+
+        The more templates there are, the more calls without one have to come first, because other sizes may not come again. Sizes that
+        are equal in this key, and were not in the last few, are probably equal by chance: a template for them would seldom hold.
+        """
+        self.planned += 1
+        if self.reason is not None:
+            return False
+        own = _first_equal(list(_sizes(key)))
+        before = self.equal
+        self.equal = [own, *before[: PLANNED_FIRST - 1]]
+        first = PLANNED_FIRST * max(1, len(self.templates)) + kinds // KINDS_PER_CALL
+        if self.planned <= first:
+            return False
+        return self.planned > 3 * first or any([_first_equal(list(zip(own, each))) == own for each in before])
+
+    def add(self, make: Callable[[tuple], Any]) -> None:
+        """Add a template. If there are too many, the one that was used least recently is dropped."""
+        self.templates = [make, *self.templates[: MOST_TEMPLATES - 1]]  # other threads read the list
+        self.planned = 0
+
+
+def _sizes(key: tuple) -> Iterator[int]:
+    for part in key:
+        kind = type(part)
+        if kind is Spec:
+            yield from part.shape
+        elif kind is tuple or kind is Size:
+            yield from _sizes(part)
+        elif kind is int:
+            yield part
+
+
+def _first_equal(values: list) -> tuple[int, ...]:
+    """For each value the place of the first that is equal."""
+    places: dict[Any, int] = {}
+    return tuple([places.setdefault(value, place) for place, value in enumerate(values)])
 
 
 def kind_of_key(key: tuple, with_sizes: bool) -> tuple | Trace:

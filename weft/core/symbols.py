@@ -158,6 +158,10 @@ class Trace:
         """Whether a and b are known to differ."""
         return self._is_not_zero(self.total(a, b, -1))
 
+    def is_known_at_least(self, a: Any, bound: int) -> bool:
+        """Whether a >= bound for all sizes for which the notes count."""
+        return self._is_known(a, bound)
+
     def _is_not_zero(self, difference: Any) -> bool:
         """Whether a number is known not to be 0."""
         value = value_of(difference)
@@ -419,6 +423,11 @@ class Later:
 
     def __init__(self, function: Callable, arguments: tuple, trace: Trace):
         self.function, self.arguments, self.trace = function, arguments, trace
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether this is a part of what another Later stands for."""
+        return self.function in (getattr, operator.add, operator.getitem)
 
     def __getattr__(self, name: str) -> Later:
         if name.startswith("__"):

@@ -19,7 +19,7 @@ from ..core.symbols import per_plan
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, shared, sharing
+from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, put_words, shared, sharing
 from .memory import FENCE
 from .panels import HEADER, panels_code, tiles
 from .sliding import LINE, TOTALS, tile
@@ -33,6 +33,8 @@ UNTHREADED_WORK = 1 << 16
 
 # Rows: copying a matrix into panels takes as long as multiplying so many rows by it (3 to 4.5, measured on AMD Zen 4).
 COPY_ROWS = 4
+
+_IN_PANELS = (float32, float64)
 
 # Rows and columns: BLAS computes products with fewer, but for those with a vector, because they hardly use what a tile holds.
 LEAST_SIZE = 4
@@ -135,9 +137,13 @@ class Tasks(Block):
 
     __slots__ = ("count",)
 
-    def __init__(self, words: Sequence[int], count: int):
-        super().__init__(words)
-        self.count = count
+    count: int
+
+
+def _tasks(words: Sequence[int], count: int) -> Tasks:
+    made: Tasks = put_words(object.__new__(Tasks), words)
+    made.count = count
+    return made
 
 
 def products(
@@ -148,9 +154,17 @@ def products(
     sizes: rows, terms and columns of each product. left, right: the strides of the matrices of a and b, one of which is 1; the
     matrices of c are contiguous. All are in elements.
     """
+    if dtype not in _IN_PANELS and gemm(dtype) is None:
+        return None
+    return _products(dtype, sizes, tuple(left), tuple(right), places)
+
+
+# Sizes choose the kernel here, for each plan, so that planning needs one template for all sizes.
+@per_plan
+def _products(dtype: DType, sizes: tuple[int, int, int], left, right, places: Places) -> Launch:
     rows, terms, columns = sizes
-    if dtype not in (float32, float64) or 1 < min(rows, columns) < LEAST_SIZE:
-        return _by_blas(dtype, sizes, left, right, places) if gemm(dtype) is not None else None
+    if dtype not in _IN_PANELS or 1 < min(rows, columns) < LEAST_SIZE:
+        return _by_blas(dtype, sizes, left, right, places)
     if columns > 1:
         return _by_panels(dtype, sizes, left, right, places, "cab")
     # The product of the transposes, whose result has the same place.
@@ -161,25 +175,30 @@ def products(
 def _by_panels(dtype: DType, sizes, left, right, places: Places, order: str) -> Launch:
     rows, terms, columns = sizes
     if rows == left[1] == right[0] == 1:
-        return dot_products(dtype, dtype, (terms, columns), (left, right), places, order)
-    work = places.products * math.prod(sizes)
-    tasks = _panel_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
+        return _dots(dtype, dtype, (terms, columns), (left, right), places, order)
+    work = places.products * rows * terms * columns
+    tasks = _panel_tasks(dtype, sizes, left, right, places, work >= SHARED_WORK)
     return _launch(panels_code(dtype, right[1] != 1, order), tasks, work)
 
 
-@per_plan
 def _panel_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
     (rows, terms, columns), size = sizes, dtype.itemsize
     at_once, heights = _heights(dtype, rows)
-    wide = tile().lines * LINE // size
-    parts = blocks(places.products) if is_shared else 1
+    by_rows, edges = _panel_edges(sizes, at_once, size, places) if is_shared else (False, (0, columns))
+    header = (terms, *[step * size for step in (*left, *right, columns)], *heights)
+    return tasks_of(header, (rows, columns), (left[0], right[1]), places, by_rows, edges, (size,) * 3)
+
+
+def _panel_edges(sizes, at_once: int, itemsize: int, places: Places) -> tuple[bool, Sequence[int]]:
+    """Whether the blocks of a product that is shared are rows or columns, and where they begin and end."""
+    rows, _, columns = sizes
+    wide = tile().lines * LINE // itemsize
+    parts = blocks(places.products)
     longest_rows = _longest(rows, parts, at_once)
     longest_columns = _longest(columns, parts, wide)
     # Each block of rows copies all panels of b.
     by_rows = (longest_rows + COPY_ROWS) * columns < (rows + COPY_ROWS) * longest_columns
-    edges = block_edges(rows, parts, at_once) if by_rows else block_edges(columns, parts, wide)
-    header = (terms, *(step * size for step in (*left, *right, columns)), *heights)
-    return tasks_of(header, (rows, columns), (left[0], right[1]), places, by_rows, edges, (size,) * 3)
+    return by_rows, block_edges(rows, parts, at_once) if by_rows else block_edges(columns, parts, wide)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -190,17 +209,17 @@ def _heights(dtype: DType, rows: int) -> tuple[int, list[int]]:
     return at_once, [at_once, *tiles(dtype, at_once), *rest]
 
 
-def dot_products(
-    dtype: DType, result: DType, sizes: tuple[int, int], strides, places: Places, order: str
-) -> Launch:
+def _dots(dtype: DType, result: DType, sizes: tuple[int, int], strides, places: Places, order: str) -> Launch:
     """The products of rows and matrices by `dots.py`. sizes: terms and columns. strides: of a and b, as in `products`."""
     nbytes = places.products * sizes[0] * sizes[1] * dtype.itemsize
-    tasks = _dot_tasks(dtype, result, sizes, tuple(map(tuple, strides)), places, nbytes >= SHARED_BYTES)
+    tasks = _dot_tasks(dtype, result, sizes, strides, places, nbytes >= SHARED_BYTES)
     # Each term of b is read from memory and used once.
     return Launch(sharing(dots_code(dtype, result, order), nbytes), tasks.address, tasks.count, tasks)
 
 
-@per_plan
+dot_products = per_plan(_dots)
+
+
 def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_shared: bool) -> Tasks:
     (terms, columns), (left, right), size = sizes, strides, dtype.itemsize
     parts = blocks(places.products) if is_shared else 1
@@ -212,11 +231,10 @@ def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_s
 def _by_blas(dtype: DType, sizes, left, right, places: Places) -> Launch:
     each = math.prod(sizes)
     work = places.products * each
-    tasks = _blas_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
+    tasks = _blas_tasks(dtype, sizes, left, right, places, work >= SHARED_WORK)
     return _launch(_code(LETTERS[dtype]), tasks, work, each > UNTHREADED_WORK)
 
 
-@per_plan
 def _blas_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
     (rows, terms, columns), size = sizes, dtype.itemsize
     forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
@@ -277,6 +295,8 @@ def tasks_of(
     """
     rows, columns = sizes
     words, count = list(header), 0
+    if not places.sizes and len(edges) == 2:  # the usual case, by a shorter way
+        return _tasks((*words, rows, columns, 0, 0, 0), 1)
     lengths = [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
     for place in zip(*places.rows()):
         for begin, length in lengths:
@@ -288,4 +308,4 @@ def tasks_of(
             words += task[:2]
             words += [offset * size for offset, size in zip(task[2:], itemsizes)]
             count += 1
-    return Tasks(words, count)
+    return _tasks(words, count)

@@ -57,8 +57,9 @@ def offset(cls: type, slot: str) -> int:
 
 
 def offsets(cls: Any) -> dict[str, int]:
-    """The offsets of all slots of a class."""
-    return {slot: offset(cls, slot) for slot in cls.__slots__ if slot not in ("__dict__", "__weakref__")}
+    """The offsets of all slots of a class and of its bases."""
+    places = [(base, slot) for base in cls.__mro__ for slot in vars(base).get("__slots__", ())]
+    return {slot: offset(base, slot) for base, slot in places if slot not in ("__dict__", "__weakref__")}
 
 
 TENSOR, STORAGE = offsets(Tensor), offsets(Storage)
@@ -116,6 +117,7 @@ _API = {
     "PyNumber_Positive": ("ptr", "ptr"),
     "PyObject_Call": ("ptr", "ptr, ptr, ptr"),
     "PyObject_CallNoArgs": ("ptr", "ptr"),
+    "PyObject_CallOneArg": ("ptr", "ptr, ptr"),
     "PyObject_GenericGetDict": ("ptr", "ptr, ptr"),
     "PyObject_GetAttr": ("ptr", "ptr, ptr"),
     "PyObject_RichCompareBool": ("i32", "ptr, ptr, i32"),

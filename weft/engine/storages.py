@@ -18,7 +18,7 @@ from ..core.storage import Storage
 from ..core.symbols import Later, Symbol
 from ..core.templates import add_atoms
 from . import exits, memory
-from .host import METH_NOARGS, builtin, keepalive, method
+from .host import METH_NOARGS, binder, keepalive, method
 from .objects import STORAGE, Function, add_memory, add_object, compile_functions, name, offset
 
 add_atoms(memory.Bin)
@@ -92,7 +92,7 @@ def _allocate() -> Function:
     f.do(f"%version = phi ptr [{zero}, %made], [{special}, %asked], [%version, %late], [%version, %grown]")
     f.branch(f.same(f.list_size(bin), "0", "i64"), "grow", "take")
     f.label("grow")
-    result = f.call("PyObject_CallNoArgs", f.tuple_item("%self", 2))
+    result = f.call("PyObject_CallOneArg", f.tuple_item("%self", 2), f.tuple_item("%self", 1))
     f.branch(f.differ(result, "null"), "grown", "drop")
     f.label("grown")
     f.decref(result)
@@ -190,9 +190,13 @@ def allocator(nbytes: int) -> Any:
     return Later(_allocator, (nbytes,), nbytes.trace) if type(nbytes) is Symbol else _allocator(nbytes)
 
 
-@functools.lru_cache(maxsize=4096, typed=True)
 def _allocator(nbytes: int) -> Callable[[], Storage]:
-    bin, allocate = memory.bin_for(nbytes), _machine_code()
+    bin = memory.bin_for(nbytes)
     if memory.FENCE:  # fenced blocks are never reused
         return lambda: Storage(bin.take(nbytes), nbytes, CPU, bin)
-    return builtin(allocate, "allocate", (bin, nbytes, functools.partial(bin.grow, nbytes)))
+    return _binder()((bin, nbytes, bin.grow))
+
+
+@functools.cache
+def _binder() -> Callable[[tuple], Callable[[], Storage]]:
+    return binder(_machine_code(), "allocate")

@@ -9,6 +9,7 @@ routed  windows -> input    added to the element at the window's place
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import reduce
 from typing import Any
@@ -17,12 +18,13 @@ import numpy as np
 
 from ...core.arguments import integer
 from ...core.dtype import uint8
+from ...core.iteration import check_reach
 from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.spec import Spec
-from ...core.storage import Storage
 from ...core.tensor import Tensor, make
+from ...core.view_rules import moved
 from ...engine import scalar as s
 from ...engine.expr import const
 from ...families.array_op import on_device
@@ -33,7 +35,7 @@ from ..reductions.extrema import lowest
 from ..reductions.reduction import AMAX, MAX
 from ..tensor.node_names import with_node_name
 from .pooling import PoolGeometry, check_input, elements_at, padded
-from .window_views import FEW, like_format, window_elements, windows
+from .window_views import FEW, like_format, windows
 
 
 def _place_of_largest(*values: Any) -> Any:
@@ -67,22 +69,36 @@ ADDED = Map(
 )
 
 
-_GEOMETRIES = PlanCache(PoolGeometry)
+_GEOMETRIES = PlanCache(PoolGeometry, with_sizes=True)
 
 
-def _views(spec: Spec, geometry: PoolGeometry) -> list[tuple[int, Spec]]:
-    nowhere = Storage(0, 0, spec.device)  # no memory, because they are views
-    found = window_elements(make(nowhere, 0, spec), *geometry.looking, geometry.counts)
-    return [(each._byte_offset, each.spec) for each in found]
+def _views(
+    spec: Spec,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    counts: tuple[int, ...],
+) -> tuple[Spec, list[int]]:
+    """The spec of the views of `_elements`, and where they begin, in bytes."""
+    n = len(counts)
+    sizes, last = (*spec.shape[:-n], *counts), spec.stride[-n:]
+    strides = (*spec.stride[:-n], *[own * step for own, step in zip(last, stride, strict=True)])
+    starts = []
+    for place in itertools.product(*map(range, kernel)):
+        start = sum([k * gap * own for k, gap, own in zip(place, dilation, last, strict=True)])
+        check_reach("max_pool", spec, sizes, strides, start)
+        starts.append(start * spec.dtype.itemsize)
+    return moved(spec, sizes, strides), starts
 
 
-_VIEWS = PlanCache(_views)
+_VIEWS = PlanCache(_views, with_sizes=True)
 
 
 def _elements(source: Tensor, geometry: PoolGeometry) -> list[Tensor]:
     """For each place in a window the view [..., *counts] of the elements that all windows have there."""
     storage, start = source._storage, source._byte_offset
-    return [make(storage, start + offset, own) for offset, own in _VIEWS[source.spec, geometry]]
+    view, starts = _VIEWS[(source.spec, *geometry.looking, geometry.counts)]
+    return [make(storage, start + offset, view) for offset in starts]
 
 
 def _taken_rule(ct, out, input, places, geometry):

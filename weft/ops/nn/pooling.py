@@ -82,6 +82,8 @@ def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
 class PoolGeometry:
     """Where the windows of a pooling lie: one entry per dim in each of these."""
 
+    __slots__ = ("sizes", "kernel", "stride", "padding", "dilation", "counts", "border")
+
     def __init__(
         self,
         name: str,
@@ -106,6 +108,7 @@ class PoolGeometry:
                 f"Given input size: {self.sizes}. Calculated output size: {self.counts}. Output size is too small "
                 f"({name} with kernel_size={self.kernel})"
             )
+        self.border = self._border()  # the padding that makes all windows fit, as `constant_pad` takes it
 
     def _check(self, name: str) -> None:
         if min(self.stride) == 0:
@@ -132,9 +135,7 @@ class PoolGeometry:
         # A window must begin inside the input or its left padding.
         return count - 1 if ceil_mode and (count - 1) * step >= size + pad else count
 
-    @property
-    def border(self) -> tuple[int, ...]:
-        """The padding that makes all windows fit, as `constant_pad` takes it."""
+    def _border(self) -> tuple[int, ...]:
         found: list[int] = []
         for dim in reversed(range(len(self.sizes))):
             reach = (

@@ -285,7 +285,8 @@ def _cells(function: FunctionType) -> dict[str, Any]:
 
 
 def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeType]]:
-    for function in _candidates():
+    candidates = list(_candidates())
+    for function in candidates:
         form = _FORMS.get(id(modes.own_code(function)))  # hashing the code itself takes 20 us
         if form is None:
             continue
@@ -307,7 +308,7 @@ def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeTy
                 function,
                 modes.code_like(function.__code__, form.source, native=native, python=python, into=into),
             )
-    for function in _candidates():
+    for function in candidates:
         found = calls.shortcut_of(function)
         if found is not None and found.op.is_kernel:
             python = modes.displace(function)

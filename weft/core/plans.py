@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 from .dtype import when_default_changes
 from .layout_spec import first_layout_hooks, refuse_layouts
-from .symbols import Symbol, Trace, Untraceable
-from .templates import MOST_KINDS, UNFIT, Kind, kind_of_key, template, trace_of_key, traces
+from .symbols import Symbol, Trace, Untraceable, traces
+from .templates import MOST_KINDS, UNFIT, Kind, kind_of_key, template, trace_of_key
 
 # Plans of one cache. One takes 1 to 5 KB with its key and spec, so ever new sizes cost at most 5 MB for each op. A plan that was
 # dropped is made again by its template.

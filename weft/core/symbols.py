@@ -230,6 +230,10 @@ class Trace:
         return Untraceable(reason)
 
 
+# The traces that are being made, by all threads. While there are none, nobody has symbols.
+traces: list[Trace] = []
+
+
 class Symbol:
     """An int whose value a trace does not know. Anything but arithmetic and comparisons raises Untraceable."""
 
@@ -464,7 +468,7 @@ def per_plan(function: Callable) -> Callable:
     """
 
     def call(*arguments: Any) -> Any:
-        trace = symbolic(arguments)
+        trace = symbolic(arguments) if traces else None
         return function(*arguments) if trace is None else Later(function, arguments, trace)
 
     call.__name__, call.__qualname__ = function.__name__, function.__qualname__

@@ -31,7 +31,7 @@ from .device import device
 from .dtype import DType
 from .size import Size
 from .spec import Spec, family, kind_of, known_kind, sized_spec, symbolic_spec
-from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of
+from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of, traces
 
 # Calls of a kind that are planned by the planning code before its first template. Writing one takes about as long as 10 such calls
 # (AMD Zen 3). Each further template waits for more calls: see `Kind.needs_template`.
@@ -43,9 +43,6 @@ KINDS_PER_CALL = 16
 MOST_TEMPLATES = 8
 # Kinds of one op.
 MOST_KINDS = 512
-
-# The traces that are being made, by all threads. While there are none, no key has symbols.
-traces: list[Trace] = []
 
 # What a template returns for a key that it does not hold for; a plan may be None.
 UNFIT = object()

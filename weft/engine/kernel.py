@@ -274,8 +274,13 @@ class _Parts:
         return arguments[0]
 
 
+@per_plan
 def sharing(code: Code, work: int, grain: int = 1) -> Callable:
-    """The entry for so much work (in bytes moved): alone, or shared among the workers."""
+    """The entry for so much work (in bytes moved): alone, or shared among the workers.
+
+    It is chosen for each plan. As decisions of the planning code, the limits would need a template for each number of kernels of a
+    KernelGraph that are beyond them.
+    """
     return shared(code, work >= PARALLEL_BYTES, grain) if work >= SHARED_BYTES else code.entry
 
 

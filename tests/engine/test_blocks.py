@@ -5,9 +5,8 @@ import pytest
 
 import weft
 from weft.engine import gemm
-from weft.engine.blocks import BLOCK_BYTES, COPIED_ROWS, FAR_BYTES, suits_blocks
+from weft.engine.blocks import BLOCK_BYTES, COPIED_ROWS, DEPTH, FAR_BYTES, suits_blocks
 from weft.engine.gemm import Places, products
-from weft.engine.panels import DEPTH
 from weft.engine.sliding import LINE
 
 DTYPES = [weft.float32, weft.float64]

@@ -43,6 +43,12 @@ def masked_store(b: Body, dtype: DType, lanes: int, value: str, address: str, ma
     b.do(f"call void {name}({kind} {value}, ptr {address}, i32 {dtype.itemsize}, <{lanes} x i1> {mask})")
 
 
+def prefetch(b: Body, address: str) -> None:
+    """Ask for a cache line. Asking for memory that is not mapped does nothing."""
+    b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    b.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+
+
 def add_pairs(b: Body, total: str, x: str, y: str, kind: str) -> str:
     """`total`, of 16 float32, plus the products of the two bfloat16 in each of its lanes of x and y, which are of the type `kind`."""
     sums, pairs = "<16 x float>", "<32 x bfloat>"

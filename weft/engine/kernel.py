@@ -14,7 +14,6 @@ from ..core.dtype import DType, bool_, float32, float64
 from ..core.symbols import per_plan, trace_of
 from ..core.templates import add_atoms
 from . import tiers, workers
-from .blocks import Block, block
 from .expr import Expr, postorder
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
@@ -36,6 +35,7 @@ from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_i
 from .streaming import HAS_STREAMS, STREAMED_BYTES, streaming_loop_ir
 from .tiles import SMALLEST, SMALLEST_COPY, regions
 from .transposition import transposed_tiles, transposition_ir
+from .words import Block, block
 
 # Work for fewer bytes than this (about 100 us) is done before a parked thread has been of use: waking it takes 20 us.
 PARALLEL_BYTES = 1 if FENCE else 4 << 20

@@ -244,8 +244,6 @@ class GreenContext:
     def Stream(self): ...
 SUPPORTED = False
 
-# module torch.cuda.jiterator: this version of weft computes on the CPU only; test torch.cuda.is_available() first
-
 # module torch.cuda.memory: this version of weft computes on the CPU only; test torch.cuda.is_available() first
 class CUDAPluggableAllocator:
     def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name): ...

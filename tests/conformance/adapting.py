@@ -9,6 +9,7 @@ import re
 _ASCEND = (
     (r"^(\s*)(import torch_npu\b.*|import torch, torch_npu|from torch_npu\.contrib .*)$", r"\1import torch"),
     (r"from torch_npu\.testing\.testcase import", "from torch.testing._internal.common_utils import"),
+    (r"^from torch_npu\.testing\.common_\w+ import (\w+)$", r"\1 = lambda *given: lambda function: function"),
     (r"^DEVICE_NAME = .*$", "DEVICE_NAME = ''"),
     (r"(?<=only_for=)(\(?)['\"]privateuse1['\"]", r"\1'cpu'"),
     (r"\btorch_npu\.npu\b", "torch.cuda"),

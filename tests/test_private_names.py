@@ -5,6 +5,7 @@ import importlib
 import pytest
 import torch
 import torch._dynamo
+import torch._inductor.utils
 import torch.nn.modules.module
 
 import weft
@@ -48,6 +49,41 @@ EXPRESSIONS = [
     "torch._dynamo.mark_dynamic(torch.ones(2), 0), torch._dynamo.mark_static_address(torch.ones(2))",
     "torch._dynamo.graph_break(), torch._dynamo.is_compiling()",
     "torch._dynamo.eval_frame.OptimizedModule is torch._dynamo.OptimizedModule",
+    *(
+        f"torch._prims_common.elementwise_dtypes({operands}, type_promotion_kind="
+        f"torch._prims_common.ELEMENTWISE_TYPE_PROMOTION_KIND.{kind})"
+        for kind in (
+            "DEFAULT",
+            "NO_OPMATH",
+            "INT_TO_FLOAT",
+            "ALWAYS_BOOL",
+            "COMPLEX_TO_FLOAT",
+            "BOOL_TO_LONG",
+        )
+        for operands in (
+            "torch.ones(2, dtype=torch.half), 2.0",
+            "torch.ones(2, dtype=torch.int8), 3, None",
+            "torch.ones(2, dtype=torch.bool), True",
+            "torch.ones(2, dtype=torch.cfloat), torch.ones((), dtype=torch.double)",
+        )
+    ),
+    "torch._prims_common.elementwise_dtypes('a', type_promotion_kind=torch._prims_common.ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)",
+    "[torch._prims_common.dtype_to_type(d) for d in (torch.bool, torch.uint8, torch.bfloat16, torch.cdouble)]",
+    "[torch._prims_common.corresponding_complex_dtype(d) for d in (torch.half, torch.bfloat16, torch.double)]",
+    "[torch._prims_common.type_to_dtype(kind) for kind in (bool, int, float, complex)]",
+    "torch._refs.sinc(torch.tensor([0.0, 0.5])), torch._refs.expand(torch.ones(1), 3)",
+    "torch._refs.nn.functional.relu(torch.tensor([-1.0, 1.0])), torch._refs.special.bessel_j0(torch.zeros(2))",
+    "torch._refs._conversions.half(torch.ones(2)), torch._refs.linalg.norm(torch.ones(4))",
+    "torch._utils_internal.get_file_path_2('a', 'b'), torch._utils_internal.justknobs_check('x', False)",
+    "bool(torch._utils._is_privateuse1_backend_available())",
+    "torch._inductor.utils.GPU_TYPES, torch._inductor.utils.is_gpu('xpu'), torch._inductor.utils.is_gpu('cpu')",
+    "sorted(torch.autograd.gradcheck._iter_tensors([torch.ones(1), [torch.zeros(1)], 'a', 3]), key=float)",
+    "torch.autograd._calculate_shape(torch.ones(2), torch.ones(3, 2), True)",
+    "torch._C._len_torch_function_stack(), torch._C.has_lapack, torch._C._jit_set_num_profiled_runs(1)",
+    "torch._C._get_torch_function_state() == torch._C._TorchFunctionState.ENABLED",
+    "torch.cuda.jiterator._create_jit_fn('template <typename T> T f(T x) { return x; }')(torch.ones(1))",
+    "torch.storage._dtype_to_storage_type_map()[torch.float32], torch.storage._storage_type_to_dtype_map()['LongStorage']",
+    "torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL",
 ]
 
 
@@ -89,3 +125,16 @@ def test_indices_that_vmap_maps_over():
             weft.arange(2), weft.arange(3)
         )
     assert mapped.tolist() == (table * 10).tolist()
+
+
+def test_resizing_as_before_0_4():
+    found = []
+    for library in (weft, torch):
+        resize = importlib.import_module(f"{library.__name__}.autograd._functions").Resize
+        x = library.arange(6.0, requires_grad=True)
+        y = resize.apply(x, (2, 3))
+        y.square().sum().backward()
+        with pytest.raises(RuntimeError, match=r"requested resize to 2x4 \(8 elements in total\)"):
+            resize.apply(x, (2, 4))
+        found.append((y.tolist(), x.grad.tolist()))
+    assert found[0] == found[1]

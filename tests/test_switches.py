@@ -1,4 +1,5 @@
 import importlib
+import warnings
 
 import pytest
 import torch
@@ -75,3 +76,36 @@ def test_devices_that_are_not_there():
 def test_constants():
     assert (weft.pi, weft.e, weft.inf, weft.newaxis) == (torch.pi, torch.e, torch.inf, None)
     assert weft.nan != weft.nan
+
+
+def test_warnings_can_come_each_time():
+    weft.core.warn.warn_once.forget()
+    counts = []
+    for always in (False, True):
+        weft.set_warn_always(always)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    weft.addcmul(weft.ones(1), 2, weft.ones(1), weft.ones(1))
+            assert weft.is_warn_always_enabled() is always
+        finally:
+            weft.set_warn_always(False)
+        counts.append(len(caught))
+    assert counts == [1, 2]
+
+
+def test_frozen_switches_are_set_by_flags_only(run):
+    code = """
+import weft
+weft.backends.disable_global_flags()
+try:
+    weft.backends.cudnn.enabled = False
+except RuntimeError as error:
+    print("not allowed to set" in str(error), weft.backends.flags_frozen())
+with weft.backends.cudnn.flags(enabled=False):
+    print(weft.backends.cudnn.enabled)
+print(weft.backends.cudnn.enabled)
+"""
+    done = run("-c", code)
+    assert done.stdout.split() == ["True", "True", "False", "True"], done.stderr

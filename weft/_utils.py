@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from .compat.missing import module_getattr
+from .core import device as places
 from .core.device import device as _device
 from .core.dtype import DType
 from .core.tensor import Tensor
@@ -63,6 +64,13 @@ class ExceptionWrapper:
 def _element_size(dtype: DType) -> int:
     """The bytes of one number."""
     return dtype.itemsize
+
+
+def _is_privateuse1_backend_available() -> bool:
+    """Whether an extension has registered a device, and the device is there."""
+    module = getattr(sys.modules[__package__], places.private_name, None)
+    is_available = getattr(module, "is_available", None)
+    return bool(is_available and is_available())
 
 
 def _get_available_device_type() -> str | None:

@@ -4,10 +4,21 @@ import io
 from typing import Any
 
 from .compat.missing import module_getattr
+from .core.dtype import DType
 from .core.storage import Storage as UntypedStorage
-from .ops.tensor.storage import TypedStorage
+from .ops.tensor.storage import LEGACY, TypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+
+def _dtype_to_storage_type_map() -> dict[DType, str]:
+    """The names of the typed storages by their dtypes: "FloatStorage" of torch.float32."""
+    return {kind.dtype: name for name, kind in LEGACY.items()}
+
+
+def _storage_type_to_dtype_map() -> dict[str, DType]:
+    """The dtypes of the typed storages by their names."""
+    return {name: dtype for dtype, name in _dtype_to_storage_type_map().items()}
 
 
 def _load_from_bytes(b: bytes) -> Any:

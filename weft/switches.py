@@ -9,13 +9,13 @@ from typing import Any
 
 from .core.device import as_device, get_default_device
 from .core.names import ROOT
+from .core.warn import warn_once
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
 _deterministic = 0  # an index into _DEBUG_MODES
 _precision = "highest"
-_warn_always = False
 _interop_threads = 1
 
 
@@ -81,13 +81,12 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool) -> None:
-    """Ask for warnings at every call; Python's filters of warnings decide."""
-    global _warn_always
-    _warn_always = bool(b)
+    """Whether warnings that come once in a process come at each call. Python's filters of warnings decide, too."""
+    warn_once.always = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    return _warn_always
+    return warn_once.always
 
 
 def set_num_interop_threads(num: int) -> None:

@@ -1,7 +1,10 @@
 """`torch.autograd.functional`, program by program in both libraries."""
 
 import pytest
+import torch
 from alike import same
+
+import weft
 
 PROGRAMS = []
 
@@ -21,6 +24,40 @@ def f(x):
 
 def g(x, y):
     return x * y, (x * x).sum()
+
+
+def _refusals(lib):
+    """What strict mode says of functions whose results, gradients or second derivatives depend on nothing."""
+    functional, x = lib.autograd.functional, lib.ones(2)
+
+    def apart(a):
+        return a.long().float().requires_grad_().clone()
+
+    functions = {
+        "detached": lambda a: a.detach().sum(),
+        "apart": lambda a: apart(a).sum(),
+        "linear": lambda a: (3 * a).sum(),
+        "two": lambda a: (a.sum(), a.sum()),
+        "vector": lambda a: a * a,
+    }
+    for name, function in functions.items():
+        for wanted in ("jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"):
+            vectors = () if wanted in ("jacobian", "hessian") else (None,) if wanted == "vjp" else (x,)
+            for create_graph in (False, True):
+                try:
+                    getattr(functional, wanted)(function, x, *vectors, strict=True, create_graph=create_graph)
+                    yield name, wanted, create_graph, "accepted"
+                except RuntimeError as error:
+                    yield name, wanted, create_graph, str(error).splitlines()[0]
+    try:
+        functional.hessian(f, x, strict=True, vectorize=True)
+    except RuntimeError as error:
+        yield str(error).partition(":")[2]
+
+
+def test_strict_mode_refuses_in_pytorchs_words():
+    for ours, theirs in zip(_refusals(weft), _refusals(torch), strict=True):
+        assert ours == theirs
 
 
 @program

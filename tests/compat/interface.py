@@ -175,6 +175,17 @@ DEVICES = ("cuda", "mps", "mtia", "xpu")
 ANSWERED = re.compile(
     r"is_|device_count|(max_)?(host_)?memory_|get_(arch_list|gencode_flags|rng_state_all)|(manual_)?seed|empty_cache|reset_"
 )
+# Functions that only ask answer that it is not there: False, no version, a count of 0.
+ASKING = re.compile(r"(is|has|can)_|.*_(is_enabled|is_available|count)$|.*version$|.*_enabled$")
+# These work something out from a name, from sizes or from a program, so False would be wrong.
+WORKED_OUT = set(
+    "is_algebraic_expression is_bool_expr is_dim is_dim_div_by_target is_target_div_by_dim is_channels_last_contiguous_2d "
+    "is_channels_last_contiguous_3d is_channels_last_strides_2d is_channels_last_strides_3d is_contiguous "
+    "is_non_overlapping_and_dense_indicator is_self_or_submodule is_submodule is_uninterruptible_state check_version is_mangled "
+    "is_stdlib_module is_torch_jit_ignore_context_manager is_complex_value is_floating_point is_pinned has_torch_function "
+    "is_column is_dataframe is_caffe2_gpu_file is_cusparse_file is_out_of_place is_pytorch_file is_special_file "
+    "get_compiler_abi_compatibility_and_version".split()
+)
 SKIPPED_PARTS = {"testing", "test", "tests", "examples", "benchmark_main", "main", "jit"}
 LITERALS = (bool, int, float, str, bytes, type(None))
 
@@ -356,7 +367,9 @@ def declaration(name: str, value: Any, path: str) -> str:
     if callable(value):
         text = function(name, value)
         is_device = any(path.startswith(f"torch.{device}") for device in DEVICES)
-        return text.replace(": ...", answer(value)) if is_device and ANSWERED.match(name) else text
+        if is_device and ANSWERED.match(name):
+            text = text.replace(": ...", answer(value))
+        return text.replace(": ...", f": return {absence(name)}") if asks(name) else text
     return f"{name} = {value!r}" if is_literal(value) and not is_local(name, value) else ""
 
 
@@ -364,6 +377,16 @@ def is_local(name: str, value: Any) -> bool:
     """Whether a constant says something of this machine, or is a text or a table that only PyTorch's own code reads."""
     is_text = isinstance(value, str) and not re.fullmatch(r"[\w.]*", value)
     return is_text or len(repr(value)) > 100 or name == "TYPE_CHECKING" or name.startswith("IS_")
+
+
+def asks(name: str) -> bool:
+    """Whether a function only asks whether something is there."""
+    return ASKING.match(name) is not None and name not in WORKED_OUT
+
+
+def absence(name: str) -> Any:
+    """What a function that asks says of something that is not there."""
+    return 0 if name.endswith("count") else None if name.endswith("version") else False
 
 
 def answer(function: Any) -> str:

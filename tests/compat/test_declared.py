@@ -62,6 +62,31 @@ def test_what_can_be_answered_is_answered():
     assert not weft.xpu.is_bf16_supported() and not weft.xpu.is_initialized()
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_declared_name_that_only_asks_answers():
+    """`is_available`, `has_*`, counts and versions of what weft does not have say so, and do not raise NotImplementedError."""
+    from compat.interface import asks
+
+    asked = 0
+    for area in AREAS:
+        for section in sections(area):
+            module = importlib.import_module(section.module)
+            for name, statement in section.statements.items():
+                if not asks(name) or not isinstance(statement, ast.FunctionDef):
+                    continue
+                function = getattr(module, name)
+                parameters = inspect.signature(function).parameters.values()
+                needed = [
+                    each
+                    for each in parameters
+                    if each.default is each.empty and each.kind < each.VAR_POSITIONAL
+                ]
+                function(*[weft.ones(1) for _ in needed])
+                asked += 1
+    assert asked > 30
+    assert weft.distributed.rpc.is_available() is False and weft.cuda.nccl.version() is None
+
+
 def test_classes_can_be_asked_about_and_enumerations_are_real():
     assert not isinstance(weft.ones(1), weft.cuda.Event)
     assert issubclass(weft.ao.nn.quantized.Linear, weft.nn.Module)

@@ -88,7 +88,7 @@ def test_other_orders_are_refused(expression):
 
 def test_older_orders_warn():
     def warning(library):
-        warn_once.cache_clear()
+        warn_once.forget()
         library.set_warn_always(True)
         try:
             with warnings.catch_warnings(record=True) as caught:

@@ -286,7 +286,7 @@ def test_a_list_of_arrays_warns(call):
     """Both libraries warn once for each process, unless `set_warn_always` asks for more."""
 
     def warnings_of(library):
-        warn_once.cache_clear()
+        warn_once.forget()
         library.set_warn_always(True)
         try:
             with warnings.catch_warnings(record=True) as caught:

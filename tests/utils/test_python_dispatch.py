@@ -1,6 +1,7 @@
 """Classes with `__torch_dispatch__`, and questions about modes. tests/_library/test_dispatching.py compares what modes are told."""
 
 import importlib
+import math
 
 import pytest
 import torch
@@ -168,3 +169,56 @@ def test_a_model_is_made_and_trained_without_memory():
         net(weft.ones(8, 10**6)).sum().backward()
         assert net[0].weight.grad.shape == (10**6, 10**6)
         assert is_fake(net[0].weight) and isinstance(net[0].weight, FakeTensor)
+
+
+def _noting(lib):
+    """A class of tensors around others, and the names of the operators that it was told of."""
+    told = []
+
+    class Noting(lib.Tensor):
+        @staticmethod
+        def __new__(cls, value):
+            made = lib.Tensor._make_wrapper_subclass(
+                cls, value.shape, strides=value.stride(), dtype=value.dtype
+            )
+            made.value = value
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            told.append(str(func))
+            tree = lib.utils._pytree
+            args, kwargs = tree.tree_map_only(cls, lambda each: each.value, (args, kwargs or {}))
+            out = tree.tree_map_only(lib.Tensor, cls, func(*args, **kwargs))
+            return out
+
+    return Noting, told
+
+
+def test_methods_without_an_operation_are_told_as_well():
+    """A class that keeps the default `__torch_function__` learns of `detach` and indexing, which only look at metadata."""
+    found = []
+    for lib in (weft, torch):
+        kind, told = _noting(lib)
+        x = kind(lib.arange(6.0).reshape(2, 3))
+        results = (x.detach(), x[0], x.detach().requires_grad_())
+        assert all(type(each) is kind and type(each.value) is lib.Tensor for each in results)
+        found.append(told)
+    assert found[0] == found[1]
+
+
+def test_isclose_of_wrappers_is_composed():
+    kind, told = _noting(weft)
+    a, b = weft.tensor([1.0, math.nan, 2.0]), weft.tensor([1.0 + 1e-7, math.nan, 3.0])
+    assert weft.isclose(kind(a), kind(b), equal_nan=True).value.tolist() == [True, True, False]
+    assert weft.isclose(kind(a), kind(b), rtol=0, atol=0).value.tolist() == [False, False, False]
+    assert "aten.eq.Tensor" in told
+
+
+def test_what_a_wrapper_returns_of_operators_that_write():
+    for lib in (weft, torch):
+        aliasing = lib.utils._python_dispatch.return_and_correct_aliasing
+        x, other = lib.ones(2), lib.zeros(2)
+        assert aliasing(lib.ops.aten.add_.Tensor, (x, other), {}, other) is x
+        assert aliasing(lib.ops.aten.add.Tensor, (x, other), {}, other) is other
+        assert aliasing(lib.ops.aten.add.out, (x, x), {"out": other}, x) is other

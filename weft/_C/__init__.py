@@ -9,6 +9,7 @@ from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
 from ..core.tensor import Tensor as _Tensor
 from ..ops.linalg.lapack import LinAlgError as _LinAlgError
+from ..switches import has_lapack, has_mkl, has_openmp, has_spectral
 from . import _keys, _schema, _types
 from ._archives import PyTorchFileReader, PyTorchFileWriter
 from ._future import Future
@@ -28,6 +29,7 @@ from ._script import (
     Node,
     ScriptClass,
     ScriptDict,
+    ScriptFunction,
     ScriptList,
     ScriptMethod,
     ScriptModule,
@@ -38,11 +40,13 @@ from ._script import (
 from ._settings import (
     _get_accelerator,
     _get_default_device,
+    _get_graph_executor_optimize,
     _get_privateuse1_backend_name,
     _jit_can_fuse_on_cpu,
     _jit_can_fuse_on_gpu,
     _jit_override_can_fuse_on_cpu,
     _jit_override_can_fuse_on_gpu,
+    _jit_set_num_profiled_runs,
     _jit_set_nvfuser_enabled,
     _jit_set_nvfuser_guard_mode,
     _jit_set_profiling_executor,
@@ -95,6 +99,7 @@ __all__ = [
         "Value",
         "ScriptClass",
         "ScriptDict",
+        "ScriptFunction",
         "ScriptList",
         "ScriptMethod",
     ),
@@ -103,6 +108,14 @@ __all__ = [
     *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
     *("_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode"),
     *("_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_set_texpr_fuser_enabled"),
+    *(
+        "_get_graph_executor_optimize",
+        "_jit_set_num_profiled_runs",
+        "has_lapack",
+        "has_mkl",
+        "has_openmp",
+        "has_spectral",
+    ),
     *("_set_math_sdp_allow_fp16_bf16_reduction", "_TensorMeta"),
     *("_get_tracing_state", "_log_api_usage_once"),
     *("DispatchKey", "DispatchKeySet", "Tag", "_AutoDispatchBelowAutograd", "_ExcludeDispatchKeyGuard"),
@@ -153,9 +166,16 @@ _LATER = {
         ),
         "_process",
     ),
+    **dict.fromkeys(
+        (
+            *("_TorchFunctionState", "_get_torch_function_state", "_set_torch_function_state", "_len_torch_function_stack"),
+            *("_get_function_stack_at", "_push_on_torch_function_stack", "_pop_torch_function_stack"),
+        ),
+        "_torch_function",
+    ),
 }  # fmt: skip
 __getattr__ = module_getattr(
-    __name__, ("_distributed_c10d", "_fft", "_functorch", "_linalg", "_nn", "_special"), _LATER
+    __name__, ("_distributed_c10d", "_fft", "_functorch", "_linalg", "_nn", "_profiler", "_special"), _LATER
 )
 
 name_public(

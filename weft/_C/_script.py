@@ -50,8 +50,23 @@ class ScriptClass(_Part):
     """A compiled class."""
 
 
+class ScriptFunction:
+    """A function that TorchScript compiled or traced. There is none: functions stay Python's."""
+
+    __module__ = "torch.jit"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("ScriptFunction: No constructor defined!")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("torch.jit.ScriptFunction: weft does not compile TorchScript")
+
+
 class ScriptMethod(_Part):
     """A compiled method."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("torch.jit.ScriptMethod: weft does not compile TorchScript")
 
 
 class ScriptModule(_Part):

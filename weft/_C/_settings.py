@@ -49,6 +49,17 @@ _jit_set_nvfuser_enabled = _switch("_jit_set_nvfuser_enabled", False)
 _jit_set_nvfuser_guard_mode = _switch("_jit_set_nvfuser_guard_mode", True)
 
 
+_get_graph_executor_optimize = _switch("_get_graph_executor_optimize", True)
+_profiled_runs = 1
+
+
+def _jit_set_num_profiled_runs(count: int, /) -> int:
+    """Keep how often TorchScript should run a function before it compiles it, and return the number before."""
+    global _profiled_runs
+    before, _profiled_runs = _profiled_runs, count
+    return before
+
+
 def _jit_can_fuse_on_cpu() -> bool:
     """Whether TorchScript would fuse kernels on the CPU: there is none."""
     return False

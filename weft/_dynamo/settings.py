@@ -14,9 +14,10 @@ class ConfigModule(ModuleType):
     """A module whose public names are settings. Setting a name that does not exist raises an error."""
 
     _config: dict[str, Any]
+    _deleted: set[str]  # until they are set again, as `unittest.mock.patch` does at its end
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._config:
+        if name in self._config and name not in self._deleted:
             return self._config[name]
         if any(each.startswith(f"{name}.") for each in self._config):
             return Group(self, name)
@@ -27,8 +28,14 @@ class ConfigModule(ModuleType):
             super().__setattr__(name, value)
         elif name in self._config:
             self._config[name] = value
+            self._deleted.discard(name)
         else:
             raise AttributeError(f"{self.__name__}.{name} does not exist")
+
+    def __delattr__(self, name: str) -> None:
+        if name not in self._config:
+            raise AttributeError(f"{self.__name__}.{name} does not exist")
+        self._deleted.add(name)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._config]
@@ -99,6 +106,7 @@ class _Patch:
 def install_config_module(module: ModuleType, settings: dict[str, Any]) -> None:
     """Turn a module into a `ConfigModule`."""
     module.__dict__["_config"] = settings
+    module.__dict__["_deleted"] = set()
     module.__class__ = ConfigModule
 
 

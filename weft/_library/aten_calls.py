@@ -413,6 +413,21 @@ for _name, _convert in {"__bool__": bool, "__float__": float, "__int__": int}.it
     _CALLS[_name] = _number(_convert)
 
 
+@_calls("isclose")
+def _isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """PyTorch composes it, so handlers are told of the parts."""
+    close = input == other
+    if equal_nan:
+        close = close.logical_or((input != input).logical_and(other != other))
+    if not rtol and not atol:
+        return close
+    distance = (input - other).abs()
+    near = distance <= (other * rtol).abs() + atol
+    return close.logical_or(near.logical_and(distance != float("inf")))
+
+
 @_calls("detach")
 def _detach(self: Tensor) -> Tensor:
     return dispatching.call(aten.detach.default, (self,))

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.dtype import bool_
+from ..core.dtype import bool_, uint8
 from ..core.registry import FUNCTIONS as PUBLIC
 from ..core.registry import namespace
 from ..core.tensor import Tensor
@@ -454,12 +454,31 @@ def _native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) ->
     return grad_output * mask * scale
 
 
+@own("_batch_norm_with_update")
+def _batch_norm_with_update(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    norm = PUBLIC["native_batch_norm"]
+    result = norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *result, input.new_empty(0, dtype=uint8)  # room that cuDNN would need for the backward pass
+
+
 from . import aten_backward, aten_sparse  # noqa: E402, F401  (they add the operators for gradients and those of sparse tensors)
 
 # ---- Operators of other devices and layouts ------------------------------------------------------------------------------
 
 # Classes that handle operators name these in tables when they are defined.
 _ABSENT = {
+    "its kernels are for CUDA; torch.nn.functional.scaled_dot_product_attention computes attention": (
+        "_efficient_attention_forward",
+        "_flash_attention_forward",
+    ),
     "pinned memory is for transfers to an accelerator, and this version of weft computes on the CPU only": (
         "_pin_memory",
     ),

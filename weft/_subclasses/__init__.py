@@ -10,4 +10,4 @@ from .fake_tensor import (
 
 __all__ = ["DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, ("fake_utils",), {"CrossRefFakeMode": "fake_utils"})

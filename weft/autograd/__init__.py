@@ -28,7 +28,9 @@ from .variable import Variable
 
 # Modules that are loaded when first used.
 __getattr__ = _module_getattr(
-    __name__, ("anomaly_mode", "forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util")
+    __name__,
+    ("anomaly_mode", "forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util"),
+    dict.fromkeys(("_calculate_shape", "kineto_available"), "questions"),
 )
 
 _dual.reverse_only.update(

@@ -31,6 +31,7 @@ def vjp(
         cts = _vectors("vjp", v, outputs, "user-provided function returns")
         _check_strict(outputs, strict)
         gradients = _grad("vjp", outputs, values, cts, create_graph, strict)
+        _check_depends("jacobian", gradients, strict and create_graph)
     return _form(outputs, create_graph, _is_single(outputs)), _form(
         gradients, create_graph, isinstance(inputs, Tensor)
     )
@@ -51,6 +52,7 @@ def jvp(
         outputs = _called("jvp", func, values)
         _check_strict(outputs, strict)
         pushed = _push("jvp", outputs, values, tangents, create_graph, strict)
+        _check_depends("jacobian", pushed, strict and create_graph)
     single = _is_single(outputs)
     return _form(outputs, create_graph, single), _form(pushed, create_graph, single)
 
@@ -88,18 +90,19 @@ def jacobian(
         values = _inputs("jacobian", inputs, create_graph)
         outputs = _called("jacobian", func, values)
         _check_strict(outputs, strict)
-        rows = [_jacobian_rows(y, values, create_graph, strict) for y in outputs]
+        rows = [_jacobian_rows(f"Output {k}", y, values, create_graph, strict) for k, y in enumerate(outputs)]
     single = isinstance(inputs, Tensor)
     by_output = [_form(each, create_graph, single) for each in rows]
     return by_output[0] if _is_single(outputs) else tuple(by_output)
 
 
-def _jacobian_rows(y: Tensor, values: tuple, create_graph: bool, strict: bool) -> tuple:
+def _jacobian_rows(what: str, y: Tensor, values: tuple, create_graph: bool, strict: bool) -> tuple:
     size = y.numel()
     rows: list = []
     for position in range(size):
         element = y.reshape(-1)[position]
-        rows.append(_grad("jacobian", (element,), values, None, create_graph, strict, keep=True))
+        rows.append(_grad("jacobian", (element,), values, None, create_graph, strict, keep=True, what=what))
+        _check_depends("jacobian", rows[-1], strict and create_graph)
     if not size:
         return tuple(y.new_zeros((*y.shape, *x.shape)) for x in values)
     return tuple(
@@ -125,10 +128,16 @@ def hessian(
     """
     single = isinstance(_tensors("inputs given to hessian", inputs) and inputs, Tensor)
 
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.hessian: `strict=True` and `vectorized=True` are not supported together. Please "
+            "either set `strict=False` or `vectorize=False`."
+        )
+
     def first(*values: Tensor) -> Any:
-        (output,) = _called("hessian", func, values)
-        _check_scalar("hessian", output)
-        gradients = _grad("hessian", (output,), values, None, True, strict)
+        output = _one_scalar("hessian", _called("hessian", func, values))
+        _check_strict((output,), strict)
+        gradients = _grad("hessian", (output,), values, None, True, False)
         _check_twice(gradients, strict)
         return gradients[0] if single else gradients
 
@@ -148,10 +157,12 @@ def vhp(
         values = _inputs("vhp", inputs, create_graph)
         vectors = _vectors("vhp", v, values, "input to the user-provided function is")
         outputs = _called("vhp", func, values)
-        _check_scalar("vhp", outputs[0])
+        _one_scalar("vhp", outputs)
+        _check_strict(outputs, strict)
         first = _grad("vhp", outputs, values, None, True, strict)
         _check_twice(first, strict)
         gradients = _grad("vhp", first, values, vectors, create_graph, strict)
+        _check_depends("hessian", gradients, strict and create_graph)
     return _form(outputs, create_graph, True), _form(gradients, create_graph, isinstance(inputs, Tensor))
 
 
@@ -168,10 +179,12 @@ def hvp(
         values = _inputs("hvp", inputs, create_graph)
         vectors = _vectors("hvp", v, values, "input to the user-provided function is")
         outputs = _called("hvp", func, values)
-        _check_scalar("hvp", outputs[0])
+        _one_scalar("hvp", outputs)
+        _check_strict(outputs, strict)
         first = _grad("hvp", outputs, values, None, True, strict)
         _check_twice(first, strict)
         pushed = _push("hvp", first, values, vectors, create_graph, strict)
+        _check_depends("hessian", pushed, strict and create_graph)
     return _form(outputs, create_graph, True), _form(pushed, create_graph, isinstance(inputs, Tensor))
 
 
@@ -263,12 +276,27 @@ def _check_twice(first: Sequence[Tensor], strict: bool) -> None:
             )
 
 
-def _check_scalar(name: str, output: Tensor) -> None:
-    if output.numel() != 1:
+def _check_depends(what: str, derivatives: Sequence[Tensor], strict: bool) -> None:
+    """Refuse derivatives that are constants, where strict mode wants to differentiate them again."""
+    for position, each in enumerate(derivatives):
+        if strict and not each.requires_grad:
+            raise RuntimeError(
+                f"The {what} of the user-provided function is independent of input {position}. This is not allowed in strict "
+                "mode when create_graph=True."
+            )
+
+
+def _one_scalar(name: str, outputs: Sequence[Tensor]) -> Tensor:
+    """The only result, which has one element."""
+    if not _is_single(tuple(outputs)) or len(outputs) != 1:
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    output = outputs[0]
+    if output.dim() != 0 and output.numel() != 1:
         raise RuntimeError(
             f"The Tensor returned by the function given to {name} should contain a single element\nit has shape "
             f"{list(output.shape)}"
         )
+    return output
 
 
 def _grad(
@@ -278,7 +306,8 @@ def _grad(
     cts: Any,
     create_graph: bool,
     strict: bool,
-    keep=None,
+    keep: bool | None = None,
+    what: str = "The output",
 ) -> tuple[Tensor, ...]:
     pairs = [(y, None if cts is None else cts[k]) for k, y in enumerate(outputs) if y.requires_grad]
     gradients: Sequence[Any] = (None,) * len(values)
@@ -294,8 +323,7 @@ def _grad(
     if strict and any(each is None for each in gradients):
         position = next(k for k, each in enumerate(gradients) if each is None)
         raise RuntimeError(
-            f"Output 0 of the user-provided function is independent of input {position}. This is not allowed in strict "
-            "mode."
+            f"{what} of the user-provided function is independent of input {position}. This is not allowed in strict mode."
         )
     return tuple(zeros_like(x.detach()) if g is None else g for g, x in zip(gradients, values, strict=True))
 

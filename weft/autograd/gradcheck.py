@@ -8,7 +8,7 @@ row of the Jacobian for v.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -409,6 +409,36 @@ def get_numerical_jacobian(
         get_numerical_jacobian_wrt_specific_input(lambda *args: fn(args), k, values, None, eps)[0]
         for k in places
     )
+
+
+def _get_numerical_jacobian(
+    fn: Callable,
+    inputs: Any,
+    outputs: Any = None,
+    target: Any = None,
+    eps: float = 1e-3,
+    is_forward_ad: bool = False,
+) -> list[tuple[Tensor, ...]]:
+    """For each of the inputs in `target` (all that require gradients) the Jacobians of all results of `fn(*inputs)`."""
+    values = _tuple(inputs)
+    if target is None:
+        places = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
+    else:
+        places = [k for k, x in enumerate(values) if any(x is each for each in _iter_tensors(target))]
+    return [
+        get_numerical_jacobian_wrt_specific_input(fn, k, values, outputs, eps, is_forward_ad=is_forward_ad)
+        for k in places
+    ]
+
+
+def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
+    """The tensors in nested iterables."""
+    if isinstance(x, Tensor):
+        if x.requires_grad or not only_requiring_grad:
+            yield x
+    elif isinstance(x, Iterable) and not isinstance(x, str):
+        for each in x:
+            yield from _iter_tensors(each, only_requiring_grad)
 
 
 def get_numerical_jacobian_wrt_specific_input(

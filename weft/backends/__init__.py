@@ -12,6 +12,19 @@ from typing import Any
 from ..compat.missing import module_getattr
 from ..core.restoring import Restoring, contextmanager
 
+_frozen = False
+
+
+def disable_global_flags() -> None:
+    """Refuse assignments to switches from now on, because tests forget to undo them: use the context `flags`."""
+    global _frozen
+    _frozen = True
+
+
+def flags_frozen() -> bool:
+    """Whether switches can be set by the context `flags` only."""
+    return _frozen
+
 
 class Switches(ModuleType):
     """A backend: some switches with their values, and questions with their answers."""
@@ -21,11 +34,19 @@ class Switches(ModuleType):
         super().__init__(full_name, doc)
         self.__spec__ = ModuleSpec(full_name, None, is_package=True)
         self.__path__: list[str] = []
+        self._names = frozenset(switches)
         self.__dict__.update(switches)
         for question, answer in answers.items():
             self.__dict__[question] = _answer(question, answer)
         self.__getattr__ = module_getattr(full_name)  # type: ignore[method-assign]
         sys.modules[full_name] = self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _frozen and name in self._names:
+            raise RuntimeError(
+                f"not allowed to set {self.__name__} flags after disable_global_flags; please use flags() context manager instead"
+            )
+        super().__setattr__(name, value)
 
     def flags(self, **switches: Any) -> contextlib.AbstractContextManager[None]:
         """A context with these switches set."""

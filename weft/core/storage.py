@@ -216,10 +216,12 @@ class Storage:
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes_} bytes but src was {source.nbytes_} bytes"
             )
-        if self.device.backend.has_memory:
+        if not self.device.backend.has_memory:
+            self.version += 1
+        elif source.device.backend.has_memory:
             self._write(source.content())
         else:
-            self.version += 1
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self
 
     def byteswap(self, dtype: Any) -> None:

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, cast
 
+from . import overrides
 from .device import as_device, claimed, device
+from .dispatch import PLAIN
 from .dtype import DType, get_default_dtype
 from .entry import entry
 from .names import ROOT
@@ -57,7 +59,11 @@ def _default(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: An
     if not all(issubclass(cls, each) for each in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
-        result = func(*args, **kwargs or {})
+        # Tensor's own methods do not ask, so a class with `__torch_dispatch__` is asked here.
+        asked = overrides.dispatcher
+        result = PLAIN if asked is None else asked(func, args, kwargs or {})
+        if result is PLAIN:
+            result = func(*args, **kwargs or {})
         return result if func in unconverted() else _converted(result, cls)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import warnings
@@ -24,10 +23,24 @@ class _Issued(threading.local):
 issued = _Issued()
 
 
-@functools.cache
-def warn_once(message: str) -> None:
-    """Issue a warning for the user's line, but only the first time."""
-    warnings.warn(message, UserWarning, stacklevel=user_level())
+class _Once:
+    """Issues a warning for the user's line, but only the first time, or each time after `torch.set_warn_always(True)`."""
+
+    def __init__(self) -> None:
+        self.always = False
+        self._issued: set[str] = set()
+
+    def __call__(self, message: str) -> None:
+        if self.always or message not in self._issued:
+            self._issued.add(message)
+            warnings.warn(message, UserWarning, stacklevel=user_level())
+
+    def forget(self) -> None:
+        """Let each warning come once more."""
+        self._issued.clear()
+
+
+warn_once = _Once()
 
 
 def user_level() -> int:

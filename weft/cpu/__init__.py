@@ -147,4 +147,38 @@ def get_capabilities() -> Mapping[str, Any]:
     }
 
 
+def _supports(feature: str) -> bool:
+    """Whether the processor has a feature, by LLVM's name for it with _ instead of -."""
+    return bool(get_capabilities().get(feature, False))
+
+
+def _is_avx2_supported() -> bool:
+    return _supports("avx2")
+
+
+def _is_avx512_supported() -> bool:
+    return all(_supports(each) for each in ("avx512f", "avx512vl", "avx512bw", "avx512dq"))
+
+
+def _is_avx512_bf16_supported() -> bool:
+    return _supports("avx512bf16")
+
+
+def _is_vnni_supported() -> bool:
+    return _supports("avx512vnni")
+
+
+def _is_amx_tile_supported() -> bool:
+    return _supports("amx_tile")
+
+
+def _is_amx_fp16_supported() -> bool:
+    return _supports("amx_fp16")
+
+
+def _init_amx() -> bool:
+    """False: weft asks the system for no permission to use AMX."""
+    return False
+
+
 __getattr__ = module_getattr(__name__, ("amp",))

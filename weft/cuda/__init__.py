@@ -71,4 +71,4 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-__getattr__ = module_getattr(__name__, ("amp",))
+__getattr__ = module_getattr(__name__, ("amp", "jiterator"))

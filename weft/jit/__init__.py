@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
+from .._C._script import ScriptFunction
 from .._jit_internal import (
     _drop,
     _IgnoreContextManager,
@@ -28,7 +29,6 @@ from ._script import (
     CompilationUnit,
     RecursiveScriptClass,
     RecursiveScriptModule,
-    ScriptFunction,
     ScriptModule,
     ScriptWarning,
     _ScriptProfile,

@@ -126,15 +126,6 @@ class RecursiveScriptClass:
         raise NotImplementedError("RecursiveScriptClass: weft does not compile classes; use the Python class")
 
 
-class ScriptFunction:
-    """A function that TorchScript compiled or traced. There is none: functions stay Python's."""
-
-    __module__ = "torch.jit"
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError("ScriptFunction: No constructor defined!")
-
-
 class CompilationUnit:
     """Functions in TorchScript's own text.
 

@@ -6,7 +6,9 @@ from ..compat.missing import module_getattr
 from ..core.registry import namespace
 from ..layouts.checks import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 from .gradcheck import as_sparse_gradcheck as as_sparse_gradcheck
+from .legacy import CLASSES as _CLASSES
 
 globals().update(namespace("sparse"))
+globals().update(_CLASSES)
 
 __getattr__ = module_getattr(__name__)

@@ -2,10 +2,10 @@
 
 from ..compat.missing import module_getattr
 from ..core.names import name_public
-from .closeness import assert_allclose, assert_close
+from ._comparison import assert_allclose, assert_close
 from .random_tensors import make_tensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
-__getattr__ = module_getattr(__name__)
-name_public(__name__, "testing.closeness", "testing.random_tensors")
+__getattr__ = module_getattr(__name__, ("_utils",))
+name_public(__name__, "testing._comparison", "testing.mismatches", "testing.random_tensors")

@@ -7,9 +7,13 @@ __getattr__ = _module_getattr(
     __name__,
     (
         "_contextlib",
+        "_dtype_abbrs",
         "_foreach_utils",
+        "_import_utils",
+        "_mode_utils",
         "_pytree",
         "_python_dispatch",
+        "_triton",
         "backcompat",
         "backend_registration",
         "benchmark",

@@ -148,3 +148,35 @@ def is_traceable_wrapper_subclass(t: object) -> bool:
 
 
 __getattr__ = module_getattr(__name__)
+
+
+def return_and_correct_aliasing(func: Any, args: tuple, kwargs: dict[str, Any], out: Any) -> Any:
+    """What a class of tensors that wraps others returns for an operator, whose results `out` may be new objects.
+
+    An operator that writes returns the argument that it wrote. The result of a view shares the storage of its argument.
+    """
+    outputs = out if isinstance(out, (tuple, list)) else (out,)
+    given = dict(zip((each.name for each in func._schema.arguments), args)) | kwargs
+    returned = [
+        _aliased(func._schema, declared.alias_info, given, value)
+        for declared, value in zip(func._schema.returns, outputs)
+    ]
+    return type(out)(returned) if isinstance(out, (tuple, list)) else returned[0] if returned else out
+
+
+def _aliased(schema: Any, alias: Any, given: dict[str, Any], value: Any) -> Any:
+    """The value that an operator returns where its schema says `alias`."""
+    if alias is None:
+        return value
+    names = [
+        each.name
+        for each in schema.arguments
+        if each.alias_info is not None and each.alias_info.before_set & alias.before_set
+    ]
+    argument = given.get(names[0]) if len(names) == 1 else None
+    if alias.is_write:
+        return argument
+    if isinstance(argument, Tensor):
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            each._storage = argument._storage
+    return value

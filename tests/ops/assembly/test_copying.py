@@ -97,7 +97,7 @@ def test_copies_within_one_storage():
 
 
 def test_losing_an_imaginary_part_warns():
-    weft.core.warn.warn_once.cache_clear()
+    weft.core.warn.warn_once.forget()
     with pytest.warns(UserWarning, match="discards the imaginary part"):
         weft.ones(2, dtype=weft.complex64).to(weft.float32)
 

@@ -44,7 +44,7 @@ def test_error_messages(expression):
 
 
 def test_meshgrid_warns_without_indexing():
-    weft.core.warn.warn_once.cache_clear()
+    weft.core.warn.warn_once.forget()
     with pytest.warns(UserWarning, match="required to pass the indexing argument"):
         weft.meshgrid(weft.zeros(2))
 

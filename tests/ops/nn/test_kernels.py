@@ -15,6 +15,12 @@ OPERANDS = {"T": "torch.tensor([[1., 0.], [2., 3.]])", "I": "torch.tensor([3, 1,
 EXPRESSIONS = """
 torch._softmax(T, 1, False)
 torch._softmax(T, 1, True)  # raises
+torch._unsafe_masked_index(T, I > 1, [I, I], 7.0)
+torch._unsafe_masked_index(T, torch.tensor([[True], [False], [True]]), [I - 4], 7.0)
+torch._unsafe_masked_index(T[:0], I > 1, [I, I], 7.0)
+torch._unsafe_masked_index_put_accumulate(T, I > 1, [I, I], torch.tensor([1., 2., 3.]))
+torch._unsafe_masked_index_put_accumulate(T[:0], I > 1, [I, I], torch.tensor([1., 2., 3.]))
+torch._segment_reduce(T[:, 0], 'max', lengths=torch.tensor([1, 1]))
 torch._log_softmax(T, 0, False)
 torch._softmax_backward_data(T, T.softmax(1), 1, torch.float32)
 torch._log_softmax_backward_data(T, T.log_softmax(1), 1, torch.float32)

@@ -84,7 +84,7 @@ def test_a_tensor_is_its_own_key():
 
 @pytest.mark.parametrize("convert", [float, complex])
 def test_a_number_of_a_tensor_that_requires_grad_warns(convert):
-    weft.core.warn.warn_once.cache_clear()
+    weft.core.warn.warn_once.forget()
     with pytest.warns(UserWarning, match="requires_grad=True to a scalar") as caught:
         assert convert(weft.ones(1, requires_grad=True)) == 1
     assert caught[0].filename == __file__

@@ -148,7 +148,7 @@ def test_writing_to_a_storage_is_seen_by_tensors():
     a.untyped_storage()[3] = 1
     assert a.tolist() == [9, 2 + 256]
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
-        weft.core.warn.warn_once.cache_clear()
+        weft.core.warn.warn_once.forget()
         typed = a.storage()
     typed[1] = 5
     assert a.tolist() == [9, 5]
@@ -256,3 +256,35 @@ def test_all_bytes_move_when_the_memory_grows():
     address = t.data_ptr()
     t.untyped_storage().resize_(1 << 20)
     assert t.data_ptr() != address and (t == 255).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.tensor(a.storage())",
+        "torch.tensor(a.untyped_storage(), dtype=torch.float32)",
+        "torch.tensor(a[1:].storage()).data_ptr() == a.data_ptr()",
+        "torch.tensor(a.double().storage(), dtype=torch.float32)",
+        "torch.tensor([]).set_(a.storage())",
+        "torch.empty(2, device='meta').untyped_storage().cpu()",
+        "torch.TypedStorage([1, 2], device='meta', dtype=torch.int32).cpu()",
+    ],
+)
+def test_tensors_of_storages(expression):
+    found = []
+    for library in (weft, torch):
+        try:
+            found.append(repr(eval(expression, {"torch": library, "a": library.tensor([1.0, 2.0, 3.0])})))
+        except Exception as error:
+            found.append((type(error), str(error)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_storage_of_another_dtype_is_refused():
+    for library in (weft, torch):
+        with pytest.raises(
+            RuntimeError, match="^Expected a Storage of type .* or an UntypedStorage, but got type Double"
+        ):
+            library.tensor([]).set_(library.ones(2).double().storage())

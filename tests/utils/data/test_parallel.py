@@ -384,3 +384,15 @@ def test_workers_end_with_the_program(run, end):
 def runs(pid):
     state = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True).stdout
     return bool(state) and not state.startswith("Z")
+
+
+def test_programs_may_end_the_workers_themselves():
+    """PyTorch's `_workers` are processes, which programs terminate and join."""
+    iterator = iter(weft.utils.data.DataLoader(range(8), num_workers=2))
+    next(iterator)
+    workers = iterator._workers
+    assert all(each.is_alive() and each.pid > 0 for each in workers)
+    for each in workers:
+        each.terminate()
+        each.join(30)
+    assert not any(each.is_alive() for each in workers)

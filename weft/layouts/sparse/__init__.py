@@ -13,6 +13,7 @@ from . import (  # noqa: F401 (fill the rules)
     files,
     filling,
     joining,
+    legacy,
     masked,
     multiplication,
     reductions,

@@ -153,9 +153,23 @@ def from_data(data: Any, dtype: DType | None, where: device | None) -> Tensor:
     if isinstance(data, np.ndarray):
         result = tensor_on(data)
         return result.to(where or as_device(None), dtype or result.spec.dtype, copy=True)
+    if isinstance(data, Storage) or hasattr(data, "_untyped_storage"):
+        return _on_storage(data, dtype)
     result = _from_sequence(data, dtype)
     where = where or as_device(None)
     return result if result.spec.device is where else result.to(where)
+
+
+def _on_storage(data: Any, dtype: DType | None) -> Tensor:
+    """A tensor on all memory of a typed or untyped storage, which PyTorch does not copy either."""
+    own = None if isinstance(data, Storage) else data.dtype
+    dtype = dtype or own or dt.int64
+    if own is not None and own is not dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {LEGACY_NAMES[dtype]} or an UntypedStorage, but got {LEGACY_NAMES[own]}"
+        )
+    untyped = data.untyped()
+    return make(untyped, 0, contiguous_spec((untyped.nbytes() // dtype.itemsize,), dtype, untyped.device))
 
 
 def _from_sequence(data: Any, dtype: DType | None) -> Tensor:

@@ -116,6 +116,31 @@ def scaled_mm(
     return _scaled_mm(mat_a, mat_b, *scales, bias=bias, out_dtype=output_dtype, use_fast_accum=use_fast_accum)
 
 
+@public("function", name="_scaled_mm_v2")
+def _scaled_mm_v2(
+    self: Tensor,
+    mat2: Tensor,
+    scale_a: Sequence[Tensor],
+    recipe_a: Sequence[int],
+    swizzle_a: Sequence[int],
+    scale_b: Sequence[Tensor],
+    recipe_b: Sequence[int],
+    swizzle_b: Sequence[int],
+    bias: Tensor | None,
+    out_dtype: DType | None,
+    contraction_dim: Sequence[int] = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """`scaled_mm` with the numbers of recipes and swizzles, and lists of scales."""
+    recipes = [[ScalingType(each) for each in recipe] for recipe in (recipe_a, recipe_b)]
+    return scaled_mm(
+        *(self, mat2, list(scale_a), recipes[0], list(scale_b), recipes[1]),
+        bias=bias,
+        output_dtype=out_dtype,
+        use_fast_accum=use_fast_accum,
+    )
+
+
 def _only(name: str, value: Any) -> Any:
     if not isinstance(value, Sequence):
         return value

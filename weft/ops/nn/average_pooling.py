@@ -12,13 +12,23 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.array_op import on_device
 from .max_pooling import window_max
-from .pooling import PoolGeometry, check_input, geometry_of, padded, per_dim, pooled, window_sum
+from .pooling import (
+    PoolGeometry,
+    check_input,
+    check_padding_of_empty,
+    geometry_of,
+    padded,
+    per_dim,
+    pooled,
+    window_sum,
+)
 from .window_views import like_format, wide
 
 
 def _average(
     name: str, n: int, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 ) -> Tensor:
+    check_padding_of_empty(name, input, n, kernel_size, padding, 1)
     check_input(name, input, n, (bool_, uint8))
     geometry = geometry_of(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
     shares = divisor(geometry, count_include_pad, divisor_override)

@@ -302,6 +302,34 @@ def _unsafe_index_put(input: Tensor, indices: Any, values: Tensor, accumulate: b
 
 
 @public("function")
+def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
+    """`input[indices]` where `mask` is true, `fill` elsewhere, where indices may be out of range."""
+    if (
+        not input.numel()
+    ):  # no index is in range, and one element of each indexed dim has the shape of the result
+        indexed = [k < len(indices) and indices[k] is not None for k in range(input.dim())]
+        sizes = [1 if each else size for each, size in zip(indexed, input.shape)]
+        return _unsafe_index(input.new_full(sizes, fill), _within(indices, sizes))
+    return _unsafe_index(input, _within(indices, input.shape)).masked_fill(~mask, fill)
+
+
+@public("function")
+def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
+    """A copy of `input` with `values` added at the indices where `mask` is true; elsewhere indices may be out of range."""
+    if not input.numel():
+        return input.clone()
+    return _unsafe_index_put(input, _within(indices, input.shape), values.masked_fill(~mask, 0), True)
+
+
+def _within(indices: Any, sizes: Any) -> tuple[Tensor | None, ...]:
+    """The indices with those that are out of range moved to the nearest end of their dim."""
+    return tuple(
+        None if each is None else each.clamp(-size, size - 1)
+        for each, size in zip(indices, sizes, strict=False)
+    )
+
+
+@public("function")
 def _index_put_impl_(
     input: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:

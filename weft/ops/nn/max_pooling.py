@@ -28,7 +28,15 @@ from ..creation.creation import zeros
 from ..reductions.extrema import lowest
 from ..reductions.reduction import AMAX, MAX
 from ..tensor.node_names import with_node_name
-from .pooling import PoolGeometry, check_input, elements_at, elements_of_windows, geometry_of, padded
+from .pooling import (
+    PoolGeometry,
+    check_input,
+    check_padding_of_empty,
+    elements_at,
+    elements_of_windows,
+    geometry_of,
+    padded,
+)
 from .window_views import FEW, like_format, windows
 
 
@@ -113,6 +121,8 @@ def window_max(
     name: str, n: int, input, kernel_size, stride, padding, dilation, ceil_mode, with_indices: bool
 ) -> Any:
     """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
+    if n > 1:
+        check_padding_of_empty(name, input, n, kernel_size, padding, dilation)
     _check_max_input(name, input, n)
     geometry = geometry_of(name, input.spec.shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)
     few = math.prod(geometry.kernel) <= FEW

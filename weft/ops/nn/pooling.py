@@ -87,6 +87,30 @@ def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
     return _SUM(*elements_of_windows(input, tuple(kernel), tuple(stride), tuple(dilation), tuple(counts)))
 
 
+def check_padding_of_empty(name: str, input: Any, n: int, kernel: Any, padding: Any, dilation: Any) -> None:
+    """Of an input without elements, PyTorch refuses the padding before it refuses the sizes."""
+    if isinstance(input, Tensor) and 0 in input.spec.shape:
+        check_padding(
+            per_dim(kernel, n, name, "kernel_size"),
+            per_dim(padding, n, name, "padding"),
+            per_dim(dilation, n, name, "dilation"),
+        )
+
+
+def check_padding(kernel: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> None:
+    for pad, k, step in zip(padding, kernel, dilation, strict=True):
+        if pad < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {pad}")
+        if pad > (step * (k - 1) + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={k} and dilation={step}"
+            )
+        if pad > k // 2:
+            raise RuntimeError(
+                f"pad should be smaller than or equal to half of kernel size, but got pad={pad} and kernel_size={k}"
+            )
+
+
 class PoolGeometry:
     """Where the windows of a pooling lie: one entry per dim in each of these."""
 
@@ -128,13 +152,7 @@ class PoolGeometry:
         ):
             if min(values) <= 0:
                 raise RuntimeError(f"{what} should be greater than zero, but got {values} ({name})")
-        for pad, k in zip(self.padding, self.kernel, strict=True):
-            if pad < 0:
-                raise RuntimeError(f"pad must be non-negative, but got pad: {pad}")
-            if pad > k // 2:
-                raise RuntimeError(
-                    f"pad should be smaller than or equal to half of kernel size, but got pad={pad} and kernel_size={k}"
-                )
+        check_padding(self.kernel, self.padding, self.dilation)
 
     def _count(self, dim: int, ceil_mode: bool) -> int:
         size, pad, step = self.sizes[dim], self.padding[dim], self.stride[dim]

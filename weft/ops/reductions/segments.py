@@ -24,7 +24,7 @@ _KINDS = {
 }
 
 
-@public("function")
+@public("function", "_segment_reduce")
 def segment_reduce(
     data: Tensor,
     reduce: str,

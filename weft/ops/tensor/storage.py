@@ -519,7 +519,13 @@ def set_(
         )
     else:
         untyped = source.untyped()
-        _check_type(self, getattr(source, "dtype", self.spec.dtype), untyped.device)
+        dtype = getattr(source, "dtype", self.spec.dtype)
+        if dtype is not self.spec.dtype:
+            raise RuntimeError(
+                f"Expected a Storage of type {LEGACY_NAMES[self.spec.dtype]} or an UntypedStorage, but got type "
+                f"{LEGACY_NAMES[dtype]} for argument 1 'storage'"
+            )
+        _check_type(self, dtype, untyped.device)
     return _set_storage(self, untyped, storage_offset, size, stride)
 
 

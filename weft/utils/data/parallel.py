@@ -44,6 +44,12 @@ class _Worker:
         self.active = True  # until the items of its IterableDataset come to an end
         self.tasks = 0  # of this pass, not yet answered
 
+    def __getattr__(self, name: str) -> Any:
+        """What programs ask of the processes that PyTorch's `_workers` are: `join`, `terminate`, `is_alive`, `pid`."""
+        if name == "process":  # it was not started
+            raise AttributeError(name)
+        return getattr(self.process, name)
+
     def tell(self, message: Any) -> None:
         try:
             self.connection.send(message)

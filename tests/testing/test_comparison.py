@@ -123,3 +123,62 @@ def test_nested_tensors_are_compared_by_component():
     jagged = weft.nested.nested_tensor([weft.ones(2, 3), weft.ones(1, 3)], layout=weft.jagged)
     with pytest.raises(AssertionError, match=r"Mismatched elements: 9 / 9"):
         weft.testing.assert_close(jagged, jagged * 2)
+
+
+class _Near:
+    """A value of its own kind, for a pair of its own kind."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+@pytest.mark.parametrize("library", [torch, weft])
+def test_pairs_can_be_added(library):
+    """Frameworks of tests derive pairs for their own types, and compare containers of them."""
+    comparison = library.testing._comparison
+
+    class NearPair(comparison.NumberPair):
+        def _process_inputs(self, actual, expected, *, id):
+            self._check_inputs_isinstance(actual, expected, cls=_Near)
+            return super()._process_inputs(actual.value, expected.value, id=id)
+
+    def mismatches(actual, expected, **options):
+        found = comparison.not_close_error_metas(
+            actual,
+            expected,
+            pair_types=(NearPair, comparison.TensorLikePair, comparison.ObjectPair),
+            **options,
+        )
+        return [str(each.to_error()).splitlines()[0] for each in found]
+
+    assert mismatches([_Near(1.0), "a"], [_Near(1.0), "a"]) == []
+    assert mismatches([_Near(1.0), "a"], [_Near(2.0), "b"]) == ["Scalars are not close!", "a != b"]
+    assert mismatches(_Near(1.0), _Near(1.1), rtol=0.0, atol=0.2) == []
+    x = library.ones(2)
+    assert mismatches({"a": x}, {"a": x + 1}) == ["Tensor-likes are not close!"]
+    with pytest.raises(ValueError, match="must be either specified or omitted"):
+        mismatches(_Near(1.0), _Near(1.0), rtol=1.0)
+    with pytest.raises(RuntimeError, match=r"(?s)Comparing.*BrokenPair"):
+        comparison.not_close_error_metas(x, x.reshape(2, 1), pair_types=(_Broken.of(comparison),))
+
+
+class _Broken:
+    @staticmethod
+    def of(comparison):
+        class BrokenPair(comparison.ObjectPair):
+            def compare(self):
+                raise KeyError("a mistake in the pair")
+
+        return BrokenPair
+
+
+@pytest.mark.parametrize("rtol", [0.0, 1e-3])
+def test_float8_is_compared_bit_by_bit(rtol):
+    found = []
+    for library in (torch, weft):
+        a = library.tensor([1.0, 2.0]).to(library.float8_e4m3fn)
+        b = library.tensor([1.0, 3.0]).to(library.float8_e4m3fn)
+        with pytest.raises(AssertionError) as caught:
+            library.testing.assert_close(a, b, rtol=rtol, atol=0.0)
+        found.append(str(caught.value))
+    assert found[0] == found[1]

@@ -1,0 +1,30 @@
+"""PyTorch's test files as other projects keep them for their devices, made tests of the CPU again.
+
+Only the text in memory changes. Tests that ask for a GPU skip themselves, on weft as on PyTorch.
+"""
+
+import re
+
+# Ascend/pytorch: its package is an import with side effects; its device plays the part of CUDA, and there is none here.
+_ASCEND = (
+    (r"^(\s*)(import torch_npu\b.*|import torch, torch_npu|from torch_npu\.contrib .*)$", r"\1import torch"),
+    (r"from torch_npu\.testing\.testcase import", "from torch.testing._internal.common_utils import"),
+    (r"^from torch_npu\.testing\.common_\w+ import (\w+)$", r"\1 = lambda *given: lambda function: function"),
+    (r"^DEVICE_NAME = .*$", "DEVICE_NAME = ''"),
+    (r"(?<=only_for=)(\(?)['\"]privateuse1['\"]", r"\1'cpu'"),
+    (r"\btorch_npu\.npu\b", "torch.cuda"),
+    (r"\btorch_npu\b", "torch"),
+    (r"\bnpu\b", "cuda"),
+)
+# intel/torch-xpu-ops: what is instantiated for its device only is for the CPU.
+_INTEL = (
+    (r"(?<=only_for=)(\(?)['\"]xpu['\"]", r"\1'cpu'"),
+    (r"^only_for = .*$", "only_for = 'cpu'"),
+)
+
+
+def adapted(source):
+    """The text of a test file with the CPU in the place of another project's device."""
+    for pattern, replacement in _ASCEND if "torch_npu" in source else _INTEL:
+        source = re.sub(pattern, replacement, source, flags=re.MULTILINE)
+    return source

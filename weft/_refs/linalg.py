@@ -1,0 +1,6 @@
+"""`torch._refs.linalg`: the functions of `torch.linalg`."""
+
+from ..core.names import ROOT
+from . import references
+
+__getattr__ = references(__name__, f"{ROOT}.linalg")

@@ -1,0 +1,3 @@
+"""`torch._refs.nn`: references of the functions of layers."""
+
+from . import functional

@@ -1,0 +1,6 @@
+"""`torch._refs.special`: the functions of `torch.special`."""
+
+from ..core.names import ROOT
+from . import references
+
+__getattr__ = references(__name__, f"{ROOT}.special")

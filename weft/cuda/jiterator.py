@@ -1,0 +1,34 @@
+"""`torch.cuda.jiterator`: elementwise functions in C++ for GPUs. Programs may define them; calling one needs a GPU."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..compat.missing import module_getattr
+
+
+class _JittedFunction:
+    """A function with its source. It is compiled when it is called first, which needs CUDA."""
+
+    def __init__(self, code_string: str, return_by_ref: bool, num_outputs: int, **kwargs: Any):
+        self.code_string = code_string
+        self.return_by_ref = return_by_ref
+        self.num_outputs = num_outputs
+        self.kwargs_dict = kwargs
+        self.is_cuda_available = False
+
+    def __call__(self, *tensors: Any, **kwargs: Any) -> NoReturn:
+        raise AssertionError("Jiterator is only supported on CUDA and ROCm GPUs, none are available.")
+
+
+def _create_jit_fn(code_string: str, **kwargs: Any) -> _JittedFunction:
+    """A function of one result, which its source returns. kwargs: defaults of its parameters that are numbers."""
+    return _JittedFunction(code_string, return_by_ref=False, num_outputs=1, **kwargs)
+
+
+def _create_multi_output_jit_fn(code_string: str, num_outputs: int, **kwargs: Any) -> _JittedFunction:
+    """A function of several results, which its source writes into references."""
+    return _JittedFunction(code_string, return_by_ref=True, num_outputs=num_outputs, **kwargs)
+
+
+__getattr__ = module_getattr(__name__)

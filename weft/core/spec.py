@@ -11,7 +11,7 @@ from .device import device as Device  # a field of Spec is called `device`
 from .dtype import OPAQUE, DType
 from .locks import new_lock
 from .size import Size, shape
-from .symbols import Symbol, Trace, Untraceable, polynomial_of, trace_of
+from .symbols import Symbol, Trace, Untraceable, trace_of, value_of
 
 
 class _Fields:
@@ -330,7 +330,7 @@ MOST_SYMBOLIC = 1 << 59
 
 def _is_same(trace: Trace, other: Spec, sizes: tuple, strides: tuple) -> bool:
     own, theirs = (*sizes, *strides), (*other.shape, *other.stride)
-    values = [[trace.value_of(polynomial_of(each)) for each in row] for row in (own, theirs)]
+    values = [[value_of(each) for each in row] for row in (own, theirs)]
     if values[0] == values[1]:
         return all([trace.is_equal(a, b) for a, b in zip(own, theirs, strict=True) if a is not b])
     pairs = [pair for pair, a, b in zip(zip(own, theirs), *values) if a != b]
@@ -355,7 +355,7 @@ def contiguous_stride(sizes) -> tuple[int, ...]:
     if len(sizes) == 2:
         return (sizes[1] if sizes[1] > 1 else 1, 1)
     strides, step = [], 1
-    for size in reversed(sizes):
+    for size in reversed(tuple(sizes)):  # a Size would call its `__getitem__`
         strides.append(step)
         step *= size if size > 1 else 1
     return tuple(reversed(strides))
@@ -375,7 +375,7 @@ def is_row_major(sizes, strides, numel) -> bool:
     if numel == 0:
         return True
     expected = 1
-    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+    for size, stride in zip(reversed(tuple(sizes)), reversed(strides), strict=True):
         if size != 1:
             if stride != expected:
                 return False

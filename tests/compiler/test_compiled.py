@@ -537,11 +537,11 @@ def breaks(x):
     return x
 
 
-def sorts(x):
-    return x.sort().values.unsqueeze(0)
+def transforms(x):
+    return weft.fft.fft(x).real.unsqueeze(0)
 
 
-REASONS = {sorts: "recorded is sort", breaks: "disable", prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
+REASONS = {transforms: "recorded is fft", breaks: "disable", prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
            indexes: "memory", imports: "IMPORT_NAME", catches: "reshape raises", generates: "generator"}  # fmt: skip
 
 

@@ -34,8 +34,15 @@ CALLS = {
     "cumsum": lambda t, a, b: (a.cumsum(0), a.cumsum(-1)),
     "sort": lambda t, a, b: a.sort(dim=-1, stable=True),
     "softmax": lambda t, a, b: (a.softmax(-1), a.log_softmax(0)),
+    "extrema": lambda t, a, b: (a.max(-1).values, a.min(0).indices) if a.numel() else a,
+    "prod": lambda t, a, b: (a.prod(0), a.logsumexp(-1)),
+    "cummax": lambda t, a, b: (a.cumprod(0), *a.cummax(-1)),
+    "rms_norm": lambda t, a, b: t.nn.functional.rms_norm(a, a.shape[-1:]) if a.numel() else a,
+    "batch_norm": lambda t, a, b: norms(t, a) if a.dim() > 1 and a.shape[0] > 1 and a.numel() else a,
     "layer_norm": lambda t, a, b: t.nn.functional.layer_norm(a, a.shape[-1:]) if a.shape[-1] else a,
     "linear": lambda t, a, b: t.nn.functional.linear(a, a.reshape(-1, a.shape[-1])) if a.numel() else a,
+    "products": lambda t, a, b: (t.bmm(a, a.transpose(1, 2)), a @ a[0].t()) if a.dim() == 3 and a.shape[0] else a,
+    "product with a vector": lambda t, a, b: (a @ a[0], a[:, 0] @ a) if a.dim() == 2 and a.numel() else a,
     "product": lambda t, a, b: a @ a.transpose(-1, -2) if a.dim() > 1 else a @ a,
     "cat": lambda t, a, b: (t.cat([a, a]), t.cat([a, a, a], -1), t.stack([a, a])),
     "pad": lambda t, a, b: t.nn.functional.pad(a, (1, 2)),
@@ -43,6 +50,27 @@ CALLS = {
     "narrow": lambda t, a, b: a.narrow(-1, a.shape[-1] // 2, a.shape[-1] - a.shape[-1] // 2),
     "chunk": lambda t, a, b: a.chunk(3),
     "flip": lambda t, a, b: (a.flip(0), a.roll(1, -1)),
+    "max_pool": lambda t, a, b: (
+        t.nn.functional.max_pool1d(a, 2), t.nn.functional.max_pool2d(a, (2, 3), 2, 1)
+    ) if a.dim() == 3 and a.numel() and min(a.shape[1:]) > 2 else a,
+    "avg_pool": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.avg_pool2d(x, (2, 3), 2, 1, ceil_mode=True).sin().sum(), a, b
+    ) if a.dim() == 3 and a.numel() and min(a.shape[1:]) > 2 else a,
+    "interpolate": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.interpolate(x[None], scale_factor=2).sin().sum(), a, b
+    ) if a.dim() == 3 and a.numel() else a,
+    "borders": lambda t, a, b: tuple(
+        t.nn.functional.pad(a, (1, 2), mode=mode) for mode in ("reflect", "replicate", "circular")
+    ) if a.dim() > 1 and a.numel() and a.shape[-1] > 2 else a,
+    "selection": lambda t, a, b: (a.topk(2, -1).values, t.argsort(a, dim=0, descending=True, stable=True))
+    if a.numel() and a.shape[-1] > 1 else a,
+    "conv": lambda t, a, b: gradients(
+        t, lambda x, y: (t.nn.functional.conv1d(x, y[:, :, :2], stride=2, padding=1).sin().sum()), a, a[: a.shape[0] // 2 + 1]
+    ) if a.dim() == 3 and a.numel() and a.shape[2] > 1 else a,
+    "conv_transpose": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.conv_transpose1d(x, y, stride=2, dilation=2).sin().sum(), a, a[0, :, None, :3]
+    ) if a.dim() == 3 and a.numel() else a,
+    "arange": lambda t, a, b: (t.arange(a.numel()), t.arange(0.5, a.shape[0], 0.25), t.linspace(0, 1, a.shape[0])),
     "tril": lambda t, a, b: a.tril() if a.dim() > 1 else a,
     "index_select": lambda t, a, b: a.index_select(0, t.arange(a.shape[0]).flip(0)),
     "index": lambda t, a, b: a[t.arange(a.shape[0]) // 2] if a.shape[0] else a,
@@ -55,10 +83,19 @@ CALLS = {
     "causal": lambda t, a, b: t.nn.functional.scaled_dot_product_attention(a, a, a, is_causal=True) if a.dim() == 3 and a.numel() else a,
     "expand": lambda t, a, b: (a.unsqueeze(0).expand(3, *a.shape) + b).sum(0),
     "gradient": lambda t, a, b: gradients(t, lambda x, y: ((x * y).exp().sum(-1) / 3).mean(), a, b),
+    "gradients of norms": lambda t, a, b: gradients(
+        t, lambda x, y: (t.nn.functional.layer_norm(x, x.shape[-1:]) * y).sum() + norms(t, x)[0].exp().sum(), a, b
+    ) if a.dim() > 1 and a.shape[0] > 1 and a.numel() else a,
     "gradient of a layer": lambda t, a, b: gradients(
         t, lambda x, y: t.nn.functional.linear(x, x.detach().reshape(-1, x.shape[-1])).relu().sum(), a, b
     ) if a.numel() else a,
 }  # fmt: skip
+
+
+def norms(t, x):
+    """Batch norm in training, and the running statistics that it updates."""
+    mean, variance = t.zeros(x.shape[1]), t.ones(x.shape[1])
+    return t.nn.functional.batch_norm(x, mean, variance, training=True), mean, variance
 
 
 def gradients(t, function, *inputs):
@@ -240,6 +277,44 @@ def test_equal_sizes_by_chance_get_a_template_of_their_own():
     assert [cache[each,] for each in kept] == [
         "square" if n == m else "other" for n in range(2, 8) for m in range(2, 8)
     ]
+
+
+def test_a_template_made_for_a_square_matrix_serves_other_matrices():
+    runs = []
+
+    def plan(a, b):
+        runs.append(a)
+        return a.numel, b.shape[-1]
+
+    cache = PlanCache(plan)
+    squares = [(spec_of(n, n), spec_of(n)) for n in range(2, 8)]
+    others = [(spec_of(n, n + 1), spec_of(n + 1)) for n in range(2, 8)]
+    for a, b in squares + others:
+        assert cache[a, b] == (a.numel, b.numel)
+    assert len(runs) == PLANNED_FIRST + 1
+
+
+def test_a_further_template_is_not_made_for_a_single_call():
+    cache = PlanCache(lambda a: "large" if a.numel >= 100 else "small")
+    kept = [spec_of(size) for size in (*range(2, 20), 200)]
+    assert [cache[each,] for each in kept] == ["small"] * 18 + ["large"]
+    (kind,) = cache.kinds.values()
+    assert len(kind.templates) == 1
+
+
+class Loose:
+    """A plan without slots, whose attributes no template can write."""
+
+    def __init__(self, size):
+        self.size = size
+
+
+def test_a_plan_that_cannot_be_written_is_planned_each_time():
+    cache = PlanCache(lambda a: Loose(1))
+    for size in range(2, 12):
+        assert cache[spec_of(size),].size == 1
+    (kind,) = cache.kinds.values()
+    assert not kind.templates and "Loose" in kind.reason
 
 
 class Part:

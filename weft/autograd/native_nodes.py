@@ -15,21 +15,22 @@ from ..engine.objects import BYTES, STORAGE, TENSOR, TUPLE_ITEMS, Function, add_
 from ..families import native_calls
 from . import graph
 from .dual import Dual
-from .graph import Leaf, Node, NodeSpec, Output
+from .graph import Leaf, Node, Output
 from .saved import Saved
 
 _NODE, _LEAF = offsets(Node), offsets(Leaf)
 NODE_TYPE, NODE_SPEC, MASKS = 0, 1, 2  # the items of `parts`
 
 
-def parts(
-    node_type: type,
-    spec: NodeSpec,
+def masks(
     tensors: Sequence[int],
     of_result: tuple[int, ...] | None,
     of_inputs: dict[int, tuple[int, ...] | None],
-) -> tuple:
-    """The parts of a recorder. `tensors` are the inputs that are tensors; the others are conditions, see `recorders.Condition`."""
+    inputs: int,
+) -> bytes:
+    """The masks among the parts of a recorder. `tensors` are the inputs that are tensors, of so many inputs; the others are
+    conditions, see `recorders.Condition`.
+    """
     all_tensors = sum(1 << k for k in tensors)
 
     def mask(condition: tuple[int, ...] | None) -> int:
@@ -37,8 +38,8 @@ def parts(
             return 0
         return sum(1 << k for k in condition) if condition else all_tensors
 
-    masks = [mask(of_result), *(mask(of_inputs.get(k)) for k in range(len(spec.inputs)))]
-    return node_type, spec, struct.pack(f"{1 + len(masks)}q", all_tensors, *masks)
+    found = [mask(of_result), *(mask(of_inputs.get(k)) for k in range(inputs))]
+    return struct.pack(f"{1 + len(found)}q", all_tensors, *found)
 
 
 def _add_objects() -> None:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.derivative import Derivative, keywords, nondifferentiable
 from ..core.dispatch import watchers
@@ -60,43 +60,63 @@ def recorder(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) ->
     """
     single = isinstance(result, Tensor)
     results = (result,) if single else result
-    followed = [k for k, each in enumerate(results) if each.spec.dtype.category >= FLOAT]
+    outs = [each.spec for each in results]
+    followed = tuple([k for k, each in enumerate(outs) if each.dtype.category >= FLOAT])
     if op.derivative is nondifferentiable or not followed:
         return _constant
     specs = tuple([each.spec if isinstance(each, Tensor) else None for each in inputs])
-    spec = NodeSpec.of(op, specs, static, results[0].spec if single else tuple([r.spec for r in results]))
+    spec = NodeSpec.of(op, specs, static, outs[0] if single else tuple(outs))
     spec.pull = _first_pull
     spec.quick_pull = None if spec.large else _first_pull
-    tensors = [k for k, each in enumerate(specs) if each is not None]
-    out_users, users = _users(op.derivative, tensors, len(inputs))
-    outs = 0 if single else len(results)
-    used = None if single or op.derivative is None else op.derivative.results
-    known: dict[str, Any] = {
-        **_KNOWN,
-        "tape": tape,
-        "op": op,
-        "static": static,
-        "spec": spec,
-        "node_type": type_for(op, inputs, static),
-    }
-    known |= {f"spec{k}": specs[k] for k in tensors} | {
-        f"out{k}": each.spec for k, each in enumerate(results)
-    }
-    numbers = [k for k, each in enumerate(inputs) if specs[k] is None and each is not None]
-    source = _source(
-        len(inputs),
-        tuple(tensors),
-        tuple(numbers),
-        outs,
-        tuple(followed),
-        used,
-        out_users,
-        tuple(users.items()),
+    kinds = tuple(
+        [_TENSOR if own else _MISSING if each is None else _NUMBER for own, each in zip(specs, inputs)]
     )
-    record: Any = FunctionType(_compiled(source), known)
-    if single and len(inputs) < 64:  # machine code has masks of 64 bits with a sign for the inputs
-        record.parts = native_nodes.parts(known["node_type"], spec, tensors, out_users, users)
+    form = _form(op, kinds, 0 if single else len(outs), followed)
+    known = form.known.copy()
+    known["static"], known["spec"], known["node_type"] = static, spec, type_for(op, inputs, static)
+    for name, own in zip(form.names, (*specs, *outs)):
+        known[name] = own
+    record: Any = FunctionType(form.code, known)
+    if form.masks is not None:
+        record.parts = known["node_type"], spec, form.masks
     return record
+
+
+_TENSOR, _NUMBER, _MISSING = range(3)  # kinds of inputs
+
+
+class _Form(NamedTuple):
+    """What recorders have in common that differ only in specs and static arguments: nothing of it is made for each size."""
+
+    code: CodeType
+    known: dict[str, Any]
+    names: tuple[str, ...]  # of the specs of the inputs and results
+    masks: bytes | None  # see `native_nodes.masks`
+
+
+def _form(op: Any, kinds: tuple[int, ...], outs: int, followed: tuple[int, ...]) -> _Form:
+    """The form for inputs of these kinds and so many results, 0 for a single one."""
+    key = op, kinds, outs, followed
+    forms = _forms_of_others if op.derivative is None else op.derivative.forms
+    if key not in forms:
+        forms[key] = _new_form(*key)
+    return forms[key]
+
+
+_forms_of_others: dict[tuple, Any] = {}  # of ops without a derivative
+
+
+def _new_form(op: Any, kinds: tuple[int, ...], outs: int, followed: tuple[int, ...]) -> _Form:
+    n = len(kinds)
+    tensors = [k for k, kind in enumerate(kinds) if kind == _TENSOR]
+    numbers = tuple([k for k, kind in enumerate(kinds) if kind == _NUMBER])
+    out_users, users = _users(op.derivative, tensors, n)
+    used = None if not outs or op.derivative is None else op.derivative.results
+    source = _source(n, tuple(tensors), numbers, outs, followed, used, out_users, tuple(users.items()))
+    names = (*[f"spec{k}" for k in range(n)], *[f"out{k}" for k in range(outs or 1)])
+    is_short = not outs and n < 64  # machine code has masks of 64 bits with a sign for the inputs
+    masks = native_nodes.masks(tensors, out_users, users, n) if is_short else None
+    return _Form(_compiled(source), {**_KNOWN, "tape": tape, "op": op}, names, masks)
 
 
 _SIMPLE = frozenset((type(None), bool, int, float, complex, str))
@@ -256,16 +276,18 @@ def puller(spec: NodeSpec) -> Callable:
     form = spec.op, tuple(tensors), len(spec.inputs), type(spec.result) is tuple, len(spec.static)
     if form not in rules.forms:
         rules.forms[form] = _pull_form(rules, *form)
-    code, known = rules.forms[form]
-    known = {**known, "specs": spec.inputs, "spec": spec.result, "static": spec.static}
-    known |= {f"static{k}": value for k, value in enumerate(spec.static)}
+    code, known, names = rules.forms[form]
+    known = known.copy()
+    known["specs"], known["spec"], known["static"] = spec.inputs, spec.result, spec.static
+    for name, value in zip(names, spec.static):
+        known[name] = value
     return FunctionType(code, known)
 
 
 def _pull_form(
     rules: Derivative, op: Any, tensors: Sequence[int], n: int, several: bool, statics: int
-) -> tuple[CodeType, dict[str, Any]]:
-    """The code of a `pull`, and the names that it knows for all nodes of this form. several: there are several results."""
+) -> tuple[CodeType, dict[str, Any], list[str]]:
+    """The code of a `pull`, what it knows for all nodes of this form, and the names of the static arguments. several: there are several results."""
     out_users, users = _users(rules, list(tensors), n)
     names = ", ".join(["out", *[f"x{k}" for k in range(n)]])
     lines = ["def pull(node, ct, edges):"]
@@ -303,7 +325,7 @@ def _pull_form(
                 if len(tensors) > 1:
                     answers[k] = f"None if edge{k} is None else {answers[k]}"
         lines.append(f"    return {', '.join(answers)}, ")
-    return _compiled("\n".join(lines)), known
+    return _compiled("\n".join(lines)), known, [f"static{k}" for k in range(statics)]
 
 
 def _unpacking(name: str) -> Iterable[str]:

@@ -117,6 +117,10 @@ class Trace:
         """Whether a and b are known to differ."""
         return self.differs(_sum(polynomial_of(a), polynomial_of(b), -1))
 
+    def is_known_at_least(self, a: Any, bound: int) -> bool:
+        """Whether a >= bound for all sizes for which the notes count."""
+        return self._at_least(polynomial_of(a), bound)
+
     def differs(self, difference: Polynomial) -> bool:
         """Whether a polynomial is known not to be 0."""
         return self._at_least(difference, 1) or self._at_least(_scaled(difference, -1), 1)
@@ -318,7 +322,13 @@ def _key(value: Any) -> Any:
 def _may_outweigh(guard: Polynomial, negative: list[Monomial], polynomial: Polynomial) -> bool:
     """Whether a polynomial may be bounded because a guard is at least 0: it has to take away a negative term, if there is one."""
     if negative:
-        return any([guard.get(monomial, 0) < 0 for monomial in negative])
+        return any(
+            [
+                factor < 0 and set(each) <= set(monomial)
+                for monomial, factor in guard.items()
+                for each in negative
+            ]
+        )
     return any([monomial in guard for monomial in polynomial])
 
 
@@ -392,6 +402,11 @@ class Later:
 
     def __init__(self, function: Callable, arguments: tuple, trace: Trace):
         self.function, self.arguments, self.trace = function, arguments, trace
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether this is a part of what another Later stands for."""
+        return self.function in (getattr, operator.add, operator.getitem)
 
     def __getattr__(self, name: str) -> Later:
         if name.startswith("__"):

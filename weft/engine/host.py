@@ -57,9 +57,11 @@ _PYTHON_API = (
     "PyObject_Call",
     "PyObject_CallNoArgs",
     "PyObject_Vectorcall",
+    "PyLong_AsLongLong",
     "PyLong_AsLongLongAndOverflow",
     "PyIter_Next",
     "PyNumber_Add",
+    "PySequence_Tuple",
     "PyNumber_Positive",
     "PyBool_FromLong",
     "PyBytes_FromStringAndSize",
@@ -384,8 +386,20 @@ def builtin(address: int, name: str, bound: object = None, keywords: bool = Fals
 
     `keywords`: the machine code gets the names of keyword arguments as its fourth argument, a tuple or null.
     """
+    if bound is not None:
+        return binder(address, name, keywords)(bound)
     flags = METH_FASTCALL | (METH_KEYWORDS if keywords else 0)
-    return _new_function(ctypes.addressof(_method_definition(address, name, flags)), bound, None)
+    return _new_function(ctypes.addressof(_method_definition(address, name, flags)), None, None)
+
+
+@functools.cache
+def binder(address: int, name: str, keywords: bool = False) -> Callable[[object], Callable]:
+    """A function that makes `builtin(address, name, bound, keywords)` from `bound`.
+
+    It is a descriptor, which takes a tenth of the time of a call through ctypes.
+    """
+    flags = METH_FASTCALL | (METH_KEYWORDS if keywords else 0)
+    return method(object, name, address, flags).__get__
 
 
 _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(

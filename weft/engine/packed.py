@@ -64,7 +64,7 @@ def _product(dtype: DType, sizes: tuple[int, int, int], height: int) -> Launch:
     words = [terms, rows, columns, terms * size, columns * size, height, *chain.from_iterable(found)]
     meta, code = block(words), _product_code(dtype)
     strides = (columns * size,), (terms * size,), (0,)
-    stage = Stage(code.loop, 0, "ppp", 1, rows * terms * columns, height, meta, (rows,), strides)
+    stage = Stage(code.loop, 0, "ppp", 1, rows * terms * columns, height == 1, meta, (rows,), strides)
     return Launch(code.entry, meta.address, rows, stage)
 
 

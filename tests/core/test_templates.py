@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import weft
 from weft.core.plans import PLANS_PER_OP, PlanCache
 from weft.core.spec import contiguous_spec
-from weft.core.templates import PLANNED_FIRST, template
+from weft.core.templates import MOST_TEMPLATES, PLANNED_FIRST, template
+from weft.engine.kernel import sharing_words
 from weft.ops.elementwise.arithmetic import ADD
 from weft.ops.linalg.matmul import MATMUL
 
@@ -199,6 +200,79 @@ def test_each_call_at_one_layout_and_many_sizes(call):
         assert agree(mine, theirs), shape
 
 
+# ---- Random programs -------------------------------------------------------------------------------------------------------
+
+# Each step makes a matrix of n x m of two others. Values stay between -1 and 1, because a program takes the tanh of each.
+STEPS = {
+    "add": lambda t, a, b: a + 2 * b,
+    "mul": lambda t, a, b: a * b - b,
+    "where": lambda t, a, b: t.where(a > b, a, b * 0.5),
+    "masked_fill": lambda t, a, b: a.masked_fill(b > 0.5, 0.25),
+    "in place": lambda t, a, b: (a * 1.0).mul_(b).add_(a),
+    "softmax": lambda t, a, b: a.softmax(-1) * b,
+    "log_softmax": lambda t, a, b: a.log_softmax(0) + b,
+    "layer_norm": lambda t, a, b: t.nn.functional.layer_norm(a, a.shape[-1:], b[0]) if len(a) else b,
+    "gelu": lambda t, a, b: t.nn.functional.gelu(a) - b,
+    "rows": lambda t, a, b: a - b.mean(0, keepdim=True),
+    "columns": lambda t, a, b: a / (1 + b.sum(1, keepdim=True) ** 2),
+    "amax": lambda t, a, b: a.amax(1, keepdim=True) * b if a.shape[1] else b,
+    "cumsum": lambda t, a, b: a.cumsum(0) - b,
+    "product": lambda t, a, b: a @ b.t() @ a / (1 + a.numel()),
+    "linear": lambda t, a, b: t.nn.functional.linear(a, b.t() @ b, b.sum(0)) / (1 + len(b)),
+    "attention": lambda t, a, b: t.nn.functional.scaled_dot_product_attention(a[None, None], b[None, None], a[None, None])[0, 0] if a.numel() else b,
+    "transposed": lambda t, a, b: a.t().contiguous().t() + b.t().clone().t(),
+    "reshaped": lambda t, a, b: a.reshape(-1).view(a.shape[1], a.shape[0]).t() * b,
+    "cat": lambda t, a, b: t.cat([a, b])[len(a) // 2 :][: len(a)],
+    "stack": lambda t, a, b: t.stack([a, b], 1).mean(1),
+    "chunks": lambda t, a, b: t.cat(a.chunk(2)[::-1]) - b,
+    "pad": lambda t, a, b: t.nn.functional.pad(a[:, 1:], (1, 0)) + b if a.shape[1] else b,
+    "expand": lambda t, a, b: a[:1].expand(a.shape) * b if len(a) else b,
+    "index_select": lambda t, a, b: a.index_select(0, t.arange(len(a)).flip(0)) + b,
+    "index": lambda t, a, b: a[t.arange(len(a)) // 2] * b,
+    "gather": lambda t, a, b: a.gather(1, t.zeros(a.shape, dtype=t.int64)) + b if a.shape[1] else b,
+    "index_add": lambda t, a, b: a.index_add(0, t.arange(len(a)) // 2, b),
+}  # fmt: skip
+PRECISION = {"float32": (1e-2, 1e-3), "float64": (1e-6, 1e-8)}  # of values and gradients after several steps
+
+_programs = st.lists(
+    st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 7), st.integers(0, 7)), min_size=2, max_size=6
+)
+_matrices = st.lists(st.tuples(_sizes, _sizes), min_size=PLANNED_FIRST + 3, max_size=10)
+
+
+def run_program(t, program, dtype, shape):
+    """What the last step makes, and the gradients of the inputs; the class of the error if there is one."""
+    inputs = [(each * 0.7).to(getattr(t, dtype)) for each in (values(t, shape), values(t, shape).flip(0))]
+    inputs = [each.detach().requires_grad_() for each in inputs]
+    made = list(inputs)
+    try:
+        for step, first, second in program:
+            made.append(STEPS[step](t, made[first % len(made)], made[second % len(made)]).tanh())
+        (made[-1] * made[-2]).sum().backward()
+    except (RuntimeError, IndexError, ValueError) as error:
+        return type(error)
+    return [None if each is None else (each.tolist(), tuple(each.shape), str(each.dtype)) for each in
+            (made[-1], *[each.grad for each in inputs])]  # fmt: skip
+
+
+@settings(max_examples=80)
+@given(_programs, st.sampled_from(sorted(PRECISION)), _matrices)
+def test_random_programs_with_many_sizes_give_what_pytorch_gives(program, dtype, shapes):
+    for shape in shapes:
+        mine, theirs = (run_program(module, program, dtype, shape) for module in (weft, torch))
+        if not isinstance(mine, list) or not isinstance(theirs, list):
+            assert mine is theirs, shape
+            continue
+        for own, other in zip(mine, theirs, strict=True):
+            assert (own is None) == (other is None), shape
+            if own is not None:
+                assert own[1:] == other[1:], shape
+                found, expected = (torch.tensor(each[0], dtype=torch.float64) for each in (own, other))
+                assert torch.allclose(found, expected, *PRECISION[dtype], True), (shape, found, expected)
+
+
+# ---- Large sizes -----------------------------------------------------------------------------------------------------------
+
 BIG = [(2**31 + 3,), (2**33,), (2**40 + 1,), (2**50,), (2**57,)]
 ON_META = {
     "add": lambda t, a: a + a,
@@ -269,6 +343,35 @@ def test_a_divisor_that_may_be_0_is_left_to_the_planning_code():
     cache = PlanCache(plan)
     kept = [spec_of(size) for size in (*range(20, 30), *range(60, 70), *range(2, 8))]
     assert [cache[each,] for each in kept] == ["many"] * 10 + ["few"] * 10 + ["short"] * 6
+
+
+def test_the_oldest_template_makes_room():
+    cache = PlanCache(lambda a: next((k for k in range(2, 20) if a.shape[0] == k), "other"))
+    for rows in range(2, 20):
+        kept = [spec_of(rows, columns) for columns in range(20, 60)]
+        assert [cache[each,] for each in kept] == [rows] * len(kept)
+        (kind,) = cache.kinds.values()
+        assert kind.templates[0](kept[:1]) == rows and len(kind.templates) <= MOST_TEMPLATES
+
+
+def test_an_op_whose_calls_are_of_many_kinds_waits_for_more_of_them():
+    cache = PlanCache(lambda a: a.numel)
+    many = [
+        contiguous_spec((2,) * dims + (1,) * ones, weft.float32) for dims in range(9) for ones in range(9)
+    ]
+    for each in many:
+        cache[each,]
+    kept = [spec_of(size, size + 1) for size in range(2, 2 + PLANNED_FIRST + 1)]
+    for each in kept:
+        cache[each,]
+    assert not any(kind.templates for kind in cache.kinds.values())
+
+
+def test_whether_workers_share_a_loop_is_no_decision_of_a_template():
+    make = template(ADD.plans.plan, (spec_of(4, 5),) * 2, False)
+    for rows in (6, 20_000):  # a larger result is deferred
+        key = (spec_of(rows, 5),) * 2
+        assert sharing_words(make(key).entry) == sharing_words(ADD.plans.plan(*key).entry)
 
 
 def test_equal_sizes_by_chance_get_a_template_of_their_own():

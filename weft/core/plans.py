@@ -9,18 +9,8 @@ from weakref import WeakValueDictionary
 
 from .dtype import when_default_changes
 from .layout_spec import first_layout_hooks, refuse_layouts
-from .symbols import Symbol, Trace, Untraceable
-from .templates import (
-    MOST_KINDS,
-    MOST_TEMPLATES,
-    PLANNED_FIRST,
-    UNFIT,
-    Kind,
-    kind_of_key,
-    template,
-    trace_of_key,
-    traces,
-)
+from .symbols import Symbol, Trace, Untraceable, traces
+from .templates import MOST_KINDS, UNFIT, Kind, kind_of_key, template, trace_of_key
 
 # Plans of one cache. One takes 1 to 5 KB with its key and spec, so ever new sizes cost at most 5 MB for each op. A plan that was
 # dropped is made again by its template.
@@ -94,19 +84,14 @@ class PlanCache(dict):
             with contextlib.suppress(ZeroDivisionError):
                 if (plan := make(key)) is not UNFIT:
                     return self._use(make, plan)
-        found.planned += 1
-        # Each further template waits as long as the first one: sizes that are equal by chance may not come again.
-        if found.planned <= PLANNED_FIRST * (1 + len(found.templates)) or found.reason is not None:
-            return self.plan(*key)
-        if len(found.templates) >= MOST_TEMPLATES:
-            found.reason = f"{MOST_TEMPLATES} templates were not enough"
+        if not found.needs_template(len(self.kinds)):
             return self.plan(*key)
         try:
             make = template(self.plan, key, self.with_sizes)
         except Untraceable as error:
             found.reason = str(error)
             return self.plan(*key)
-        found.templates = [make, *found.templates]
+        found.add(make)
         return self._use(make, make(key))
 
     def _use(self, make: Callable, plan: Any) -> Any:

@@ -31,17 +31,29 @@ from .device import device
 from .dtype import DType
 from .size import Size
 from .spec import Spec, family, kind_of, known_kind, sized_spec, symbolic_spec
-from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of, trace_of
+from .symbols import (
+    Guard,
+    Later,
+    Monomial,
+    Polynomial,
+    Symbol,
+    Trace,
+    Untraceable,
+    polynomial_of,
+    trace_of,
+    traces,
+)
 
-# Calls of a kind that are planned by the planning code. Writing a template takes about as long as 5 to 10 such calls (AMD Zen 3).
+# Calls of a kind that are planned by the planning code before its first template. Writing one takes about as long as 10 such calls
+# (AMD Zen 3). Each further template waits for more calls: see `Kind.needs_template`.
 PLANNED_FIRST = 3
+# An op whose calls are of many kinds is called with random types and shapes, and most kinds do not come again: in 2,900 calls
+# with 8 dtypes and up to 4 dims, 9 of 4742 kinds had more than 11 calls. Each so many kinds, one call more is planned first.
+KINDS_PER_CALL = 16
 # Templates of a kind: sizes that are equal by chance, or large ones, need templates of their own.
 MOST_TEMPLATES = 8
 # Kinds of one op.
 MOST_KINDS = 512
-
-# The traces that are being made, by all threads. While there are none, no key has symbols.
-traces: list[Trace] = []
 
 # What a template returns for a key that it does not hold for; a plan may be None.
 UNFIT = object()
@@ -78,9 +90,23 @@ class Kind:
     __slots__ = ("planned", "templates", "reason")
 
     def __init__(self) -> None:
-        self.planned = 0  # calls that the planning code planned
+        self.planned = 0  # calls that the planning code planned since the last template
         self.templates: list[Callable[[tuple], Any]] = []
         self.reason: str | None = None  # why there is no template
+
+    def needs_template(self, kinds: int) -> bool:
+        """Whether to write a template for a key for which none holds. `kinds`: those of the op.
+
+        The more templates there are, the more calls without one have to come first: sizes that are equal by chance may not come again.
+        """
+        self.planned += 1
+        first = PLANNED_FIRST * max(1, len(self.templates)) + kinds // KINDS_PER_CALL
+        return self.planned > first and self.reason is None
+
+    def add(self, make: Callable[[tuple], Any]) -> None:
+        """Add a template. If there are too many, the oldest is dropped."""
+        self.templates = [make, *self.templates[: MOST_TEMPLATES - 1]]  # other threads read the list
+        self.planned = 0
 
 
 def kind_of_key(key: tuple, with_sizes: bool) -> tuple:

@@ -192,8 +192,8 @@ class Chain:
         nbytes = self.nbytes | {each.key: each.nbytes for each in operands if each.key is not None}
         inputs = self.inputs + sum(each.nbytes for each in operands if each.key is None)
         work = self.work + stage.work
-        if self.stages and work >= SHARED_BYTES:
-            if units == 1 or (inputs + sum(nbytes.values())) > units * MOST_UNIT_BYTES:
+        if self.stages and (units == 1 or inputs + sum(nbytes.values()) > units * MOST_UNIT_BYTES):
+            if work >= SHARED_BYTES:
                 return False
         self.stages.append(stage)
         self.units, self.work, self.nbytes, self.inputs = units, work, nbytes, inputs
@@ -224,11 +224,8 @@ class Chain:
                 table += [len(template) + k, {"f": _FLOAT, "d": _DOUBLE}.get(letter, _ADDRESS)]
             template += [0] * len(stage.letters)
         words = block((*meta, *template))
-        share, pool, _, always = workers.share_words(1, self.work >= PARALLEL_BYTES)
-        if self.work < SHARED_BYTES:
-            pool = 0
         given = (words.address, units, words.address + 8 * len(meta), len(template), len(table) // 2)
-        return _entry((share, pool, always, *given), _packed(tuple(table))), words
+        return _entry(self.work, given, _packed(tuple(table))), words
 
 
 @per_plan
@@ -242,8 +239,10 @@ def _binder() -> Callable[[bytes], Callable]:
 
 
 @per_plan
-def _entry(first: tuple[int, ...], table: bytes) -> Callable:
-    return _binder()(_pack(*first) + table)
+def _entry(work: int, given: tuple[int, ...], table: bytes) -> Callable:
+    """The function that runs a chain with so much work, in bytes."""
+    share, pool, _, always = workers.share_words(1, work >= PARALLEL_BYTES)
+    return _binder()(_pack(share, pool if work >= SHARED_BYTES else 0, always, *given) + table)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -554,11 +554,11 @@ def breaks(x):
     return x
 
 
-def scans(x):
-    return x.cumsum(0).unsqueeze(0)
+def transforms(x):
+    return weft.fft.fft(x).real.unsqueeze(0)
 
 
-REASONS = {scans: "recorded is cumsum", breaks: "disable", prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
+REASONS = {transforms: "recorded is fft", breaks: "disable", prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
            indexes: "memory", imports: "IMPORT_NAME", catches: "reshape raises", generates: "generator"}  # fmt: skip
 
 

@@ -54,6 +54,17 @@ CALLS = {
     "max_pool": lambda t, a, b: (
         t.nn.functional.max_pool1d(a, 2), t.nn.functional.max_pool2d(a, (2, 3), 2, 1)
     ) if a.dim() == 3 and a.numel() and min(a.shape[1:]) > 2 else a,
+    "avg_pool": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.avg_pool2d(x, (2, 3), 2, 1, ceil_mode=True).sin().sum(), a, b
+    ) if a.dim() == 3 and a.numel() and min(a.shape[1:]) > 2 else a,
+    "interpolate": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.interpolate(x[None], scale_factor=2).sin().sum(), a, b
+    ) if a.dim() == 3 and a.numel() else a,
+    "borders": lambda t, a, b: tuple(
+        t.nn.functional.pad(a, (1, 2), mode=mode) for mode in ("reflect", "replicate", "circular")
+    ) if a.dim() > 1 and a.numel() and a.shape[-1] > 2 else a,
+    "selection": lambda t, a, b: (a.topk(2, -1).values, t.argsort(a, dim=0, descending=True, stable=True))
+    if a.numel() and a.shape[-1] > 1 else a,
     "conv": lambda t, a, b: gradients(
         t, lambda x, y: (t.nn.functional.conv1d(x, y[:, :, :2], stride=2, padding=1).sin().sum()), a, a[: a.shape[0] // 2 + 1]
     ) if a.dim() == 3 and a.numel() and a.shape[2] > 1 else a,

@@ -355,7 +355,7 @@ def contiguous_stride(sizes) -> tuple[int, ...]:
     if len(sizes) == 2:
         return (sizes[1] if sizes[1] > 1 else 1, 1)
     strides, step = [], 1
-    for size in reversed(sizes):
+    for size in reversed(tuple(sizes)):  # a Size would call its `__getitem__`
         strides.append(step)
         step *= size if size > 1 else 1
     return tuple(reversed(strides))
@@ -375,7 +375,7 @@ def is_row_major(sizes, strides, numel) -> bool:
     if numel == 0:
         return True
     expected = 1
-    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+    for size, stride in zip(reversed(tuple(sizes)), reversed(strides), strict=True):
         if size != 1:
             if stride != expected:
                 return False

@@ -18,8 +18,9 @@ from ..core.dtype import DType, float32, float64
 from ..core.symbols import per_plan
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
+from .blocks import Block, block_of
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, put_words, shared, sharing
+from .kernel import SHARED_BYTES, Code, Launch, Loop, compile_loop, shared, sharing
 from .memory import FENCE
 from .panels import HEADER, panels_code, tiles
 from .sliding import LINE, TOTALS, tile
@@ -141,7 +142,7 @@ class Tasks(Block):
 
 
 def _tasks(words: Sequence[int], count: int) -> Tasks:
-    made: Tasks = put_words(object.__new__(Tasks), words)
+    made: Tasks = block_of(words, Tasks)
     made.count = count
     return made
 

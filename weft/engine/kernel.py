@@ -14,6 +14,7 @@ from ..core.dtype import DType, bool_, float32, float64
 from ..core.symbols import per_plan, trace_of
 from ..core.templates import add_atoms
 from . import tiers, workers
+from .blocks import Block, block
 from .expr import Expr, postorder
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
@@ -31,7 +32,6 @@ from .loops import (
 )
 from .memory import FENCE
 from .monoid import CARRIED_ROWS, STREAMS, Monoid, block_width, chunk_bytes, chunks, vector_lanes
-from .objects import BYTES
 from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_ir, reduce_ir
 from .streaming import HAS_STREAMS, STREAMED_BYTES, streaming_loop_ir
 from .tiles import SMALLEST, SMALLEST_COPY, regions
@@ -50,42 +50,6 @@ class Launch(NamedTuple):
     meta: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     keepalive: Any  # the memory behind `meta`
-
-
-class Block:
-    """Words in memory that a kernel reads. Build with `block()` or `put_words()`."""
-
-    __slots__ = ("address", "memory")
-
-    address: int
-    memory: bytes
-
-
-class _Packers(dict):
-    """From a number of words to the function that makes bytes of so many."""
-
-    def __missing__(self, count: int) -> Callable[..., bytes]:
-        pack = self[count] = struct.Struct(f"{count}q").pack
-        return pack
-
-
-_packers = _Packers()
-_new = object.__new__
-
-add_atoms(Block)
-
-
-def put_words(made: Any, words: Sequence[int]) -> Any:
-    """Give a new Block these int64 words. A class with `__init__` would take twice as long, and an array instead of bytes, too."""
-    made.memory = memory = _packers[len(words)](*words)
-    made.address = id(memory) + BYTES
-    return made
-
-
-@per_plan
-def block(words: Sequence[int]) -> Block:
-    """A Block with these int64 words."""
-    return put_words(_new(Block), words)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -39,6 +39,7 @@ _OBJECTS = {
     "open_inference": open_inference,
     "interrupt": KeyboardInterrupt,
     "trim": memory.trim,
+    "grow": "grow",
     "append": "append",
     "pop": "pop",
 }
@@ -61,7 +62,7 @@ def _run_busy() -> None:
 
 
 def _allocate() -> Function:
-    """A Storage with a block of a bin. The self is a tuple (bin, nbytes, what makes the bin grow)."""
+    """A Storage with a block of a bin. The self is a tuple (bin, nbytes)."""
     f = Function("allocate", "ptr %self, ptr %args, i64 %nargs")
     bin = f.tuple_item("%self", 0)
     left = f.load(name("countdown"), 0, "i64")
@@ -92,7 +93,10 @@ def _allocate() -> Function:
     f.do(f"%version = phi ptr [{zero}, %made], [{special}, %asked], [%version, %late], [%version, %grown]")
     f.branch(f.same(f.list_size(bin), "0", "i64"), "grow", "take")
     f.label("grow")
-    result = f.call("PyObject_CallOneArg", f.tuple_item("%self", 2), f.tuple_item("%self", 1))
+    given = f.room(2)
+    f.store(given, 0, bin)
+    f.store(given, 8, f.tuple_item("%self", 1))
+    result = f.call("PyObject_VectorcallMethod", name("grow"), given, "2", "null")
     f.branch(f.differ(result, "null"), "grown", "drop")
     f.label("grown")
     f.decref(result)
@@ -194,7 +198,7 @@ def _allocator(nbytes: int) -> Callable[[], Storage]:
     bin = memory.bin_for(nbytes)
     if memory.FENCE:  # fenced blocks are never reused
         return lambda: Storage(bin.take(nbytes), nbytes, CPU, bin)
-    return _binder()((bin, nbytes, bin.grow))
+    return _binder()((bin, nbytes))
 
 
 @functools.cache

@@ -221,11 +221,12 @@ class GraphBuilder:
         """The plan: a Python function with one line for each launch, because a loop over launches would take as long as small
         kernels do (2 us for softmax of 16 numbers).
 
-        The source contains no sizes. So plans that differ in sizes share its code, and compiling it costs once.
+        The source contains no sizes: what depends on them are default arguments. So plans that differ in sizes share its code, and
+        compiling it costs once.
         """
         first = [each.number for each in results]
-        known: dict[str, Any] = {"make": make}
-        lines = ["def run(inputs, numbers):"]
+        known: dict[str, Any] = {}
+        lines = [""]
         lines += [f"    {_names('x', self.inputs)} = inputs"] if self.inputs else []
         lines += [f"    {_names('number', self.numbers)} = numbers"] if self.numbers else []
         for each in filter(None, self.inputs):
@@ -266,8 +267,8 @@ class GraphBuilder:
         known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
         made_results = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {made_results}")
-        known["__builtins__"] = builtins
-        run = _bound(_compiled("\n".join(lines)), known)
+        lines[0] = f"def run(inputs, numbers, {', '.join(known)}):"
+        run = _bound(_compiled("\n".join(lines)), tuple(known.values()))
         faults = backend.faults if self.guarded else None
         steps = None
         if complex not in (each.spec for each in self.numbers) and not FENCE:
@@ -335,9 +336,12 @@ def _names(letters: str, values: Sequence[Any]) -> str:
 
 
 @per_plan
-def _bound(code: CodeType, known: dict[str, Any]) -> Callable:
-    """The function with this code, in which names stand for what is `known`."""
-    return FunctionType(code, known)
+def _bound(code: CodeType, known: tuple) -> Callable:
+    """The function with this code, whose further arguments are `known`."""
+    return FunctionType(code, _NAMES, "run", known)
+
+
+_NAMES = {"make": make, "__builtins__": builtins}
 
 
 @functools.lru_cache(maxsize=256)
@@ -400,7 +404,8 @@ class Plan(Late):
         """What `run` launches, for those who run it without Python."""
         if self.steps is None:
             return None
-        known = self.run.__globals__
+        names = self.run.__code__.co_varnames[2:]  # behind the arguments of a call
+        known = dict(zip(names, self.run.__defaults__ or ()))
         steps = [
             (known[f"launch{place}"], [_argument(known, *each) for each in given])
             for place, given in enumerate(self.steps)

@@ -9,22 +9,16 @@ routed  windows -> input    added to the element at the window's place
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from ...core.arguments import integer
 from ...core.dtype import uint8
-from ...core.iteration import check_reach
-from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.recording import needs_recording
-from ...core.spec import Spec
-from ...core.tensor import Tensor, make
-from ...core.view_rules import moved
+from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...engine.expr import const
 from ...families.array_op import on_device
@@ -34,7 +28,7 @@ from ..creation.creation import zeros
 from ..reductions.extrema import lowest
 from ..reductions.reduction import AMAX, MAX
 from ..tensor.node_names import with_node_name
-from .pooling import PoolGeometry, check_input, elements_at, padded
+from .pooling import PoolGeometry, check_input, elements_at, elements_of_windows, geometry_of, padded
 from .window_views import FEW, like_format, windows
 
 
@@ -69,36 +63,8 @@ ADDED = Map(
 )
 
 
-_GEOMETRIES = PlanCache(PoolGeometry, with_sizes=True)
-
-
-def _views(
-    spec: Spec,
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    dilation: tuple[int, ...],
-    counts: tuple[int, ...],
-) -> tuple[Spec, list[int]]:
-    """The spec of the views of `_elements`, and where they begin, in bytes."""
-    n = len(counts)
-    sizes, last = (*spec.shape[:-n], *counts), spec.stride[-n:]
-    strides = (*spec.stride[:-n], *[own * step for own, step in zip(last, stride, strict=True)])
-    starts = []
-    for place in itertools.product(*map(range, kernel)):
-        start = sum([k * gap * own for k, gap, own in zip(place, dilation, last, strict=True)])
-        check_reach("max_pool", spec, sizes, strides, start)
-        starts.append(start * spec.dtype.itemsize)
-    return moved(spec, sizes, strides), starts
-
-
-_VIEWS = PlanCache(_views, with_sizes=True)
-
-
 def _elements(source: Tensor, geometry: PoolGeometry) -> list[Tensor]:
-    """For each place in a window the view [..., *counts] of the elements that all windows have there."""
-    storage, start = source._storage, source._byte_offset
-    view, starts = _VIEWS[(source.spec, *geometry.looking, geometry.counts)]
-    return [make(storage, start + offset, view) for offset in starts]
+    return elements_of_windows(source, *geometry.looking, geometry.counts)
 
 
 def _taken_rule(ct, out, input, places, geometry):
@@ -148,13 +114,7 @@ def window_max(
 ) -> Any:
     """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
     _check_max_input(name, input, n)
-    given = (
-        _ints(kernel_size, name, "kernel_size"),
-        _ints(stride, name, "stride"),
-        _ints(padding, name, "padding"),
-        _ints(dilation, name, "dilation"),
-    )
-    geometry = _GEOMETRIES[name, input.spec.shape[-n:], *given, ceil_mode]
+    geometry = geometry_of(name, input.spec.shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)
     few = math.prod(geometry.kernel) <= FEW
     if not with_indices and not needs_recording((input,)):
         return like_format((_few_maxima if few else _many_maxima)(input, geometry), input)
@@ -176,15 +136,6 @@ def _check_max_input(name: str, input: Tensor, n: int) -> None:
             f"{name}: the input has the shape {list(input.spec.shape)}"
         )
     check_input(name, input, n)
-
-
-def _ints(value: Any, name: str, argument: str) -> Any:
-    """Convert to ints for the key of a geometry, because 2.0 and True would find the geometries of 2 and 1."""
-    if type(value) is int or value is None:
-        return value
-    if isinstance(value, (tuple, list)):
-        return tuple([integer(each, name, argument) for each in value])
-    return integer(value, name, argument)
 
 
 def _few_maxima(input: Tensor, geometry: PoolGeometry) -> Tensor:

@@ -16,6 +16,12 @@ FENCED := tests/families \
 # What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores.
 IN_PYTHON := tests/families tests/autograd tests/core tests/engine/test_defer.py
 
+# What `make test` runs once more with the kernels of each level of x86-64 (WEFT_CPU) that this processor has: a minute on two cores.
+LEVELS := x86-64-v2 x86-64-v3 x86-64-v4
+ON_LEVELS := $(patsubst %,tests/engine/test_%.py,blocks byte_gemm complexes convert gemm llvm packed radix ranks reduce special streaming) \
+	tests/families/test_map.py tests/families/test_scan.py \
+	$(patsubst %,tests/ops/%.py,nn/test_linear nn/test_conv_products reductions/test_softmax)
+
 .DELETE_ON_ERROR:
 .PHONY: demo test performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
@@ -34,6 +40,14 @@ test: .venv-test/installed
 	WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_CALLS=python WEFT_EAGER=1 $(TEST)/pytest -n auto -q $(IN_PYTHON)
+	@for level in $(LEVELS); do \
+		if WEFT_CPU=$$level $(TEST)/python -c "from weft.engine.host import cpu; cpu()"; then \
+			echo WEFT_CPU=$$level; \
+			WEFT_CPU=$$level $(TEST)/pytest -n auto -q $(ON_LEVELS) || exit 1; \
+		else \
+			echo "no tests at $$level"; \
+		fi; \
+	done
 
 # weft beside PyTorch on this machine, twenty minutes: bench/results, docs/performance.md, the README's table (bench/README.md).
 performance: .venv-test/installed

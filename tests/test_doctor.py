@@ -54,3 +54,10 @@ def test_cuda_without_a_driver(monkeypatch):
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
     assert doctor._cuda().startswith("no: NVIDIA's driver library")
+
+
+def test_the_level_that_kernels_are_compiled_for_is_told(monkeypatch):
+    monkeypatch.delenv("WEFT_CPU", raising=False)
+    assert doctor._cpu().endswith(f"(LLVM: {host.cpu()[0]})")
+    monkeypatch.setenv("WEFT_CPU", "x86-64-v2")
+    assert doctor._cpu().endswith(f"(LLVM: {host.cpu()[0]}, by WEFT_CPU)")

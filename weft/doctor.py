@@ -51,7 +51,8 @@ def _findings() -> list[tuple[str, str]]:
 def _cpu() -> str:
     from weft.engine import host
 
-    return f"{_model_name()} (LLVM: {host.cpu()[0]})"
+    chosen = ", by WEFT_CPU" if os.environ.get("WEFT_CPU") else ""
+    return f"{_model_name()} (LLVM: {host.cpu()[0]}{chosen})"
 
 
 def _model_name() -> str:

@@ -229,6 +229,23 @@ def test_guards_notice_what_changes_outside():
     assert 2 <= records(compiled._compiled) <= 8
 
 
+def test_sizes_that_do_not_come_again_are_not_recorded():
+    def function(x, scale):
+        return (x * scale).sum(0)
+
+    compiled = weft.compile(function)
+    for size in range(2, 40):
+        x = randn(size, 3)
+        assert same(compiled(x, size), function(x, size))
+    assert records(compiled) == 2
+    again = randn(17, 3)
+    for _ in range(3):
+        assert same(compiled(again, 2), (again * 2).sum(0))
+    assert records(compiled) == 3
+    other = randn(17, 3).double()
+    assert same(compiled(other, 2), (other * 2).sum(0)) and records(compiled) == 4
+
+
 def test_closures_and_globals_that_are_tensors():
     weight = randn(3)
 
@@ -537,11 +554,11 @@ def breaks(x):
     return x
 
 
-def sorts(x):
-    return x.sort().values.unsqueeze(0)
+def transforms(x):
+    return weft.fft.fft(x).real.unsqueeze(0)
 
 
-REASONS = {sorts: "recorded is sort", breaks: "disable", prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
+REASONS = {transforms: "recorded is fft", breaks: "disable", prints: "print", appends: "append", sets_global: "STORE_GLOBAL", branches: "branch", reads: "item", draws: "memory that other code",
            indexes: "memory", imports: "IMPORT_NAME", catches: "reshape raises", generates: "generator"}  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 import copy
 import gc
 import pickle
+import threading
+import weakref
 
 import pytest
 import torch
@@ -8,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
+from weft.core.device import CPU
 from weft.core.dtype import float32, int64
-from weft.core.spec import contiguous_spec, contiguous_stride, make_spec
+from weft.core.spec import contiguous_spec, contiguous_stride, family, make_spec
 
 
 def test_equal_specs_are_one_object():
@@ -20,14 +23,40 @@ def test_equal_specs_are_one_object():
 
 
 def test_specs_are_held_weakly():
-    from weft.core import spec as module
-
-    before = len(module._references)
-    kept = [contiguous_spec((size,), float32) for size in range(90_000, 90_100)]
-    assert len(module._references) >= before + 100
-    del kept
+    kept = contiguous_spec((90_000,), float32)
+    alive = weakref.ref(contiguous_spec((90_001,), float32))
     gc.collect()
-    assert len(module._references) <= before + 1
+    assert alive() is None and contiguous_spec((90_000,), float32) is kept
+    again = contiguous_spec((90_001,), float32)
+    assert contiguous_spec((90_001,), float32) is again
+
+
+def test_what_is_kept_of_specs_that_are_gone_is_bounded():
+    own = family(int64, CPU, False, True)
+    kept = make_spec((3,), (1,), int64, CPU, False, True)
+    for size in range(100_000):
+        make_spec((size,), (1,), int64, CPU, False, True)
+    gc.collect()
+    assert len(own) <= own.limit < 10_000
+    assert make_spec((3,), (1,), int64, CPU, False, True) is kept
+
+
+def test_threads_that_make_equal_specs_get_one_object():
+    def make(thread: int) -> None:
+        for size in range(
+            20_000
+        ):  # some of them are gone, and some were swept, when another thread makes them
+            found[thread][size % 7] = spec = contiguous_spec((200_000 + size,), float32)
+            assert contiguous_spec((200_000 + size,), float32) is spec
+
+    found: list[dict] = [{} for _ in range(4)]
+    threads = [threading.Thread(target=make, args=(thread,)) for thread in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for place in range(7):
+        assert len({id(each[place]) for each in found}) == 1
 
 
 @given(st.lists(st.integers(0, 5), max_size=5))

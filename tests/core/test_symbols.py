@@ -4,12 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.core.symbols import Later, Symbol, Trace, Untraceable, as_float, per_plan, polynomial_of
+from weft.core.symbols import Later, Symbol, Trace, Untraceable, as_float, per_plan, polynomial_of, traces
 
 
 @pytest.fixture
 def trace():
-    return Trace()
+    made = Trace()
+    traces.append(made)
+    yield made
+    traces.remove(made)
 
 
 def test_arithmetic_is_that_of_polynomials(trace):

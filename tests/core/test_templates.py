@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import weft
 from weft.core.plans import PLANS_PER_OP, PlanCache
 from weft.core.spec import contiguous_spec
-from weft.core.templates import PLANNED_FIRST, template
+from weft.core.templates import MOST_TEMPLATES, PLANNED_FIRST, template
+from weft.engine.kernel import sharing_words
 from weft.ops.elementwise.arithmetic import ADD
 from weft.ops.linalg.matmul import MATMUL
 
@@ -34,8 +35,15 @@ CALLS = {
     "cumsum": lambda t, a, b: (a.cumsum(0), a.cumsum(-1)),
     "sort": lambda t, a, b: a.sort(dim=-1, stable=True),
     "softmax": lambda t, a, b: (a.softmax(-1), a.log_softmax(0)),
+    "extrema": lambda t, a, b: (a.max(-1).values, a.min(0).indices) if a.numel() else a,
+    "prod": lambda t, a, b: (a.prod(0), a.logsumexp(-1)),
+    "cummax": lambda t, a, b: (a.cumprod(0), *a.cummax(-1)),
+    "rms_norm": lambda t, a, b: t.nn.functional.rms_norm(a, a.shape[-1:]) if a.numel() else a,
+    "batch_norm": lambda t, a, b: norms(t, a) if a.dim() > 1 and a.shape[0] > 1 and a.numel() else a,
     "layer_norm": lambda t, a, b: t.nn.functional.layer_norm(a, a.shape[-1:]) if a.shape[-1] else a,
     "linear": lambda t, a, b: t.nn.functional.linear(a, a.reshape(-1, a.shape[-1])) if a.numel() else a,
+    "products": lambda t, a, b: (t.bmm(a, a.transpose(1, 2)), a @ a[0].t()) if a.dim() == 3 and a.shape[0] else a,
+    "product with a vector": lambda t, a, b: (a @ a[0], a[:, 0] @ a) if a.dim() == 2 and a.numel() else a,
     "product": lambda t, a, b: a @ a.transpose(-1, -2) if a.dim() > 1 else a @ a,
     "cat": lambda t, a, b: (t.cat([a, a]), t.cat([a, a, a], -1), t.stack([a, a])),
     "pad": lambda t, a, b: t.nn.functional.pad(a, (1, 2)),
@@ -43,6 +51,27 @@ CALLS = {
     "narrow": lambda t, a, b: a.narrow(-1, a.shape[-1] // 2, a.shape[-1] - a.shape[-1] // 2),
     "chunk": lambda t, a, b: a.chunk(3),
     "flip": lambda t, a, b: (a.flip(0), a.roll(1, -1)),
+    "max_pool": lambda t, a, b: (
+        t.nn.functional.max_pool1d(a, 2), t.nn.functional.max_pool2d(a, (2, 3), 2, 1)
+    ) if a.dim() == 3 and a.numel() and min(a.shape[1:]) > 2 else a,
+    "avg_pool": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.avg_pool2d(x, (2, 3), 2, 1, ceil_mode=True).sin().sum(), a, b
+    ) if a.dim() == 3 and a.numel() and min(a.shape[1:]) > 2 else a,
+    "interpolate": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.interpolate(x[None], scale_factor=2).sin().sum(), a, b
+    ) if a.dim() == 3 and a.numel() else a,
+    "borders": lambda t, a, b: tuple(
+        t.nn.functional.pad(a, (1, 2), mode=mode) for mode in ("reflect", "replicate", "circular")
+    ) if a.dim() > 1 and a.numel() and a.shape[-1] > 2 else a,
+    "selection": lambda t, a, b: (a.topk(2, -1).values, t.argsort(a, dim=0, descending=True, stable=True))
+    if a.numel() and a.shape[-1] > 1 else a,
+    "conv": lambda t, a, b: gradients(
+        t, lambda x, y: (t.nn.functional.conv1d(x, y[:, :, :2], stride=2, padding=1).sin().sum()), a, a[: a.shape[0] // 2 + 1]
+    ) if a.dim() == 3 and a.numel() and a.shape[2] > 1 else a,
+    "conv_transpose": lambda t, a, b: gradients(
+        t, lambda x, y: t.nn.functional.conv_transpose1d(x, y, stride=2, dilation=2).sin().sum(), a, a[0, :, None, :3]
+    ) if a.dim() == 3 and a.numel() else a,
+    "arange": lambda t, a, b: (t.arange(a.numel()), t.arange(0.5, a.shape[0], 0.25), t.linspace(0, 1, a.shape[0])),
     "tril": lambda t, a, b: a.tril() if a.dim() > 1 else a,
     "index_select": lambda t, a, b: a.index_select(0, t.arange(a.shape[0]).flip(0)),
     "index": lambda t, a, b: a[t.arange(a.shape[0]) // 2] if a.shape[0] else a,
@@ -55,10 +84,19 @@ CALLS = {
     "causal": lambda t, a, b: t.nn.functional.scaled_dot_product_attention(a, a, a, is_causal=True) if a.dim() == 3 and a.numel() else a,
     "expand": lambda t, a, b: (a.unsqueeze(0).expand(3, *a.shape) + b).sum(0),
     "gradient": lambda t, a, b: gradients(t, lambda x, y: ((x * y).exp().sum(-1) / 3).mean(), a, b),
+    "gradients of norms": lambda t, a, b: gradients(
+        t, lambda x, y: (t.nn.functional.layer_norm(x, x.shape[-1:]) * y).sum() + norms(t, x)[0].exp().sum(), a, b
+    ) if a.dim() > 1 and a.shape[0] > 1 and a.numel() else a,
     "gradient of a layer": lambda t, a, b: gradients(
         t, lambda x, y: t.nn.functional.linear(x, x.detach().reshape(-1, x.shape[-1])).relu().sum(), a, b
     ) if a.numel() else a,
 }  # fmt: skip
+
+
+def norms(t, x):
+    """Batch norm in training, and the running statistics that it updates."""
+    mean, variance = t.zeros(x.shape[1]), t.ones(x.shape[1])
+    return t.nn.functional.batch_norm(x, mean, variance, training=True), mean, variance
 
 
 def gradients(t, function, *inputs):
@@ -162,6 +200,79 @@ def test_each_call_at_one_layout_and_many_sizes(call):
         assert agree(mine, theirs), shape
 
 
+# ---- Random programs -------------------------------------------------------------------------------------------------------
+
+# Each step makes a matrix of n x m of two others. Values stay between -1 and 1, because a program takes the tanh of each.
+STEPS = {
+    "add": lambda t, a, b: a + 2 * b,
+    "mul": lambda t, a, b: a * b - b,
+    "where": lambda t, a, b: t.where(a > b, a, b * 0.5),
+    "masked_fill": lambda t, a, b: a.masked_fill(b > 0.5, 0.25),
+    "in place": lambda t, a, b: (a * 1.0).mul_(b).add_(a),
+    "softmax": lambda t, a, b: a.softmax(-1) * b,
+    "log_softmax": lambda t, a, b: a.log_softmax(0) + b,
+    "layer_norm": lambda t, a, b: t.nn.functional.layer_norm(a, a.shape[-1:], b[0]) if len(a) else b,
+    "gelu": lambda t, a, b: t.nn.functional.gelu(a) - b,
+    "rows": lambda t, a, b: a - b.mean(0, keepdim=True),
+    "columns": lambda t, a, b: a / (1 + b.sum(1, keepdim=True) ** 2),
+    "amax": lambda t, a, b: a.amax(1, keepdim=True) * b if a.shape[1] else b,
+    "cumsum": lambda t, a, b: a.cumsum(0) - b,
+    "product": lambda t, a, b: a @ b.t() @ a / (1 + a.numel()),
+    "linear": lambda t, a, b: t.nn.functional.linear(a, b.t() @ b, b.sum(0)) / (1 + len(b)),
+    "attention": lambda t, a, b: t.nn.functional.scaled_dot_product_attention(a[None, None], b[None, None], a[None, None])[0, 0] if a.numel() else b,
+    "transposed": lambda t, a, b: a.t().contiguous().t() + b.t().clone().t(),
+    "reshaped": lambda t, a, b: a.reshape(-1).view(a.shape[1], a.shape[0]).t() * b,
+    "cat": lambda t, a, b: t.cat([a, b])[len(a) // 2 :][: len(a)],
+    "stack": lambda t, a, b: t.stack([a, b], 1).mean(1),
+    "chunks": lambda t, a, b: t.cat(a.chunk(2)[::-1]) - b,
+    "pad": lambda t, a, b: t.nn.functional.pad(a[:, 1:], (1, 0)) + b if a.shape[1] else b,
+    "expand": lambda t, a, b: a[:1].expand(a.shape) * b if len(a) else b,
+    "index_select": lambda t, a, b: a.index_select(0, t.arange(len(a)).flip(0)) + b,
+    "index": lambda t, a, b: a[t.arange(len(a)) // 2] * b,
+    "gather": lambda t, a, b: a.gather(1, t.zeros(a.shape, dtype=t.int64)) + b if a.shape[1] else b,
+    "index_add": lambda t, a, b: a.index_add(0, t.arange(len(a)) // 2, b),
+}  # fmt: skip
+PRECISION = {"float32": (1e-2, 1e-3), "float64": (1e-6, 1e-8)}  # of values and gradients after several steps
+
+_programs = st.lists(
+    st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 7), st.integers(0, 7)), min_size=2, max_size=6
+)
+_matrices = st.lists(st.tuples(_sizes, _sizes), min_size=PLANNED_FIRST + 3, max_size=10)
+
+
+def run_program(t, program, dtype, shape):
+    """What the last step makes, and the gradients of the inputs; the class of the error if there is one."""
+    inputs = [(each * 0.7).to(getattr(t, dtype)) for each in (values(t, shape), values(t, shape).flip(0))]
+    inputs = [each.detach().requires_grad_() for each in inputs]
+    made = list(inputs)
+    try:
+        for step, first, second in program:
+            made.append(STEPS[step](t, made[first % len(made)], made[second % len(made)]).tanh())
+        (made[-1] * made[-2]).sum().backward()
+    except (RuntimeError, IndexError, ValueError) as error:
+        return type(error)
+    return [None if each is None else (each.tolist(), tuple(each.shape), str(each.dtype)) for each in
+            (made[-1], *[each.grad for each in inputs])]  # fmt: skip
+
+
+@settings(max_examples=80)
+@given(_programs, st.sampled_from(sorted(PRECISION)), _matrices)
+def test_random_programs_with_many_sizes_give_what_pytorch_gives(program, dtype, shapes):
+    for shape in shapes:
+        mine, theirs = (run_program(module, program, dtype, shape) for module in (weft, torch))
+        if not isinstance(mine, list) or not isinstance(theirs, list):
+            assert mine is theirs, shape
+            continue
+        for own, other in zip(mine, theirs, strict=True):
+            assert (own is None) == (other is None), shape
+            if own is not None:
+                assert own[1:] == other[1:], shape
+                found, expected = (torch.tensor(each[0], dtype=torch.float64) for each in (own, other))
+                assert torch.allclose(found, expected, *PRECISION[dtype], True), (shape, found, expected)
+
+
+# ---- Large sizes -----------------------------------------------------------------------------------------------------------
+
 BIG = [(2**31 + 3,), (2**33,), (2**40 + 1,), (2**50,), (2**57,)]
 ON_META = {
     "add": lambda t, a: a + a,
@@ -234,12 +345,79 @@ def test_a_divisor_that_may_be_0_is_left_to_the_planning_code():
     assert [cache[each,] for each in kept] == ["many"] * 10 + ["few"] * 10 + ["short"] * 6
 
 
+def test_the_oldest_template_makes_room():
+    cache = PlanCache(lambda a: next((k for k in range(2, 20) if a.shape[0] == k), "other"))
+    for rows in range(2, 20):
+        kept = [spec_of(rows, columns) for columns in range(20, 60)]
+        assert [cache[each,] for each in kept] == [rows] * len(kept)
+        (kind,) = cache.kinds.values()
+        assert kind.templates[0](kept[:1]) == rows and len(kind.templates) <= MOST_TEMPLATES
+
+
+def test_an_op_whose_calls_are_of_many_kinds_waits_for_more_of_them():
+    cache = PlanCache(lambda a: a.numel)
+    many = [
+        contiguous_spec((2,) * dims + (1,) * ones, weft.float32) for dims in range(9) for ones in range(9)
+    ]
+    for each in many:
+        cache[each,]
+    kept = [spec_of(size, size + 1) for size in range(2, 2 + PLANNED_FIRST + 1)]
+    for each in kept:
+        cache[each,]
+    assert not any(kind.templates for kind in cache.kinds.values())
+
+
+def test_whether_workers_share_a_loop_is_no_decision_of_a_template():
+    make = template(ADD.plans.plan, (spec_of(4, 5),) * 2, False)
+    for rows in (6, 20_000):  # a larger result is deferred
+        key = (spec_of(rows, 5),) * 2
+        assert sharing_words(make(key).entry) == sharing_words(ADD.plans.plan(*key).entry)
+
+
 def test_equal_sizes_by_chance_get_a_template_of_their_own():
     cache = PlanCache(lambda a: "square" if a.shape[0] == a.shape[1] else "other")
     kept = [spec_of(n, m) for n in range(2, 8) for m in range(2, 8)]
     assert [cache[each,] for each in kept] == [
         "square" if n == m else "other" for n in range(2, 8) for m in range(2, 8)
     ]
+
+
+def test_a_template_made_for_a_square_matrix_serves_other_matrices():
+    runs = []
+
+    def plan(a, b):
+        runs.append(a)
+        return a.numel, b.shape[-1]
+
+    cache = PlanCache(plan)
+    squares = [(spec_of(n, n), spec_of(n)) for n in range(2, 8)]
+    others = [(spec_of(n, n + 1), spec_of(n + 1)) for n in range(2, 8)]
+    for a, b in squares + others:
+        assert cache[a, b] == (a.numel, b.numel)
+    assert len(runs) == PLANNED_FIRST + 1
+
+
+def test_a_further_template_is_not_made_for_a_single_call():
+    cache = PlanCache(lambda a: "large" if a.numel >= 100 else "small")
+    kept = [spec_of(size) for size in (*range(2, 20), 200)]
+    assert [cache[each,] for each in kept] == ["small"] * 18 + ["large"]
+    (kind,) = cache.kinds.values()
+    assert len(kind.templates) == 1
+
+
+class Loose:
+    """A plan without slots, whose attributes no template can write."""
+
+    def __init__(self, size):
+        self.size = size
+
+
+def test_a_plan_that_cannot_be_written_is_planned_each_time():
+    cache = PlanCache(lambda a: Loose(1))
+    for size in range(2, 12):
+        assert cache[spec_of(size),].size == 1
+    (kind,) = cache.kinds.values()
+    assert not kind.templates and "Loose" in kind.reason
 
 
 class Part:

@@ -84,7 +84,7 @@ class TestProducts:
             tasks = gemm.tasks_of((), (rows, columns), (10, 1), places, rows >= columns, edges, (1, 1, 1))
             assert tasks.count == min(threads, max(rows, columns))
             done = np.zeros(rows * columns, int)
-            for height, width, start, _, _ in np.array(tasks.memory).reshape(tasks.count, 5):
+            for height, width, start, _, _ in np.frombuffer(tasks.memory, np.int64).reshape(tasks.count, 5):
                 for row in range(height):
                     done[start + row * columns : start + row * columns + width] += 1
             assert (done == 1).all()

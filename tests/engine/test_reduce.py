@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from weft.engine import host
 from weft.engine.kernel import PARALLEL_BYTES
 
 
@@ -131,7 +132,17 @@ def test_short_rows_side_by_side_have_the_bits_of_one_row(name, dtype, step):
         found = zip(together, *alone) if name == "max" else [(together, *alone)]
         for whole, *parts in found:
             want = np.concatenate([each.numpy() for each in parts])
-            assert whole.numpy().tobytes() == want.tobytes(), length
+            assert bits(whole.numpy()) == bits(want), length
+
+
+def bits(array):
+    """The bytes of an array. Without AVX all NaNs count as one.
+
+    The sum of two NaNs is the first of them, and LLVM exchanges the operands of additions where an instruction overwrites one of them.
+    """
+    if array.dtype.kind in "fc" and "+avx" not in host.cpu()[1].split(","):
+        array = np.where(np.isnan(array), array.dtype.type(np.nan), array)
+    return array.tobytes()
 
 
 def test_nan_wins():

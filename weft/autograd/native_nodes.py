@@ -1,7 +1,7 @@
 """The nodes of recorded calls in machine code: what the functions of `recorders.py` do, for plans with one result.
 
-A recorder's `parts` say what to fill: the class of the node, its NodeSpec, and for the result and each input the edges for which
-its value is saved, one of which must be there.
+A recorder's `parts` say what to fill: the class of the node, and for the result and each input the edges for which its value is saved,
+one of which must be there. The NodeSpec that the recorder is bound to stands between them in records of machine code.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from ..engine.objects import BYTES, STORAGE, TENSOR, TUPLE_ITEMS, Function, add_
 from ..families import native_calls
 from . import graph
 from .dual import Dual
-from .graph import Leaf, Node, NodeSpec, Output
+from .graph import Leaf, Node, Output
 from .saved import Saved
 
 _NODE, _LEAF = offsets(Node), offsets(Leaf)
-NODE_TYPE, NODE_SPEC, MASKS = 0, 1, 2  # the items of `parts`
+NODE_TYPE, NODE_SPEC, MASKS = 0, 1, 2  # the items of what a record keeps
 
 
 def parts(
     node_type: type,
-    spec: NodeSpec,
+    inputs: int,
     tensors: Sequence[int],
     of_result: tuple[int, ...] | None,
     of_inputs: dict[int, tuple[int, ...] | None],
-) -> tuple:
+) -> tuple[type, bytes]:
     """The parts of a recorder. `tensors` are the inputs that are tensors; the others are conditions, see `recorders.Condition`."""
     all_tensors = sum(1 << k for k in tensors)
 
@@ -37,8 +37,8 @@ def parts(
             return 0
         return sum(1 << k for k in condition) if condition else all_tensors
 
-    masks = [mask(of_result), *(mask(of_inputs.get(k)) for k in range(len(spec.inputs)))]
-    return node_type, spec, struct.pack(f"{1 + len(masks)}q", all_tensors, *masks)
+    masks = [mask(of_result), *(mask(of_inputs.get(k)) for k in range(inputs))]
+    return node_type, struct.pack(f"{1 + len(masks)}q", all_tensors, *masks)
 
 
 def _add_objects() -> None:

@@ -1,31 +1,32 @@
-"""Recorders: functions written for one plan, which make the nodes of its calls.
+"""Recorders: functions written for plans of one form, which make the nodes of their calls.
 
-The metadata of a call decide the class of the node, its NodeSpec, which inputs are tensors, and which values the rules need.
-So all of this is decided once, with the plan. The rest of the work is written as the source of a function, because a loop
-over the inputs would take several times as long. Plans of the same form share the code that the source is compiled to.
+The metadata of a call decide the class of the node, which inputs are tensors, and which values the rules need. So all of this is
+decided once, and the rest of the work is written as the source of a function, because a loop over the inputs would take several
+times as long. Sizes decide none of it: the function gets the NodeSpec of a plan as its first argument, and the recorder of the plan is the
+function bound to the NodeSpec. So a plan for new sizes needs nothing but a NodeSpec.
 
 `mul` of two tensors, for instance, has this recorder:
 
-    def record(result, x0, x1):
+    def record(spec, result, x0, x1):
         if detours:
-            return tape.record(op, result, (x0, x1), static)
+            return tape.record(spec.op, result, (x0, x1), spec.static)
         node = new(node_type)
         edge0 = x0._autograd
         edge1 = x1._autograd
         node._spec = spec
         node._edges = (edge0, edge1, )
         ...
-        node._saved = (None, None if edge1 is None else saved(Saved, (s0 := x0._storage, ...)), ...)
+        node._saved = (None, None if edge1 is None else saved(Saved, (x0._storage, ...)), ...)
         result._autograd = node
 
-The other way around, `puller` writes the function that runs the rules of a plan's nodes when nothing records them.
+The other way around, `_pull_code` writes the function that runs the rules of the nodes of a form when nothing records them.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..core.derivative import Derivative, keywords, nondifferentiable
@@ -46,6 +47,7 @@ _KNOWN = {
     "new": object.__new__,
     "next_order": next_order,
     "saved": tuple.__new__,
+    "tape": tape,
     "Leaf": Leaf,
     "Output": Output,
     "Saved": Saved,
@@ -60,42 +62,40 @@ def recorder(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) ->
     """
     single = isinstance(result, Tensor)
     results = (result,) if single else result
-    followed = [k for k, each in enumerate(results) if each.spec.dtype.category >= FLOAT]
+    followed = tuple([k for k, each in enumerate(results) if each.spec.dtype.category >= FLOAT])
     if op.derivative is nondifferentiable or not followed:
         return _constant
     specs = tuple([each.spec if isinstance(each, Tensor) else None for each in inputs])
     spec = NodeSpec.of(op, specs, static, results[0].spec if single else tuple([r.spec for r in results]))
-    spec.pull = _first_pull
-    spec.quick_pull = None if spec.large else _first_pull
-    tensors = [k for k, each in enumerate(specs) if each is not None]
-    out_users, users = _users(op.derivative, tensors, len(inputs))
-    outs = 0 if single else len(results)
-    used = None if single or op.derivative is None else op.derivative.results
-    known: dict[str, Any] = {
-        **_KNOWN,
-        "tape": tape,
-        "op": op,
-        "static": static,
-        "spec": spec,
-        "node_type": type_for(op, inputs, static),
-    }
-    known |= {f"spec{k}": specs[k] for k in tensors} | {
-        f"out{k}": each.spec for k, each in enumerate(results)
-    }
-    numbers = [k for k, each in enumerate(inputs) if specs[k] is None and each is not None]
-    source = _source(
-        len(inputs),
-        tuple(tensors),
-        tuple(numbers),
-        outs,
-        tuple(followed),
-        used,
-        out_users,
-        tuple(users.items()),
+    kinds = tuple([_kind(each) for each in inputs])
+    known = None if op.derivative is None else op.derivative.forms.get(_form(spec))
+    _set_pull(spec, _first_pull if known is None else _pull_of(spec, *known))
+    node_type = type_for(op, inputs, static)
+    return MethodType(
+        _recorder(op.derivative, node_type, kinds, 0 if single else len(results), followed), spec
     )
-    record: Any = FunctionType(_compiled(source), known)
-    if single and len(inputs) < 64:  # machine code has masks of 64 bits with a sign for the inputs
-        record.parts = native_nodes.parts(known["node_type"], spec, tensors, out_users, users)
+
+
+_TENSOR, _NUMBER, _MISSING = "tensor", "number", "missing"
+
+
+def _kind(input: Any) -> str:
+    return _TENSOR if isinstance(input, Tensor) else _MISSING if input is None else _NUMBER
+
+
+@functools.lru_cache(maxsize=4096)
+def _recorder(
+    rules: Derivative | None, node_type: type, kinds: tuple[str, ...], outs: int, followed: tuple[int, ...]
+) -> Callable:
+    """The function `(spec, result, *inputs)`. outs: how many results there are if they are a tuple; followed: those that get an edge."""
+    tensors = tuple([k for k, kind in enumerate(kinds) if kind is _TENSOR])
+    numbers = tuple([k for k, kind in enumerate(kinds) if kind is _NUMBER])
+    out_users, users = _users(rules, tensors, len(kinds))
+    used = None if not outs or rules is None else rules.results
+    source = _source(len(kinds), tensors, numbers, outs, followed, used, out_users, tuple(users.items()))
+    record: Any = FunctionType(_compiled(source), {**_KNOWN, "node_type": node_type})
+    if not outs and len(kinds) < 64:  # machine code has masks of 64 bits with a sign for the inputs
+        record.parts = native_nodes.parts(node_type, len(kinds), tensors, out_users, users)
     return record
 
 
@@ -134,7 +134,7 @@ Condition = tuple[int, ...] | None  # inputs one of which must need a gradient; 
 Users = tuple[Condition, dict[int, Condition]]
 
 
-def _users(rules: Derivative | None, tensors: list[int], n: int) -> Users:
+def _users(rules: Derivative | None, tensors: Sequence[int], n: int) -> Users:
     """For the result, and for each tensor among the inputs: the inputs whose rules mention it."""
     if rules is None:
         return None, dict.fromkeys(tensors)
@@ -144,7 +144,7 @@ def _users(rules: Derivative | None, tensors: list[int], n: int) -> Users:
     return rules.forms[key]
 
 
-def _find_users(rules: Derivative, tensors: list[int], n: int) -> Users:
+def _find_users(rules: Derivative, tensors: Sequence[int], n: int) -> Users:
     out: list[int] = []
     of: dict[int, list[int]] = {k: [] for k in tensors}
     for position in tensors:
@@ -156,7 +156,7 @@ def _find_users(rules: Derivative, tensors: list[int], n: int) -> Users:
                 of[k].append(position)
 
     def condition(found: list[int]) -> Condition:
-        return None if not found else () if found == tensors else tuple(found)
+        return None if not found else () if len(found) == len(tensors) else tuple(found)
 
     return condition(out), {k: condition(found) for k, found in of.items()}
 
@@ -181,31 +181,34 @@ def _source(
 ) -> str:
     names = [f"x{k}" for k in range(n)]
     lines = [
-        f"def record(result, {', '.join(names)}):",
+        f"def record(spec, result, {', '.join(names)}):",
         "    if detours:",
-        f"        return tape.record(op, result, ({', '.join(names)}, ), static)",
+        f"        return tape.record(spec.op, result, ({', '.join(names)}, ), spec.static)",
         "    node = new(node_type)",
         "    node._spec = spec",
         *[f"    edge{k} = x{k}._autograd" for k in tensors],
         f"    node._edges = ({''.join(f'edge{k}, ' if k in tensors else 'None, ' for k in range(n))})",
-        "    leaves = None",
     ]
-    for k in tensors:
-        lines += [f"    if type(edge{k}) is Leaf and edge{k}.lasting:", f"        leaves = x{k}, leaves"]
-    lines += ["    node._leaves = leaves", "    node._order = next_order()", "    node._notes = None"]
+    if tensors:
+        first, *others = tensors
+        lines.append(f"    leaves = (x{first}, None) if {_is_leaf(first)} else None")
+        for k in others:
+            lines += [f"    if {_is_leaf(k)}:", f"        leaves = x{k}, leaves"]
+    lines += [
+        f"    node._leaves = {'leaves' if tensors else None}",
+        "    node._order = next_order()",
+        "    node._notes = None",
+    ]
     if outs:
         lines.append(f"    {''.join(f'result{k}, ' for k in range(outs))} = result")
-        entries = [
-            _saved(f"result{k}", f"out{k}", str(k)) if used is None or k in used else "None"
-            for k in range(outs)
-        ]
+        entries = [_saved(f"result{k}", str(k)) if used is None or k in used else "None" for k in range(outs)]
         out = f"saved(SavedOutputs, ({', '.join(entries)}, ))"
     else:
-        out = _saved("result", "out0", "0")
+        out = _saved("result", "0")
     entries = ["None"] * (1 + n)
     entries[0] = _if(out_users, out)
     for k, condition in users:
-        entries[1 + k] = _if(condition, _saved(f"x{k}", f"spec{k}", f"edge{k}"))
+        entries[1 + k] = _if(condition, _saved(f"x{k}", f"edge{k}"))
     for k in numbers:
         entries[1 + k] = f"x{k}"
     lines.append(f"    node._saved = ({', '.join(entries)}, )")
@@ -216,9 +219,14 @@ def _source(
     return "\n".join(lines)
 
 
-def _saved(tensor: str, spec: str, edge: str) -> str:
+def _is_leaf(k: int) -> str:
+    return f"type(edge{k}) is Leaf and edge{k}.lasting"
+
+
+def _saved(tensor: str, edge: str) -> str:
     """Source of what `saved.save` makes. The `+` raises for memory made in inference mode, see `InferenceVersion`."""
-    return f"saved(Saved, (storage := {tensor}._storage, {tensor}._byte_offset, {spec}, +storage.version, {edge}))"
+    storage = f"{tensor}._storage"
+    return f"saved(Saved, ({storage}, {tensor}._byte_offset, {tensor}.spec, +{storage}.version, {edge}))"
 
 
 def _if(condition: Condition, entry: str) -> str:
@@ -240,35 +248,45 @@ def _compiled(source: str) -> CodeType:
 
 
 def _first_pull(node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
-    """Write the function that runs the rules, which kernels may have to be compiled for, and run it."""
+    """Write the function that runs the rules for all nodes of this form, which kernels may have to be compiled for, and run it."""
     spec = node._spec
-    spec.pull = puller(spec)
-    spec.quick_pull = None if spec.large else spec.pull
-    return spec.pull(node, ct, edges)
-
-
-def puller(spec: NodeSpec) -> Callable:
-    """The function `(node, ct, edges)` that finds the cotangents of the inputs when nothing records the rules."""
     rules: Derivative = spec.op.derivative
     if rules is None:
         raise NotImplementedError(NO_RULE.format(spec.op.name))
-    tensors = [k for k, each in enumerate(spec.inputs) if each is not None]
-    form = spec.op, tuple(tensors), len(spec.inputs), type(spec.result) is tuple, len(spec.static)
+    form = _form(spec)
     if form not in rules.forms:
-        rules.forms[form] = _pull_form(rules, *form)
-    code, known = rules.forms[form]
-    known = {**known, "specs": spec.inputs, "spec": spec.result, "static": spec.static}
-    known |= {f"static{k}": value for k, value in enumerate(spec.static)}
-    return FunctionType(code, known)
+        rules.forms[form] = _pull_code(rules, *form)
+    pull = _pull_of(spec, *rules.forms[form])
+    _set_pull(spec, pull)
+    return pull(node, ct, edges)
 
 
-def _pull_form(
+def _set_pull(spec: NodeSpec, pull: Callable) -> None:
+    spec.pull = pull
+    spec.quick_pull = None if spec.large else pull
+
+
+def _pull_of(
+    spec: NodeSpec, code: CodeType, known: dict[str, Any]
+) -> Callable[[Node, Any, tuple], Sequence[Any]]:
+    """The function `(node, ct, edges)` that finds the cotangents of the inputs when nothing records the rules."""
+    return FunctionType(code, known, "pull", (spec.inputs, spec.result, spec.static, *spec.static))
+
+
+def _form(spec: NodeSpec) -> tuple[Any, tuple[int, ...], int, bool, int]:
+    """What the function that runs the rules depends on: op, which inputs are tensors, of how many, several results, static arguments."""
+    tensors = tuple([k for k, each in enumerate(spec.inputs) if each is not None])
+    return spec.op, tensors, len(spec.inputs), type(spec.result) is tuple, len(spec.static)
+
+
+def _pull_code(
     rules: Derivative, op: Any, tensors: Sequence[int], n: int, several: bool, statics: int
 ) -> tuple[CodeType, dict[str, Any]]:
-    """The code of a `pull`, and the names that it knows for all nodes of this form. several: there are several results."""
-    out_users, users = _users(rules, list(tensors), n)
+    """The code of a `pull`, and the names that it knows. What differs between the nodes of a form are the defaults of the function."""
+    out_users, users = _users(rules, tensors, n)
     names = ", ".join(["out", *[f"x{k}" for k in range(n)]])
-    lines = ["def pull(node, ct, edges):"]
+    static = "".join([f", static{k}" for k in range(statics)])
+    lines = [f"def pull(node, ct, edges, specs, spec, static{static}):"]
     if out_users is None and len(tensors) == n and all(condition is None for condition in users.values()):
         names = ", ".join(["None"] * (1 + n))  # nothing is ever saved
     else:
@@ -291,7 +309,7 @@ def _pull_form(
     }
     if rules.joint is not None:
         known["joint"] = rules.joint
-        lines.append(f"    return {_call('joint', rules.joint, names, statics)}")
+        lines.append(f"    return {_call('joint', rules.joint, names, static)}")
     else:
         lines += [f"    {', '.join(f'edge{k}' for k in range(n))} = edges"] if len(tensors) > 1 else []
         answers = ["None"] * n
@@ -299,7 +317,7 @@ def _pull_form(
             if k in tensors and rule is not None:
                 kernel = rule if keywords(rule) else rules.fused.get(k) or kernel_of(op, k)
                 known[f"rule{k}"] = kernel
-                answers[k] = _call(f"rule{k}", rule, names, statics)
+                answers[k] = _call(f"rule{k}", rule, names, static)
                 if len(tensors) > 1:
                     answers[k] = f"None if edge{k} is None else {answers[k]}"
         lines.append(f"    return {', '.join(answers)}, ")
@@ -324,10 +342,9 @@ def _unpacking(name: str) -> Iterable[str]:
     )
 
 
-def _call(name: str, rule: Any, values: str, count: int) -> str:
-    """Source of a call of a rule, for so many static arguments."""
+def _call(name: str, rule: Any, values: str, static: str) -> str:
+    """Source of a call of a rule, with these static arguments."""
     given = {"wanted": "tuple([edge is not None for edge in edges])"}
     wanted = keywords(rule)
     named = "".join(f", {each}={given.get(each, each)}" for each in wanted)
-    static = "" if "static" in wanted else "".join(f", static{k}" for k in range(count))
-    return f"{name}(ct, {values}{static}{named})"
+    return f"{name}(ct, {values}{'' if 'static' in wanted else static}{named})"

@@ -1,7 +1,8 @@
 """What `torch.compile` makes of a function: its records, when a new one is made, and when the function runs as it is.
 
 A call tries the records, the newest first. If none fits, it records the call, unless the function has too many records
-or a record of such arguments has failed before; then the function itself runs. Each reason is logged once by the logger
+or a record of such arguments has failed before; then the function itself runs. It also runs for arguments of which only the sizes are new,
+if that has happened before: a record takes as long as many calls, and such sizes may not come again. Each reason is logged once by the logger
 "weft.compiler", at level INFO, and with TORCH_LOGS=graph_breaks or TORCH_LOGS=dynamo in the environment on stderr.
 """
 
@@ -20,6 +21,7 @@ from ..core.device import default_device_hooks
 from ..core.dtype import when_default_changes
 from ..core.locks import new_lock
 from ..core.restoring import Restoring
+from ..core.spec import Spec, kind_of
 from ..core.tensor import Tensor
 from ._interpreter import IS_KNOWN, VALUES
 from ._record import MISS, Unsupported, is_usual, record
@@ -31,6 +33,10 @@ if {"graph_breaks", "dynamo", "+dynamo", "recompiles"} & set(os.environ.get("TOR
     log.setLevel(logging.INFO)
 
 MOST_FAILURES = 8  # calls of one function that could not be recorded; after that, it runs as it is
+# Calls of one kind that are recorded at once: PyTorch compiles for any size when it meets the second one. Calls with further sizes are
+# recorded when these sizes come again.
+SIZES_AT_ONCE = 2
+MOST_SEEN = 1024  # arguments of one function that are remembered because they may come again
 
 
 class _Stance:
@@ -94,6 +100,10 @@ class Compiled:
         """Drop all records."""
         self.records: tuple[Callable, ...] = ()
         self.failed: set[Any] = set()
+        self.attempts: dict[Any, int] = {}  # to record a call, by the kind of the arguments
+        self.seen: set[Any] = (
+            set()
+        )  # arguments of calls that were not recorded because only their sizes were new
         self.failures = 0
         self.is_full = False
 
@@ -109,10 +119,10 @@ class Compiled:
         if self.failures >= MOST_FAILURES or self.is_full or stance.name == "force_eager" or not is_usual():
             return self.function(*args, **kwargs)
         try:
-            key = _key((args, kwargs))
+            key, kind = _key((args, kwargs)), _key((args, kwargs), sizes=False)
         except RecursionError:  # a list that contains itself
             return self.function(*args, **kwargs)
-        if key in self.failed or not self._may_record():
+        if key in self.failed or not self._may_record() or self._may_not_come_again(key, kind):
             return self.function(*args, **kwargs)
         try:
             replay = record(self.function, args, kwargs)
@@ -154,6 +164,18 @@ class Compiled:
         log.warning("%s runs eagerly for new arguments: it has %d records, see torch._dynamo.config.recompile_limit",
                     _name(self.function), len(self.records))  # fmt: skip
         return False
+
+    def _may_not_come_again(self, key: Any, kind: Any) -> bool:
+        """Whether this is the first call with these sizes, and others of its kind were recorded. Counts the attempt if it is not."""
+        with self.lock:
+            attempts = self.attempts.get(kind, 0)
+            if attempts >= SIZES_AT_ONCE and key not in self.seen:
+                if len(self.seen) >= MOST_SEEN:
+                    self.seen.clear()
+                self.seen.add(key)
+                return True
+            self.attempts[kind] = attempts + 1
+            return False
 
     def _note(self, key: Any, reason: Unsupported) -> None:
         if self.fullgraph and isinstance(reason, GraphBreak):
@@ -211,12 +233,17 @@ def _name(function: Any) -> str:
     return type(function).__name__
 
 
-def _key(value: Any) -> Any:
-    """What stands for arguments in the set of those that could not be recorded."""
+def _key(value: Any, sizes: bool = True) -> Any:
+    """What stands for arguments in the set of those that could not be recorded; without `sizes` for all that differ only in sizes."""
     if isinstance(value, Tensor):
-        return value.spec, value._autograd is None
+        spec = value.spec
+        return spec if sizes or type(spec) is not Spec else spec.kind or kind_of(
+            spec
+        ), value._autograd is None
     if type(value) in (tuple, list):
-        return type(value), *map(_key, value)
+        return type(value), *[_key(each, sizes) for each in value]
     if type(value) is dict:
-        return tuple(value), *map(_key, value.values())
+        return tuple(value), *[_key(each, sizes) for each in value.values()]
+    if type(value) is int and not sizes:
+        return int
     return (type(value), value) if type(value) in VALUES else id(value)

@@ -136,7 +136,8 @@ def _compare_dims(inner: int, outer: int, sizes, strides) -> int:
 
 def result_spec(operands: Sequence[Spec], sizes: Size, dtype: DType, where: device) -> Spec:
     """The Spec of a new elementwise result: dense, in the memory order of the operands."""
-    same_shape = all(operand.shape == sizes for operand in operands)
+    # The lengths come first, because the comparison of tuples begins with their elements, which are symbols in a template.
+    same_shape = all(len(operand.shape) == len(sizes) and operand.shape == sizes for operand in operands)
     if same_shape:
         if all(operand.is_contiguous for operand in operands):
             return contiguous_spec(sizes, dtype, where)

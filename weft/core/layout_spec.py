@@ -16,7 +16,7 @@ from .dtype import DType
 from .layout import Layout, strided
 from .locks import new_lock
 from .size import Size
-from .spec import Spec, check_size, fill_spec, is_row_major
+from .spec import FIELDS, Spec, check_size, is_row_major
 
 _interned: WeakValueDictionary[tuple, LayoutSpec] = WeakValueDictionary()
 # Called once, before the first LayoutSpec of the process is made.
@@ -91,7 +91,9 @@ def _new_layout_spec(
     for name, value in (("layout", layout), ("rules", rules), ("detail", detail), ("shape", sizes)):
         object.__setattr__(made, name, value)
     numel = rules.numel_of(made)
-    fill_spec(made, sizes, stride, dtype, device, conj, neg, numel, is_row_major(sizes, stride, numel))
+    values = sizes, stride, dtype, device, conj, neg, numel, is_row_major(sizes, stride, numel), None
+    for name, value in zip(FIELDS, values, strict=True):
+        object.__setattr__(made, name, value)
     check_size(made)
     return made
 

@@ -9,12 +9,13 @@ from weakref import WeakValueDictionary
 
 from .dtype import when_default_changes
 from .layout_spec import first_layout_hooks, refuse_layouts
-from .symbols import Symbol, Trace, Untraceable
-from .templates import MOST_KINDS, MOST_TEMPLATES, PLANNED_FIRST, UNFIT, Kind, kind_of_key, template
+from .symbols import Symbol, Trace, Untraceable, traces
+from .templates import MOST_KINDS, UNFIT, Kind, kind_of_key, template, trace_of_key
 
 # Plans of one cache. One takes 1 to 5 KB with its key and spec, so ever new sizes cost at most 5 MB for each op. A plan that was
 # dropped is made again by its template.
 PLANS_PER_OP = 1024
+MOST_RECENT = 4
 
 
 _caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()
@@ -36,23 +37,30 @@ class PlanCache(dict):
     ints among the static arguments are sizes or positions, which change from call to call.
     """
 
-    __slots__ = ("plan", "with_sizes", "kinds", "__weakref__")
+    __slots__ = ("plan", "with_sizes", "kinds", "recent", "__weakref__")
 
     def __init__(self, plan: Callable, with_sizes: bool = False):
         super().__init__()
         self.plan, self.with_sizes = plan, with_sizes
         self.kinds: dict[tuple, Kind] = {}
+        # The templates that are asked first: that of the right kind takes less time than finding the kind.
+        self.recent: tuple[Callable[[tuple], Any], ...] = ()
         _caches[id(self)] = self
 
     def __missing__(self, key):
         if not first_layout_hooks:
             refuse_layouts(key)
-        kind = kind_of_key(key, self.with_sizes)
-        if type(kind) is Trace:
-            return self._planned_on_symbols(key, kind)
-        plan = self._from_template(key, kind)
+        if traces and (trace := trace_of_key(key)) is not None:
+            return self._planned_on_symbols(key, trace)
+        plan = UNFIT
+        try:
+            for make in self.recent:
+                if (plan := make(key)) is not UNFIT:
+                    break
+        except ZeroDivisionError:  # a divisor that is never 0 where the guards hold
+            plan = UNFIT
         if plan is UNFIT:
-            plan = self.plan(*key)
+            plan = self._planned(key)
         if len(self) >= PLANS_PER_OP:
             for old in list(self)[: PLANS_PER_OP // 4]:
                 self.pop(old, None)
@@ -62,37 +70,34 @@ class PlanCache(dict):
     def clear(self) -> None:
         super().clear()
         self.kinds.clear()
+        self.recent = ()
 
-    def _from_template(self, key: tuple, kind: tuple) -> Any:
-        """The plan for a key by the template of its kind; UNFIT if the planning code has to make it."""
+    def _planned(self, key: tuple) -> Any:
+        """The plan for a key for which no recent template holds, by another one, by a new one, or by the planning code."""
+        kind = kind_of_key(key, self.with_sizes)
         found = self.kinds.get(kind)
         if found is None:
             if len(self.kinds) >= MOST_KINDS:
                 self.kinds.clear()
             found = self.kinds[kind] = Kind()
-        templates = found.templates
-        for make in templates:
-            try:
-                plan = make(key)
-            except ZeroDivisionError:  # a divisor that is never 0 where the guards hold
-                continue
-            if plan is not UNFIT:
-                if make is not templates[0]:  # other threads read the list
-                    found.templates = [make, *[each for each in templates if each is not make]]
-                return plan
-        found.planned += 1
-        if found.planned <= PLANNED_FIRST or found.reason is not None:
-            return UNFIT
-        if len(templates) >= MOST_TEMPLATES:
-            found.reason = f"{MOST_TEMPLATES} templates were not enough"
-            return UNFIT
+        for make in found.templates:
+            with contextlib.suppress(ZeroDivisionError):
+                if (plan := make(key)) is not UNFIT:
+                    return self._use(make, plan)
+        if not found.needs_template(len(self.kinds)):
+            return self.plan(*key)
         try:
             make = template(self.plan, key, self.with_sizes)
         except Untraceable as error:
             found.reason = str(error)
-            return UNFIT
-        found.templates = [make, *found.templates]
-        return make(key)
+            return self.plan(*key)
+        found.add(make)
+        return self._use(make, make(key))
+
+    def _use(self, make: Callable, plan: Any) -> Any:
+        """Let a template be the first that is asked for the next key."""
+        self.recent = (make, *[each for each in self.recent if each is not make])[:MOST_RECENT]
+        return plan
 
     def _planned_on_symbols(self, key: tuple, trace: Trace) -> Any:
         """The plan for a key with symbols, for planning code that looks up plans of other ops."""

@@ -9,30 +9,13 @@ from weakref import ref
 from .device import CPU
 from .device import device as Device  # a field of Spec is called `device`
 from .dtype import OPAQUE, DType
+from .locks import new_lock
 from .size import Size, shape
-from .symbols import Symbol, Trace, Untraceable, polynomial_of, trace_of
+from .symbols import Symbol, Trace, Untraceable, trace_of, value_of
 
 
-class _Reference(ref):
-    """A weak reference to an interned Spec, with its key."""
-
-    __slots__ = ("key",)
-    key: tuple
-
-
-_references: dict[tuple, _Reference] = {}
-
-
-def _forget(reference: _Reference) -> None:
-    if _references.get(reference.key) is reference:
-        del _references[reference.key]
-
-
-class Spec:
-    """Shape, stride, dtype, device and pending conjugation or negation. Build with `make_spec()`, never directly.
-
-    Equal specs are the same object, so a Spec hashes by identity. Plan caches use Specs as keys.
-    """
+class _Fields:
+    """The slots of a Spec. An object of this class becomes a Spec when all are set: `object.__setattr__` is slower by far."""
 
     __slots__ = (
         *("shape", "stride", "dtype", "device", "conj", "neg", "numel", "is_contiguous", "kind"),
@@ -49,11 +32,20 @@ class Spec:
     is_contiguous: bool
     kind: Any  # a SpecKind, None until `kind_of` makes it, or the Trace of a Spec with symbols
 
+
+class Spec(_Fields):
+    """Shape, stride, dtype, device and pending conjugation or negation. Build with `make_spec()`, never directly.
+
+    Equal specs are the same object, so a Spec hashes by identity. Plan caches use Specs as keys.
+    """
+
+    __slots__ = ()
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"cannot assign to field {name!r} of a Spec")
 
     def __repr__(self) -> str:
-        parts = (f"{each}={getattr(self, each)!r}" for each in self.__slots__[:6])
+        parts = (f"{each}={getattr(self, each)!r}" for each in FIELDS[:6])
         return f"Spec({', '.join(parts)})"
 
     @property
@@ -123,6 +115,56 @@ class Spec:
         return make_spec(self.shape, self.stride, dtype or self.dtype, device or self.device)
 
 
+# What a Spec has besides its weak references.
+FIELDS = _Fields.__slots__[:9]
+
+
+class Family(dict):
+    """The interned specs of one dtype, device and pending conjugation: (shape, stride) to a weak reference of the Spec.
+
+    References to specs that are gone remain until the dictionary has `limit` entries. A callback of each reference would cost
+    half as much as the Spec.
+    """
+
+    __slots__ = ("dtype", "device", "conj", "neg", "limit")
+
+    def __init__(self, dtype: DType, device: Device, conj: bool, neg: bool):
+        self.dtype, self.device, self.conj, self.neg = dtype, device, conj, neg
+        self.limit = _FEWEST
+
+    def intern(self, made: Spec) -> Spec:
+        """The Spec with these sizes and strides: an older one if there is one, else this one."""
+        if len(self) >= self.limit:
+            self._sweep()
+        key, reference = (made.shape, made.stride), ref(made)
+        while (found := self.setdefault(key, reference)()) is None:
+            with _lock:
+                if (old := self.get(key)) is not None and old() is None:
+                    self[key] = reference
+        return found
+
+    def _sweep(self) -> None:
+        """Drop the references to specs that are gone."""
+        with _lock:
+            for key in list(self):  # one step for other threads, unlike a list of items
+                if (reference := self.get(key)) is not None and reference() is None:
+                    self.pop(key, None)
+            self.limit = max(_FEWEST, 2 * len(self))
+
+
+_lock = new_lock()  # guards the removal of entries
+_families: dict[tuple, Family] = {}
+# Entries; below this number a family is not swept. A reference with its key takes 300 bytes.
+_FEWEST = 4096
+
+
+def family(dtype: DType, device: Device, conj: bool, neg: bool) -> Family:
+    """The specs with these parts."""
+    key = dtype, device, conj, neg
+    found = _families.get(key)
+    return found if found is not None else _families.setdefault(key, Family(*key))
+
+
 def make_spec(
     shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, neg: bool = False
 ) -> Spec:
@@ -130,32 +172,33 @@ def make_spec(
 
     Raises: RuntimeError if the number of elements, or a stride in bytes, needs more than 64 bits.
     """
-    key = (shape, stride, dtype, device, conj, neg)
+    own = family(dtype, device, conj, neg)
     try:
-        reference = _references.get(key)
+        reference = own.get((shape, stride))
     except Untraceable:
         trace = trace_of((*shape, *stride))
         assert trace is not None
         return symbolic_spec(trace, shape, stride, dtype, device, conj, neg)
-    found = reference() if reference is not None else None
-    return found if found is not None else _interned_spec(key)
-
-
-def _interned_spec(key: tuple) -> Spec:
-    made = _new_spec(*key)
+    if reference is not None and (found := reference()) is not None:
+        return found
+    made = _new_spec(shape, stride, dtype, device, conj, neg)
     if not 0 < made.numel < _MOST_UNCHECKED or not made.is_contiguous:
         check_size(made)
-    if made.dtype.name in OPAQUE:
-        raise NotImplementedError(
-            f"{made.dtype}: weft knows the name of this dtype and has no operations for it"
-        )
-    reference = _Reference(made, _forget)
-    reference.key = key
-    found = _references.setdefault(key, reference)()
-    if found is None:  # the Spec that was there is gone, and its reference not yet
-        _references[key] = reference
-        found = made
-    return found
+    if dtype.name in OPAQUE:
+        raise NotImplementedError(f"{dtype}: weft knows the name of this dtype and has no operations for it")
+    return own.intern(made)
+
+
+def sized_spec(
+    own: Family, sizes: Size, strides: tuple[int, ...], numel: int, is_contiguous: bool, kind: Any
+) -> Spec:
+    """As `make_spec`, for a template, which knows these properties and that no check is needed."""
+    reference = own.get((sizes, strides))
+    if reference is not None and (found := reference()) is not None:
+        return found
+    return own.intern(
+        _filled(sizes, strides, own.dtype, own.device, own.conj, own.neg, numel, is_contiguous, kind)
+    )
 
 
 # Elements: so many need less than 64 bits, in bytes as well.
@@ -163,38 +206,25 @@ _MOST_UNCHECKED = 1 << 58
 
 
 def _new_spec(sizes: Any, strides: Any, dtype: DType, device: Device, conj: bool, neg: bool) -> Spec:
-    made, numel = object.__new__(Spec), math.prod(sizes)
+    numel = math.prod(sizes)
     is_contiguous = strides == contiguous_stride(sizes) or is_row_major(sizes, strides, numel)
-    sizes = sizes if type(sizes) is Size else Size(sizes)
-    fill_spec(made, sizes, tuple(strides), dtype, device, conj, neg, numel, is_contiguous)
+    sizes = sizes if type(sizes) is Size else shape(sizes)
+    return _filled(sizes, tuple(strides), dtype, device, conj, neg, numel, is_contiguous, None)
+
+
+def _filled(sizes, strides, dtype, device, conj, neg, numel, is_contiguous, kind) -> Spec:
+    made: Any = _Fields()
+    made.shape = sizes
+    made.stride = strides
+    made.dtype = dtype
+    made.device = device
+    made.conj = conj
+    made.neg = neg
+    made.numel = numel
+    made.is_contiguous = is_contiguous
+    made.kind = kind
+    made.__class__ = Spec
     return made
-
-
-def fill_spec(made: Spec, sizes, strides, dtype, device, conj, neg, numel, is_contiguous) -> None:
-    """Set the slots of a new Spec."""
-    _set_shape(made, sizes)
-    _set_stride(made, strides)
-    _set_dtype(made, dtype)
-    _set_device(made, device)
-    _set_conj(made, conj)
-    _set_neg(made, neg)
-    _set_numel(made, numel)
-    _set_is_contiguous(made, is_contiguous)
-    _set_kind(made, None)
-
-
-# `object.__setattr__` looks for the slot each time.
-(
-    _set_shape,
-    _set_stride,
-    _set_dtype,
-    _set_device,
-    _set_conj,
-    _set_neg,
-    _set_numel,
-    _set_is_contiguous,
-    _set_kind,
-) = (vars(Spec)[each].__set__ for each in Spec.__slots__[:9])
 
 
 def check_size(spec: Spec) -> None:
@@ -238,14 +268,33 @@ def kind_of(spec: Spec) -> SpecKind:
         if not spec.is_contiguous:
             strides = _classes(spec.stride)
         sizes = (2,) * len(sizes)
-    key = sizes, strides, spec.dtype, spec.device, spec.conj, spec.neg
+    found = _kind(sizes, strides, spec.dtype, spec.device, spec.conj, spec.neg)
+    object.__setattr__(spec, "kind", found)
+    return found
+
+
+def _kind(*key: Any) -> SpecKind:
     found = _kinds.get(key)
     if found is None:
         if len(_kinds) >= _MOST_KINDS:
             _kinds.clear()
         found = _kinds[key] = SpecKind(*key)
-    object.__setattr__(spec, "kind", found)
     return found
+
+
+def known_kind(spec: Spec, trace: Trace) -> SpecKind | None:
+    """The kind of all specs that a template makes in the place of this one, whose sizes are symbols; None if they may differ."""
+    numbers = (*spec.shape, *(() if spec.is_contiguous else spec.stride))
+    if not all([trace.is_known_at_least(each, 2) or type(each) is int for each in numbers]):
+        return None
+    if any([type(each) is int and each < 2 for each in spec.shape]):
+        return None
+    strides = None if spec.is_contiguous else _symbolic_classes(spec.stride)
+    return _kind((2,) * len(spec.shape), strides, spec.dtype, spec.device, spec.conj, spec.neg)
+
+
+def _symbolic_classes(numbers: tuple) -> tuple[int, ...]:
+    return tuple([number if type(number) is int and number < 2 else 2 for number in numbers])
 
 
 def _classes(numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -281,7 +330,7 @@ MOST_SYMBOLIC = 1 << 59
 
 def _is_same(trace: Trace, other: Spec, sizes: tuple, strides: tuple) -> bool:
     own, theirs = (*sizes, *strides), (*other.shape, *other.stride)
-    values = [[trace.value_of(polynomial_of(each)) for each in row] for row in (own, theirs)]
+    values = [[value_of(each) for each in row] for row in (own, theirs)]
     if values[0] == values[1]:
         return all([trace.is_equal(a, b) for a, b in zip(own, theirs, strict=True) if a is not b])
     pairs = [pair for pair, a, b in zip(zip(own, theirs), *values) if a != b]
@@ -306,7 +355,7 @@ def contiguous_stride(sizes) -> tuple[int, ...]:
     if len(sizes) == 2:
         return (sizes[1] if sizes[1] > 1 else 1, 1)
     strides, step = [], 1
-    for size in reversed(sizes):
+    for size in reversed(tuple(sizes)):  # a Size would call its `__getitem__`
         strides.append(step)
         step *= size if size > 1 else 1
     return tuple(reversed(strides))
@@ -326,7 +375,7 @@ def is_row_major(sizes, strides, numel) -> bool:
     if numel == 0:
         return True
     expected = 1
-    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+    for size, stride in zip(reversed(tuple(sizes)), reversed(strides), strict=True):
         if size != 1:
             if stride != expected:
                 return False

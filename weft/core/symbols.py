@@ -12,7 +12,6 @@ count only for sizes for which all guards hold.
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -26,16 +25,24 @@ class Untraceable(Exception):
 
 
 class Guard:
-    """A comparison of a polynomial with 0, which held for the sizes of the trace: `relation` is ">=", "==" or "!="."""
+    """A comparison of a Symbol with 0, which held for the sizes of the trace: `relation` is ">=", "==" or "!="."""
 
-    __slots__ = ("polynomial", "relation")
+    __slots__ = ("symbol", "relation")
 
-    def __init__(self, polynomial: Polynomial, relation: str):
-        self.polynomial, self.relation = polynomial, relation
+    def __init__(self, symbol: Symbol, relation: str):
+        self.symbol, self.relation = symbol, relation
+
+    @property
+    def polynomial(self) -> Polynomial:
+        return self.symbol.polynomial
 
 
 class Trace:
-    """The notes of one run of planning code on Symbols."""
+    """The notes of one run of planning code on Symbols.
+
+    Planning repeats itself: every Spec asks for the product of its sizes, every plan compares it with the same limits. So results and
+    answers are remembered, and a Symbol keeps what is derived from its polynomial.
+    """
 
     def __init__(self) -> None:
         self.values: list[int] = []  # of the atoms, for the sizes of the trace
@@ -47,8 +54,10 @@ class Trace:
         self.failure: str | None = None
         self.static: set[int] = set()  # atoms that are static arguments, which may turn out to be no sizes
         self._symbols: dict[frozenset, Symbol] = {}
-        self._decided: dict[tuple, bool] = {}
-        self._known: dict[tuple, bool] = {}  # what `_at_least` has found
+        self._results: dict[tuple, Any] = {}  # of arithmetic
+        self._answers: dict[tuple, bool] = {}  # to comparisons
+        self._guarded: set[tuple] = set()
+        self._above: dict[Monomial, Polynomial] = {}  # see `_above_least`
 
     # -- symbols -------------------------------------------------------------------------------------------------------
 
@@ -59,9 +68,9 @@ class Trace:
         self.values.append(value)
         self.least.append(least)
         self.terms.append(term)
-        return self.symbol({(len(self.values) - 1,): 1})
+        return self._symbol({(len(self.values) - 1,): 1}, value)
 
-    def symbol(self, polynomial: Polynomial) -> Any:
+    def _symbol(self, polynomial: Polynomial, value: int) -> Any:
         """The Symbol for a polynomial; an int if the polynomial is a constant."""
         if not polynomial:
             return 0
@@ -70,121 +79,149 @@ class Trace:
         key = frozenset(polynomial.items())
         found = self._symbols.get(key)
         if found is None:
-            found = self._symbols[key] = Symbol(self, polynomial)
+            found = self._symbols[key] = Symbol(self, polynomial, key, value)
         return found
 
     def value_of(self, polynomial: Polynomial) -> int:
         """The value for the sizes of the trace."""
-        return _value(polynomial, self.values)
+        total = 0
+        for monomial, factor in polynomial.items():
+            for atom in monomial:
+                factor *= self.values[atom]
+            total += factor
+        return total
+
+    def total(self, a: Any, b: Any, factor: int) -> Any:
+        """a + factor * b."""
+        key = (factor, _token(a), _token(b))
+        found = self._results.get(key)
+        if found is None:
+            polynomial = _sum(polynomial_of(a), polynomial_of(b), factor)
+            found = self._results[key] = self._symbol(polynomial, value_of(a) + factor * value_of(b))
+        return found
+
+    def product(self, a: Any, b: Any) -> Any:
+        key = ("*", _token(a), _token(b))
+        found = self._results.get(key)
+        if found is None:
+            polynomial = _product(polynomial_of(a), polynomial_of(b))
+            found = self._results[key] = self._symbol(polynomial, value_of(a) * value_of(b))
+        return found
 
     def quotient(self, operator: str, a: Any, b: Any) -> Any:
         """`a // b` or `a % b`."""
+        key = (operator, _token(a), _token(b))
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = self._divided(operator, a, b)
+        return found
+
+    def _divided(self, operator: str, a: Any, b: Any) -> Any:
+        x, y = value_of(a), value_of(b)
         exact = _divided(polynomial_of(a), polynomial_of(b))
         if exact is not None:
-            return self.symbol(exact) if operator == "//" else 0
-        key = (operator, *map(_key, (a, b)))
-        if key not in self.memo:
-            x, y = (self.value_of(polynomial_of(each)) for each in (a, b))
-            is_positive = self._at_least(polynomial_of(a), 0) and self._at_least(polynomial_of(b), 1)
-            value = x // y if operator == "//" else x % y
-            self.memo[key] = self.atom(value, 0 if is_positive else -(2**63), (operator, a, b))
-        return self.memo[key]
+            return self._symbol(exact, x // y) if operator == "//" else 0
+        is_positive = x >= 0 and y >= 1 and self._is_known(a, 0) and self._is_known(b, 1)
+        value = x // y if operator == "//" else x % y
+        return self.atom(value, 0 if is_positive else -(2**63), (operator, a, b))
 
     # -- comparisons ---------------------------------------------------------------------------------------------------
 
     def is_at_least(self, a: Any, b: Any) -> bool:
         """Whether a >= b."""
-        difference = _sum(polynomial_of(a), polynomial_of(b), -1)
-        if self._at_least(difference, 0):
-            return True
-        if self._at_least(_scaled(difference, -1), 1):
-            return False
-        if self.value_of(difference) >= 0:
-            return self._guard(difference, ">=", True)
-        return self._guard(_sum(_scaled(difference, -1), {(): 1}, -1), ">=", False)
+        key = (">=", _token(a), _token(b))
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = value_of(a) >= value_of(b)
+            if answer:
+                self._require(self.total(a, b, -1))
+            else:
+                self._require(self.total(self.total(b, a, -1), 1, -1))
+        return answer
+
+    def _require(self, difference: Any) -> None:
+        """Note that a number is at least 0, unless that is known."""
+        if not self._is_known(difference, 0):
+            self._guard(difference, ">=")
 
     def is_equal(self, a: Any, b: Any) -> bool:
-        difference = _sum(polynomial_of(a), polynomial_of(b), -1)
-        if not difference:
-            return True
-        if self.differs(difference):
-            return False
-        if self.value_of(difference) == 0:
-            return self._guard(difference, "==", True)
-        return self._guard(difference, "!=", False)
+        key = ("==", _token(a), _token(b))
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = value_of(a) == value_of(b)
+            difference = self.total(a, b, -1)
+            if type(difference) is Symbol and not self._is_not_zero(difference):
+                self._guard(difference, "==" if answer else "!=")
+        return answer
 
     def never_equal(self, a: Any, b: Any) -> bool:
         """Whether a and b are known to differ."""
-        return self.differs(_sum(polynomial_of(a), polynomial_of(b), -1))
+        return self._is_not_zero(self.total(a, b, -1))
 
-    def differs(self, difference: Polynomial) -> bool:
-        """Whether a polynomial is known not to be 0."""
-        return self._at_least(difference, 1) or self._at_least(_scaled(difference, -1), 1)
+    def is_known_at_least(self, a: Any, bound: int) -> bool:
+        """Whether a >= bound for all sizes for which the notes count."""
+        return self._is_known(a, bound)
 
-    def _guard(self, polynomial: Polynomial, relation: str, answer: bool) -> bool:
-        key = frozenset(polynomial.items()), relation
-        if key not in self._decided:
-            self._decided[key] = True
-            self.guards.append(Guard(polynomial, relation))
-        return answer
+    def _is_not_zero(self, difference: Any) -> bool:
+        """Whether a number is known not to be 0."""
+        value = value_of(difference)
+        if value > 0:
+            return self._is_known(difference, 1)
+        return value < 0 and self._is_known(self.total(0, difference, -1), 1)
 
-    def _at_least(self, polynomial: Polynomial, bound: int) -> bool:
-        """Whether a polynomial is known to be at least `bound`, alone or because of one guard."""
-        if self.value_of(polynomial) < bound:
-            return False
-        key = frozenset(polynomial.items()), bound
-        if (
-            key not in self._known
-        ):  # a guard that comes later may decide it, but what is known without it holds as well
-            self._known[key] = self._follows(polynomial, bound)
-        return self._known[key]
+    def _guard(self, symbol: Symbol, relation: str) -> None:
+        key = symbol.key, relation
+        if key not in self._guarded:
+            self._guarded.add(key)
+            self.guards.append(Guard(symbol, relation))
 
-    def _follows(self, polynomial: Polynomial, bound: int) -> bool:
-        """As `_at_least`, by the present guards."""
-        if self._is_bounded(polynomial, bound):
+    def _is_known(self, number: Any, bound: int) -> bool:
+        """Whether a number is known to be at least `bound`, alone or because of one guard."""
+        if type(number) is not Symbol:
+            return number >= bound
+        own = self._above_least(number)
+        if own.get((), 0) >= bound and all([factor >= 0 for monomial, factor in own.items() if monomial]):
             return True
-        negative = [monomial for monomial, factor in polynomial.items() if factor < 0]
         for guard in self.guards:
-            if guard.relation == ">=" and _may_outweigh(guard.polynomial, negative, polynomial):
-                if self._is_bounded(_sum(polynomial, guard.polynomial, -1), bound):
-                    return True
+            if guard.relation == ">=" and _covers(own, self._above_least(guard.symbol), bound):
+                return True
         return False
 
-    def _is_bounded(self, polynomial: Polynomial, bound: int) -> bool:
-        """Whether a polynomial is at least `bound` for all values of its atoms.
+    def _above_least(self, symbol: Symbol) -> Polynomial:
+        """The polynomial of a Symbol in how far each atom is above its lower bound, which is never negative.
 
-        With each atom x replaced by least + x', where x' >= 0, that is so if no coefficient is negative, and the constant is at
-        least `bound`.
+        So a number is at least the constant of this polynomial if it has no negative coefficient.
         """
-        if _value(polynomial, self.least) < bound:
-            return False
-        shifted: Polynomial = {}
-        for monomial, factor in polynomial.items():
-            for kept in itertools.product((False, True), repeat=len(monomial)):
-                part, own = [], factor
-                for atom, keep in zip(monomial, kept, strict=True):
-                    if keep:
-                        part.append(atom)
-                    else:
-                        own *= self.least[atom]
-                if own:
-                    key = tuple(part)
-                    shifted[key] = shifted.get(key, 0) + own
-        constant = shifted.pop((), 0)
-        return constant >= bound and all(factor >= 0 for factor in shifted.values())
+        found = symbol.above_least
+        if found is None:
+            found = symbol.above_least = {}
+            for monomial, factor in symbol.polynomial.items():
+                for part, own in self._expanded(monomial).items():
+                    found[part] = found.get(part, 0) + factor * own
+        return found
+
+    def _expanded(self, monomial: Monomial) -> Polynomial:
+        """The product of atoms, with each atom x replaced by least + x'."""
+        found = self._above.get(monomial)
+        if found is None:
+            found = {(): 1}
+            if monomial:
+                last = monomial[-1:]
+                found = _product(self._expanded(monomial[:-1]), {(): self.least[last[0]], last: 1})
+            self._above[monomial] = found
+        return found
 
     def needed_guards(self) -> Iterator[Guard]:
         """The guards that do not follow from the others."""
         for guard in list(self.guards):
             if guard.relation == ">=":
                 self.guards.remove(guard)
-                if self._follows(guard.polynomial, 0):
+                if self._is_known(guard.symbol, 0):
                     continue
                 self.guards.append(guard)
-            elif guard.relation == "!=":
-                if self._follows(guard.polynomial, 1) or self._follows(_scaled(guard.polynomial, -1), 1):
-                    self.guards.remove(guard)
-                    continue
+            elif guard.relation == "!=" and self._is_not_zero(guard.symbol):
+                self.guards.remove(guard)
+                continue
             yield guard
 
     def fail(self, reason: str) -> Untraceable:
@@ -193,31 +230,34 @@ class Trace:
         return Untraceable(reason)
 
 
+# The traces that are being made, by all threads. While there are none, nobody has symbols.
+traces: list[Trace] = []
+
+
 class Symbol:
     """An int whose value a trace does not know. Anything but arithmetic and comparisons raises Untraceable."""
 
-    __slots__ = ("trace", "polynomial")
+    __slots__ = ("trace", "polynomial", "key", "value", "above_least")
 
-    def __init__(self, trace: Trace, polynomial: Polynomial):
+    def __init__(self, trace: Trace, polynomial: Polynomial, key: frozenset, value: int):
         self.trace, self.polynomial = trace, polynomial
+        self.key = key  # stands for the Symbol in keys of dictionaries
+        self.value = value  # for the sizes of the trace
+        self.above_least: Polynomial | None = None  # see `Trace._above_least`
 
     def __add__(self, other: Any) -> Any:
-        if not _is_integer(other):
-            return NotImplemented
-        return self.trace.symbol(_sum(self.polynomial, polynomial_of(other), 1))
+        return self.trace.total(self, other, 1) if _is_integer(other) else NotImplemented
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        if not _is_integer(other):
-            return NotImplemented
-        return self.trace.symbol(_sum(self.polynomial, polynomial_of(other), -1))
+        return self.trace.total(self, other, -1) if _is_integer(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
-        return -self + other
+        return self.trace.total(other, self, -1) if _is_integer(other) else NotImplemented
 
     def __neg__(self) -> Any:
-        return self.trace.symbol(_scaled(self.polynomial, -1))
+        return self.trace.total(0, self, -1)
 
     def __pos__(self) -> Any:
         return self
@@ -226,9 +266,8 @@ class Symbol:
         return self if self >= 0 else -self
 
     def __mul__(self, other: Any) -> Any:
-        if not _is_integer(other):
-            return NotImplemented  # a tuple or a list raises for a factor without a value
-        return self.trace.symbol(_product(self.polynomial, polynomial_of(other)))
+        # A tuple or a list raises for a factor without a value.
+        return self.trace.product(self, other) if _is_integer(other) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -278,9 +317,8 @@ class Symbol:
     def __index__(self) -> int:
         (monomial,) = self.polynomial if len(self.polynomial) == 1 else ((),)
         if len(monomial) == 1 and monomial[0] in self.trace.static:  # the number of a dim, for instance
-            value = self.trace.values[monomial[0]]
-            self.trace.is_equal(self, value)
-            return value
+            self.trace.is_equal(self, self.value)
+            return self.value
         raise self.trace.fail("the value of a size is needed")
 
     __int__ = __float__ = __index__  # type: ignore[assignment]
@@ -297,11 +335,12 @@ class Symbol:
         return str(self)
 
     def __repr__(self) -> str:
-        return f"<Symbol {self.polynomial} = {self.trace.value_of(self.polynomial)}>"
+        return f"<Symbol {self.polynomial} = {self.value}>"
 
 
 def _is_integer(value: Any) -> bool:
-    return type(value) is int or type(value) is Symbol or type(value) is bool
+    kind = type(value)
+    return kind is int or kind is Symbol or kind is bool
 
 
 def polynomial_of(value: Any) -> Polynomial:
@@ -311,24 +350,24 @@ def polynomial_of(value: Any) -> Polynomial:
     return {(): int(value)} if value else {}
 
 
-def _key(value: Any) -> Any:
-    return frozenset(polynomial_of(value).items())
+def value_of(number: Any) -> int:
+    """The value of a Symbol for the sizes of its trace; that of an int."""
+    return number.value if type(number) is Symbol else number
 
 
-def _may_outweigh(guard: Polynomial, negative: list[Monomial], polynomial: Polynomial) -> bool:
-    """Whether a polynomial may be bounded because a guard is at least 0: it has to take away a negative term, if there is one."""
-    if negative:
-        return any([guard.get(monomial, 0) < 0 for monomial in negative])
-    return any([monomial in guard for monomial in polynomial])
+def _token(number: Any) -> Any:
+    """What stands for a Symbol or an int in the key of a dictionary."""
+    return number.key if type(number) is Symbol else number
 
 
-def _value(polynomial: Polynomial, values: list[int]) -> int:
-    total = 0
-    for monomial, factor in polynomial.items():
-        for atom in monomial:
-            factor *= values[atom]
-        total += factor
-    return total
+def _covers(polynomial: Polynomial, guard: Polynomial, bound: int) -> bool:
+    """Whether polynomial - guard has no negative coefficient and a constant of at least `bound`."""
+    if polynomial.get((), 0) - guard.get((), 0) < bound:
+        return False
+    for monomial, factor in guard.items():
+        if monomial and factor > polynomial.get(monomial, 0):
+            return False
+    return all([factor >= 0 or monomial in guard for monomial, factor in polynomial.items() if monomial])
 
 
 def _sum(a: Polynomial, b: Polynomial, factor: int) -> Polynomial:
@@ -343,15 +382,11 @@ def _sum(a: Polynomial, b: Polynomial, factor: int) -> Polynomial:
     return result
 
 
-def _scaled(a: Polynomial, factor: int) -> Polynomial:
-    return {monomial: factor * own for monomial, own in a.items()}
-
-
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
     result: Polynomial = {}
     for left, x in a.items():
         for right, y in b.items():
-            monomial = tuple(sorted(left + right))
+            monomial = tuple(sorted(left + right)) if left and right else left or right
             result[monomial] = result.get(monomial, 0) + x * y
     return {monomial: factor for monomial, factor in result.items() if factor}
 
@@ -393,6 +428,11 @@ class Later:
     def __init__(self, function: Callable, arguments: tuple, trace: Trace):
         self.function, self.arguments, self.trace = function, arguments, trace
 
+    @property
+    def is_derived(self) -> bool:
+        """Whether this is a part of what another Later stands for."""
+        return self.function in (getattr, operator.add, operator.getitem)
+
     def __getattr__(self, name: str) -> Later:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -428,7 +468,7 @@ def per_plan(function: Callable) -> Callable:
     """
 
     def call(*arguments: Any) -> Any:
-        trace = symbolic(arguments)
+        trace = symbolic(arguments) if traces else None
         return function(*arguments) if trace is None else Later(function, arguments, trace)
 
     call.__name__, call.__qualname__ = function.__name__, function.__qualname__

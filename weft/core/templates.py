@@ -24,17 +24,21 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, ClassVar
 
 from .device import device
 from .dtype import DType
 from .size import Size
-from .spec import Spec, kind_of, make_spec, symbolic_spec
-from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of
+from .spec import Spec, family, kind_of, known_kind, sized_spec, symbolic_spec
+from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of, traces
 
-# Calls of a kind that are planned by the planning code. Writing a template takes about as long as 5 to 10 such calls (AMD Zen 3).
+# Calls of a kind that are planned by the planning code before its first template. Writing one takes about as long as 10 such calls
+# (AMD Zen 3). Each further template waits for more calls: see `Kind.needs_template`.
 PLANNED_FIRST = 3
+# An op whose calls are of many kinds is called with random types and shapes, and most kinds do not come again: in 2,900 calls
+# with 8 dtypes and up to 4 dims, 9 of 4742 kinds had more than 11 calls. Each so many kinds, one call more is planned first.
+KINDS_PER_CALL = 16
 # Templates of a kind: sizes that are equal by chance, or large ones, need templates of their own.
 MOST_TEMPLATES = 8
 # Kinds of one op.
@@ -47,39 +51,81 @@ UNFIT = object()
 _SIZE = object()
 
 
+class Late:
+    """The base of plans with slots that calls do not read, so that a template makes a plan in less time.
+
+    LATE: slots that are seldom read. A template leaves them unset, and `rest` sets them when one of them is read.
+    OWNING: slots that are never read, and own memory. In plans from templates they have the owners of this memory alone.
+    """
+
+    __slots__ = ("rest",)
+
+    LATE: ClassVar[tuple[str, ...]] = ()
+    OWNING: ClassVar[tuple[str, ...]] = ()
+
+    rest: tuple[Callable, tuple, tuple]
+
+    def __getattr__(self, name: str) -> Any:  # only for slots that are not set
+        if name not in self.LATE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        set_late, key, shared = self.rest
+        set_late(self, key, shared)
+        return object.__getattribute__(self, name)
+
+
 class Kind:
     """What was learned about the calls of one kind."""
 
     __slots__ = ("planned", "templates", "reason")
 
     def __init__(self) -> None:
-        self.planned = 0  # calls that the planning code planned
+        self.planned = 0  # calls that the planning code planned since the last template
         self.templates: list[Callable[[tuple], Any]] = []
         self.reason: str | None = None  # why there is no template
 
+    def needs_template(self, kinds: int) -> bool:
+        """Whether to write a template for a key for which none holds. `kinds`: those of the op.
 
-def kind_of_key(key: tuple, with_sizes: bool) -> tuple | Trace:
-    """The kind of a key; the trace if the key contains symbols. `with_sizes`: static ints are sizes."""
-    parts: list[Any] = []
+        The more templates there are, the more calls without one have to come first: sizes that are equal by chance may not come again.
+        """
+        self.planned += 1
+        first = PLANNED_FIRST * max(1, len(self.templates)) + kinds // KINDS_PER_CALL
+        return self.planned > first and self.reason is None
+
+    def add(self, make: Callable[[tuple], Any]) -> None:
+        """Add a template. If there are too many, the oldest is dropped."""
+        self.templates = [make, *self.templates[: MOST_TEMPLATES - 1]]  # other threads read the list
+        self.planned = 0
+
+
+def kind_of_key(key: tuple, with_sizes: bool) -> tuple:
+    """The kind of a key. `with_sizes`: static ints are sizes."""
+    return tuple(
+        [
+            (part.kind or kind_of(part)) if type(part) is Spec else _kind_of_part(part, with_sizes)
+            for part in key
+        ]
+    )
+
+
+def _kind_of_part(part: Any, with_sizes: bool) -> Any:
+    kind = type(part)
+    if kind is tuple or kind is Size:
+        return kind_of_key(part, with_sizes)
+    return _SIZE if with_sizes and kind is int and part > 1 else part
+
+
+def trace_of_key(key: tuple) -> Trace | None:
+    """The trace of the symbols in a key; None if there are none."""
     for part in key:
         kind = type(part)
-        if kind is Spec:
-            found = part.kind or kind_of(part)
-            if type(found) is Trace:
-                return found
-            parts.append(found)
-        elif kind is tuple or kind is Size:
-            found = kind_of_key(part, with_sizes)
-            if type(found) is Trace:
-                return found
-            parts.append(found)
-        elif kind is Symbol:
-            return part.trace
-        elif with_sizes and kind is int and part > 1:
-            parts.append(_SIZE)
+        if kind is Spec or kind is Symbol:
+            found = part.symbols if kind is Spec else part.trace
         else:
-            parts.append(part)
-    return tuple(parts)
+            found = trace_of_key(part) if isinstance(part, tuple) else None
+        if found is not None:
+            return found
+    return None
 
 
 def template(plan: Callable, key: tuple, with_sizes: bool) -> Callable[[tuple], Any]:
@@ -89,12 +135,15 @@ def template(plan: Callable, key: tuple, with_sizes: bool) -> Callable[[tuple], 
     """
     writer = _Writer(with_sizes)
     symbols = writer.read(key)
+    traces.append(writer.trace)
     try:
         made = plan(*symbols)
     except Untraceable:
         raise
     except Exception as error:
         raise Untraceable(writer.trace.failure or f"planning raised {error!r}") from error
+    finally:
+        traces.remove(writer.trace)
     if writer.trace.failure:
         raise Untraceable(writer.trace.failure)
     return writer.function(made)
@@ -107,17 +156,22 @@ class _Writer:
         self.trace = Trace()
         self.with_sizes = with_sizes
         self.lines: list[str] = []
+        self.reading: list[str] = []  # those of the lines that read the key
         self.checks: list[str] = []  # conditions on what was read from the key
         self.known: dict[str, Any] = {
             "unfit": UNFIT,
             "new": object.__new__,
-            "make_spec": make_spec,
+            "sized_spec": sized_spec,
+            "Spec": Spec,
+            "kind_of": kind_of,
             "Cell": CellType,
         }
         self.names: dict[int, str] = {}  # of atoms
         self.products: dict[Monomial, str] = {(): ""}
         self.polynomials: dict[frozenset, str] = {}
-        self.of_value: dict[int, Symbol] = {}  # sizes that are equal are one symbol
+        # The symbols of each value, with their dims counted from the last. Equal sizes of two specs are one symbol. Those of one spec
+        # are equal by chance, as in a square matrix, whose template serves other matrices as well.
+        self.of_value: dict[int, list[tuple[int, Symbol]]] = {}
         self.of_spec: dict[
             int, tuple[str, Spec]
         ] = {}  # what has been read: the name, and the spec with symbols
@@ -125,18 +179,31 @@ class _Writer:
         self.constants: dict[int, str] = {}
         self.contains: dict[int, bool] = {}
         self.alive: list[Any] = []  # so that an id stands for one object
+        self.late: list[tuple[str, Late]] = []  # objects that were written without their late slots
+        self.owning: list[
+            tuple[str, str, Any]
+        ] = []  # slots that are set last: the object's name, the slot, the value
         self.count = 0
 
     # -- the key -------------------------------------------------------------------------------------------------------
 
     def read(self, key: tuple) -> tuple:
-        """The key with symbols in the place of sizes."""
+        """The key with symbols in the place of sizes. What the kind of the key says is checked first."""
         return self._read_tuple("key", key)
+
+    def _take(self, line: str) -> None:
+        """Add a line that reads the key."""
+        self.lines.append(line)
+        self.reading.append(line)
+
+    def _require(self, condition: str) -> None:
+        self.lines.append(f"if not ({condition}): return unfit")
 
     def _read_tuple(self, name: str, value: tuple) -> tuple:
         names = [self._name("k") for _ in value]
+        self._require(f"len({name}) == {len(names)}")
         if names:
-            self.lines.append(f"{', '.join(names)}, = {name}")
+            self._take(f"{', '.join(names)}, = {name}")
         return tuple([self._read(own, part) for own, part in zip(names, value, strict=True)])
 
     def _read(self, name: str, part: Any) -> Any:
@@ -144,20 +211,24 @@ class _Writer:
         if kind is Spec:
             return self._read_spec(name, part)
         if kind is tuple or kind is Size:
+            self._require(f"type({name}) is {self._constant(kind)}")
             found = self._read_tuple(name, part)
             return tuple.__new__(Size, found) if kind is Size else found
         if self.with_sizes and kind is int and part > 1:
+            self._require(f"type({name}) is int and {name} > 1")
             symbol = self.trace.atom(part, static=True)
             self.names[len(self.trace.values) - 1] = name
             return symbol
+        self._require(_is_constant(name, kind, self._constant(part)))
         return part
 
     def _read_spec(self, name: str, spec: Spec) -> Spec:
         if id(spec) in self.of_spec:
             first, found = self.of_spec[id(spec)]
-            self.checks.append(f"{name} is {first}")
+            self._require(f"{name} is {first}")
             return found
         kind = spec.kind or kind_of(spec)
+        self._require(f"type({name}) is Spec and ({name}.kind or kind_of({name})) is {self._constant(kind)}")
         sizes = self._read_numbers(f"{name}.shape", spec.shape, kind.sizes, [None] * len(spec.shape))
         if kind.strides is None:
             strides = _row_major(sizes)
@@ -182,16 +253,21 @@ class _Writer:
         found: list[Any] = []
         names: list[str] = []
         later: list[tuple[str, Any]] = []
-        for value, least, guess in zip(values, classes, expected, strict=True):
+        own: list[tuple[int, int, Symbol]] = []
+        for back, value, least, guess in zip(
+            range(len(values), 0, -1), values, classes, expected, strict=True
+        ):
             if least < 2:
                 names.append("_")
                 found.append(value)
                 continue
-            known = self.of_value.get(value)
+            others = self.of_value.get(value)
+            known = dict(others).get(back, others[0][1]) if others else None
             if guess is not None and self.trace.value_of(polynomial_of(guess)) == value:
                 known = guess
             if known is None:
-                known = self.of_value[value] = self.trace.atom(value)
+                known = self.trace.atom(value)
+                own.append((value, back, known))
                 atom = len(self.trace.values) - 1
                 self.names[atom] = f"s{atom}"
                 names.append(f"s{atom}")
@@ -199,8 +275,10 @@ class _Writer:
                 names.append(self._name("t"))
                 later.append((names[-1], known))
             found.append(known)
+        for value, back, symbol in own:
+            self.of_value.setdefault(value, []).append((back, symbol))
         if any(each != "_" for each in names):
-            self.lines.append(f"{', '.join(names)}, = {source}")
+            self._take(f"{', '.join(names)}, = {source}")
         self.checks += [f"{name} == {self._polynomial(polynomial_of(known))}" for name, known in later]
         return found
 
@@ -268,12 +346,57 @@ class _Writer:
         if conditions:
             self.lines.append(f"if not ({' and '.join(conditions)}): return unfit")
         kind: Any = type(made)
-        self.lines.append(f"return {self._constant(made) if _is_atom(kind) else self._new(made)}")
-        source = "\n    ".join(["def make(key):", *self.lines])
+        self._is_symbolic(made)  # raises for a class whose objects cannot be written
+        result = self._constant(made) if _is_atom(kind) else self._new(made)
+        for name, value in self.late:
+            self._write_late(name, value)
+        for name, slot, value in self.owning:
+            self.lines.append(f"{name}.{slot} = {self._owner(value)}")
+        self.lines.append(f"return {result}")
+        return self._compiled("make", "key")
+
+    def _compiled(self, name: str, parameters: str) -> Callable:
+        source = "\n    ".join([f"def {name}({parameters}):", *self.lines])
         (code,) = [each for each in compile(source, "<template>", "exec").co_consts if type(each) is CodeType]
-        make = FunctionType(code, self.known)
-        make.source = source  # type: ignore[attr-defined]
-        return make
+        function = FunctionType(code, self.known)
+        function.source = source  # type: ignore[attr-defined]
+        return function
+
+    def _write_late(self, name: str, value: Any) -> None:
+        """Let an object set its late slots when they are read first, see `Late`."""
+        part = _LatePart(self)
+        for slot in type(value).LATE:
+            if hasattr(value, slot):
+                part.lines.append(f"plan.{slot} = {part._value(getattr(value, slot))}")
+        shared = "".join(f"{each}, " for each in part.shared)
+        part.lines.insert(0, f"{shared or '_'} = shared")
+        self.lines.append(
+            f"{name}.rest = ({self._constant(part._compiled('rest', 'plan, key, shared'))}, key, ({shared}))"
+        )
+
+    def _owner(self, value: Any) -> str:
+        """A tuple of the objects in a value whose memory launches read."""
+        found: dict[str, None] = {}
+        seen: set[int] = set()
+
+        def collect(part: Any) -> None:
+            kind: Any = type(part)
+            if kind is Symbol or kind is Spec or id(part) in seen:
+                return
+            seen.add(id(part))
+            if kind is Later and not part.is_derived:
+                if id(part) in self.written:
+                    found[self.written[id(part)]] = None
+            elif kind is Later:
+                collect(part.arguments[0])
+            elif not _is_atom(kind):
+                for each in _parts(part):
+                    collect(each)
+            elif kind not in _PLAIN:
+                found[self._constant(part)] = None
+
+        collect(value)
+        return f"({''.join(f'{each}, ' for each in found)})"
 
     def _value(self, value: Any) -> str:
         """An expression for a value of a plan."""
@@ -327,12 +450,22 @@ class _Writer:
             raise Untraceable(f"a plan contains a {kind.__module__}.{kind.__qualname__}")
         else:
             self.lines.append(f"{name} = new({self._constant(kind)})")
-            for slot in _slots(kind):
+            for slot in self._slots_written(name, value):
                 if hasattr(value, slot):
                     self.lines.append(f"{name}.{slot} = {self._value(getattr(value, slot))}")
             return name
         self.lines.append(f"{name} = {text}")
         return name
+
+    def _slots_written(self, name: str, value: Any) -> list[str]:
+        """The slots of an object that are set at once; notes the others."""
+        kind: Any = type(value)
+        if not issubclass(kind, Late):
+            return list(_slots(kind))
+        if kind.LATE:
+            self.late.append((name, value))
+        self.owning += [(name, slot, getattr(value, slot)) for slot in kind.OWNING]
+        return [slot for slot in _slots(kind) if slot not in (*kind.LATE, *kind.OWNING, "rest")]
 
     def _later(self, value: Later) -> str:
         if value.function is getattr:
@@ -350,9 +483,14 @@ class _Writer:
         return f"[{items}]" if type(value) is list else f"({items})"
 
     def _spec(self, spec: Spec) -> str:
-        parts = [self._like(spec.shape, "shape"), self._like(spec.stride, "stride")]
-        parts += map(self._constant, (spec.dtype, spec.device, spec.conj, spec.neg))
-        return f"make_spec({', '.join(parts)})"
+        own = self._constant(family(spec.dtype, spec.device, spec.conj, spec.neg))
+        parts = [own, self._like(spec.shape, "shape"), self._like(spec.stride, "stride")]
+        parts += [
+            self._value(spec.numel),
+            repr(spec.is_contiguous),
+            self._constant(known_kind(spec, self.trace)),
+        ]
+        return f"sized_spec({', '.join(parts)})"
 
     def _like(self, numbers: tuple, slot: str) -> str:
         """Sizes or strides; those of an operand if they are the same."""
@@ -386,9 +524,47 @@ class _Writer:
         return found
 
 
+class _LatePart(_Writer):
+    """Writes the function that sets the late slots of an object. It reads the key again, and gets what both functions need."""
+
+    def __init__(self, main: _Writer):
+        super().__init__(main.with_sizes)
+        self.main, self.shared = main, dict[str, None]()
+        self.trace, self.known, self.constants = main.trace, main.known, main.constants
+        self.contains, self.alive, self.of_spec, self.count = (
+            main.contains,
+            main.alive,
+            main.of_spec,
+            main.count,
+        )
+        self.lines = list(main.reading)
+        self.names = {atom: name for atom, name in main.names.items() if main.trace.terms[atom] is None}
+        self.written = {id(spec): name for name, spec in main.of_spec.values()}
+
+    def _new(self, value: Any) -> str:
+        """As that of the main function, which has made the objects that may not be made twice."""
+        name = self.main.written.get(id(value))
+        if name is None or type(value) is Later and value.is_derived or id(value) in self.written:
+            return super()._new(value)
+        if type(value) is Symbol:
+            return self._number(value)
+        self.shared[name] = None
+        return name
+
+    def _slots_written(self, name: str, value: Any) -> list[str]:
+        kind: Any = type(value)
+        return [slot for slot in _slots(kind) if slot != "rest"]
+
+    def _name(self, letter: str) -> str:
+        return f"{letter}_{super()._name('')}"
+
+
 # The classes of objects that contain no sizes.
 _ATOMS: set[type] = {type(None), bool, int, float, complex, str, bytes, type(...)}
-_ATOMS |= {BuiltinFunctionType, CodeType, DType, device}
+_ATOMS |= {BuiltinFunctionType, CodeType, DType, ModuleType, device}
+
+# Those whose objects own no memory that launches read.
+_PLAIN = (type(None), bool, int, float, complex, str, type(...), CodeType, DType, ModuleType, device)
 
 # Those whose objects nobody changes.
 _LASTING = (Spec, tuple, functools.partial, FunctionType, MethodType)
@@ -432,6 +608,13 @@ def _slots(kind: Any) -> tuple[str, ...]:
         own = vars(base).get("__slots__", ())
         found += (own,) if isinstance(own, str) else own
     return tuple(each for each in found if each != "__weakref__")
+
+
+def _is_constant(name: str, kind: type, constant: str) -> str:
+    """The condition that a static argument has the value of the trace."""
+    if kind is bool or kind is type(None) or kind is type:
+        return f"{name} is {constant}"
+    return f"type({name}) is type({constant}) and {name} == {constant}"
 
 
 def _same(a: Any, b: Any) -> bool:

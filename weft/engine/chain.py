@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from ..core.symbols import per_plan, trace_of
 from . import tiers, workers
-from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin
-from .kernel import PARALLEL_BYTES, SHARED_BYTES, Block, Stage, block
+from .host import ERROR_CHECKS, RETURN_IF_FAILED, binder
+from .kernel import PARALLEL_BYTES, SHARED_BYTES, Stage, block
 
 # Bytes that the stages touch for one block: half of a first-level cache (32 KiB). Measured on AMD Zen 4 with layer norm of 8192 x 512:
 # 1.3 ms with blocks of 16 KiB, 1.8 ms with 64 KiB, 2.2 ms with 256 KiB.
@@ -30,6 +30,7 @@ MOST_UNIT_BYTES = 1 << 20
 _HEADER, _STAGE = 2, 4
 # The words of self: what `share` needs, then these, then the place and the kind of each argument.
 _SELF = 8
+_pack = struct.Struct(f"{_SELF}q").pack
 _ADDRESS, _FLOAT, _DOUBLE = 0, 1, 2
 
 _IR = f"""
@@ -191,8 +192,8 @@ class Chain:
         nbytes = self.nbytes | {each.key: each.nbytes for each in operands if each.key is not None}
         inputs = self.inputs + sum(each.nbytes for each in operands if each.key is None)
         work = self.work + stage.work
-        if self.stages and work >= SHARED_BYTES:
-            if units == 1 or (inputs + sum(nbytes.values())) > units * MOST_UNIT_BYTES:
+        if self.stages and (units == 1 or inputs + sum(nbytes.values()) > units * MOST_UNIT_BYTES):
+            if work >= SHARED_BYTES:
                 return False
         self.stages.append(stage)
         self.units, self.work, self.nbytes, self.inputs = units, work, nbytes, inputs
@@ -201,7 +202,7 @@ class Chain:
 
     def _cuts_alike(self, stage: Stage, operands: Sequence[Operand]) -> bool:
         """Whether each part of the stage's outermost dim touches the same part of every value that the chain makes."""
-        if stage.grain != 1 or self.units == 1:
+        if not stage.divisible or self.units == 1:
             return False
         written = {each.key for each in operands[: stage.outputs]}
         for each, (outer, covered) in zip(operands, stage.reaches(), strict=True):
@@ -211,39 +212,42 @@ class Chain:
         return True
 
     def entry(self) -> tuple[Callable, object]:
-        """The function that runs the chain, and what it needs alive."""
+        """The function that runs the chain, and the memory that it reads besides that of its launches."""
         template: list[int] = []
         table: list[int] = []
         units = self.units or 1  # 0 for a chain without elements
-        per_unit = (self.inputs + sum(self.nbytes.values())) // units
-        meta = [max(1, BLOCK_BYTES // max(per_unit, 1)), len(self.stages)]
+        meta = [_units_of_block(self.inputs + sum(self.nbytes.values()), units), len(self.stages)]
         for stage in self.stages:
             template.append(stage.row)  # stands before the operands
             meta += [stage.loop, len(template), stage.meta.address, stage.length // units]
             for k, letter in enumerate(stage.letters):
                 table += [len(template) + k, {"f": _FLOAT, "d": _DOUBLE}.get(letter, _ADDRESS)]
             template += [0] * len(stage.letters)
-        words, room = block(tuple(meta)), _template_block(tuple(template))
-        share, pool, _, always = workers.share_words(1, self.work >= PARALLEL_BYTES)
-        if self.work < SHARED_BYTES:
-            pool = 0
-        given = (words.address, units, room.address, len(template), len(table) // 2)
-        return _entry((share, pool, always, *given), _packed(tuple(table))), (words, room, tuple(self.stages))
+        words = block((*meta, *template))
+        given = (words.address, units, words.address + 8 * len(meta), len(template), len(table) // 2)
+        return _entry(self.work, given, _packed(tuple(table))), words
 
 
 @per_plan
-def _entry(first: tuple[int, ...], table: bytes) -> Callable:
-    return builtin(_code(), "chain", struct.pack(f"{_SELF}q", *first) + table)
+def _units_of_block(nbytes: int, units: int) -> int:
+    return max(1, BLOCK_BYTES // max(nbytes // units, 1))
+
+
+@functools.cache
+def _binder() -> Callable[[bytes], Callable]:
+    return binder(_code(), "chain")
+
+
+@per_plan
+def _entry(work: int, given: tuple[int, ...], table: bytes) -> Callable:
+    """The function that runs a chain with so much work, in bytes."""
+    share, pool, _, always = workers.share_words(1, work >= PARALLEL_BYTES)
+    return _binder()(_pack(share, pool if work >= SHARED_BYTES else 0, always, *given) + table)
 
 
 @functools.lru_cache(maxsize=1024)
 def _packed(table: tuple[int, ...]) -> bytes:
     return struct.pack(f"{len(table)}q", *table)
-
-
-@functools.lru_cache(maxsize=1024)
-def _template_block(words: tuple[int, ...]) -> Block:
-    return Block(words)
 
 
 def _common_divisor(a: int, b: int) -> int:

@@ -18,11 +18,14 @@ from ..core.dtype import DType, float32, float64
 from ..core.symbols import per_plan
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
+from .blocks import blocks_code, suits_blocks
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Block, Code, Launch, Loop, compile_loop, shared, sharing
+from .kernel import SHARED_BYTES, Code, Launch, Loop, compile_loop, shared, sharing
 from .memory import FENCE
-from .panels import HEADER, panels_code, tiles
+from .panels import CHAINS, HEADER, panel_lines, panels_code, tiles
 from .sliding import LINE, TOTALS, tile
+from .vectors import has_masks
+from .words import Block, block_of
 
 # Multiplications: from this many on, a product is shared with a worker that is awake.
 SHARED_WORK = 1 if FENCE else 1 << 18
@@ -34,7 +37,10 @@ UNTHREADED_WORK = 1 << 16
 # Rows: copying a matrix into panels takes as long as multiplying so many rows by it (3 to 4.5, measured on AMD Zen 4).
 COPY_ROWS = 4
 
-# Rows and columns: BLAS computes products with fewer, but for those with a vector, because they hardly use what a tile holds.
+_IN_PANELS = (float32, float64)
+
+# Rows and columns: with 32 registers, BLAS computes products with fewer, but for those with a vector, because they hardly use what a
+# tile holds. With 16 registers panels take 12 us for 2x300 @ 300x300, and OpenBLAS 30 us (AMD Zen 3).
 LEAST_SIZE = 4
 
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
@@ -135,9 +141,13 @@ class Tasks(Block):
 
     __slots__ = ("count",)
 
-    def __init__(self, words: Sequence[int], count: int):
-        super().__init__(words)
-        self.count = count
+    count: int
+
+
+def _tasks(words: Sequence[int], count: int) -> Tasks:
+    made: Tasks = block_of(words, Tasks)
+    made.count = count
+    return made
 
 
 def products(
@@ -148,9 +158,17 @@ def products(
     sizes: rows, terms and columns of each product. left, right: the strides of the matrices of a and b, one of which is 1; the
     matrices of c are contiguous. All are in elements.
     """
+    if dtype not in _IN_PANELS and gemm(dtype) is None:
+        return None
+    return _products(dtype, sizes, tuple(left), tuple(right), places)
+
+
+# Sizes choose the kernel here, for each plan, so that planning needs one template for all sizes.
+@per_plan
+def _products(dtype: DType, sizes: tuple[int, int, int], left, right, places: Places) -> Launch:
     rows, terms, columns = sizes
-    if dtype not in (float32, float64) or 1 < min(rows, columns) < LEAST_SIZE:
-        return _by_blas(dtype, sizes, left, right, places) if gemm(dtype) is not None else None
+    if dtype not in _IN_PANELS or (has_masks() and 1 < min(rows, columns) < LEAST_SIZE):
+        return _by_blas(dtype, sizes, left, right, places)
     if columns > 1:
         return _by_panels(dtype, sizes, left, right, places, "cab")
     # The product of the transposes, whose result has the same place.
@@ -161,46 +179,57 @@ def products(
 def _by_panels(dtype: DType, sizes, left, right, places: Places, order: str) -> Launch:
     rows, terms, columns = sizes
     if rows == left[1] == right[0] == 1:
-        return dot_products(dtype, dtype, (terms, columns), (left, right), places, order)
-    work = places.products * math.prod(sizes)
-    tasks = _panel_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
-    return _launch(panels_code(dtype, right[1] != 1, order), tasks, work)
+        return _dots(dtype, dtype, (terms, columns), (left, right), places, order)
+    work = places.products * rows * terms * columns
+    transposed = right[1] != 1
+    in_blocks = suits_blocks(rows, terms * columns * dtype.itemsize, transposed)
+    lines = 1 if in_blocks else panel_lines(rows)
+    tasks = _panel_tasks(dtype, sizes, left, right, places, lines, work >= SHARED_WORK)
+    code = (
+        blocks_code(dtype, transposed, order) if in_blocks else panels_code(dtype, transposed, order, lines)
+    )
+    return _launch(code, tasks, work)
 
 
-@per_plan
-def _panel_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
+def _panel_tasks(dtype: DType, sizes, left, right, places: Places, lines: int, is_shared: bool) -> Tasks:
     (rows, terms, columns), size = sizes, dtype.itemsize
-    at_once, heights = _heights(dtype, rows)
-    wide = tile().lines * LINE // size
-    parts = blocks(places.products) if is_shared else 1
+    at_once, heights = _heights(dtype, rows, lines)
+    wide = lines * LINE // size
+    by_rows, edges = _panel_edges(sizes, at_once, wide, places) if is_shared else (False, (0, columns))
+    header = (terms, *[step * size for step in (*left, *right, columns)], *heights)
+    return tasks_of(header, (rows, columns), (left[0], right[1]), places, by_rows, edges, (size,) * 3)
+
+
+def _panel_edges(sizes, at_once: int, wide: int, places: Places) -> tuple[bool, Sequence[int]]:
+    """Whether the blocks of a product that is shared are rows or columns, and where they begin and end."""
+    rows, _, columns = sizes
+    parts = blocks(places.products)
     longest_rows = _longest(rows, parts, at_once)
     longest_columns = _longest(columns, parts, wide)
     # Each block of rows copies all panels of b.
     by_rows = (longest_rows + COPY_ROWS) * columns < (rows + COPY_ROWS) * longest_columns
-    edges = block_edges(rows, parts, at_once) if by_rows else block_edges(columns, parts, wide)
-    header = (terms, *(step * size for step in (*left, *right, columns)), *heights)
-    return tasks_of(header, (rows, columns), (left[0], right[1]), places, by_rows, edges, (size,) * 3)
+    return by_rows, block_edges(rows, parts, at_once) if by_rows else block_edges(columns, parts, wide)
 
 
 @functools.lru_cache(maxsize=4096)
-def _heights(dtype: DType, rows: int) -> tuple[int, list[int]]:
+def _heights(dtype: DType, rows: int, lines: int) -> tuple[int, list[int]]:
     """The height of tiles that are as even as possible, and the words of a launch about it."""
     at_once = -(-rows // -(-rows // tile().rows))
-    rest = tiles(dtype, rows % at_once) if rows % at_once else (0, 0)
-    return at_once, [at_once, *tiles(dtype, at_once), *rest]
+    rest = tiles(dtype, rows % at_once, lines) if rows % at_once else (0, 0)
+    return at_once, [at_once, *tiles(dtype, at_once, lines, CHAINS if rows == 1 else 1), *rest]
 
 
-def dot_products(
-    dtype: DType, result: DType, sizes: tuple[int, int], strides, places: Places, order: str
-) -> Launch:
+def _dots(dtype: DType, result: DType, sizes: tuple[int, int], strides, places: Places, order: str) -> Launch:
     """The products of rows and matrices by `dots.py`. sizes: terms and columns. strides: of a and b, as in `products`."""
     nbytes = places.products * sizes[0] * sizes[1] * dtype.itemsize
-    tasks = _dot_tasks(dtype, result, sizes, tuple(map(tuple, strides)), places, nbytes >= SHARED_BYTES)
+    tasks = _dot_tasks(dtype, result, sizes, strides, places, nbytes >= SHARED_BYTES)
     # Each term of b is read from memory and used once.
     return Launch(sharing(dots_code(dtype, result, order), nbytes), tasks.address, tasks.count, tasks)
 
 
-@per_plan
+dot_products = per_plan(_dots)
+
+
 def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_shared: bool) -> Tasks:
     (terms, columns), (left, right), size = sizes, strides, dtype.itemsize
     parts = blocks(places.products) if is_shared else 1
@@ -212,11 +241,10 @@ def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_s
 def _by_blas(dtype: DType, sizes, left, right, places: Places) -> Launch:
     each = math.prod(sizes)
     work = places.products * each
-    tasks = _blas_tasks(dtype, sizes, tuple(left), tuple(right), places, work >= SHARED_WORK)
+    tasks = _blas_tasks(dtype, sizes, left, right, places, work >= SHARED_WORK)
     return _launch(_code(LETTERS[dtype]), tasks, work, each > UNTHREADED_WORK)
 
 
-@per_plan
 def _blas_tasks(dtype: DType, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
     (rows, terms, columns), size = sizes, dtype.itemsize
     forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
@@ -277,6 +305,8 @@ def tasks_of(
     """
     rows, columns = sizes
     words, count = list(header), 0
+    if not places.sizes and len(edges) == 2:  # the usual case, by a shorter way
+        return _tasks((*words, rows, columns, 0, 0, 0), 1)
     lengths = [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
     for place in zip(*places.rows()):
         for begin, length in lengths:
@@ -288,4 +318,4 @@ def tasks_of(
             words += task[:2]
             words += [offset * size for offset, size in zip(task[2:], itemsizes)]
             count += 1
-    return Tasks(words, count)
+    return _tasks(words, count)

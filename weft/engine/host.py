@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -56,9 +57,11 @@ _PYTHON_API = (
     "PyObject_Call",
     "PyObject_CallNoArgs",
     "PyObject_Vectorcall",
+    "PyLong_AsLongLong",
     "PyLong_AsLongLongAndOverflow",
     "PyIter_Next",
     "PyNumber_Add",
+    "PySequence_Tuple",
     "PyNumber_Positive",
     "PyBool_FromLong",
     "PyBytes_FromStringAndSize",
@@ -96,10 +99,37 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
+# What each level of x86-64 adds to the one before (the System V ABI for AMD64, section 3.1.1), in LLVM's names.
+_LEVELS = {
+    "x86-64": "cx8 cmov fxsr sse sse2",
+    "x86-64-v2": "cx16 sahf popcnt sse3 ssse3 sse4.1 sse4.2",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+}
+
+
 @functools.cache
 def cpu() -> tuple[str, str]:
-    """The name and the features of this processor, as LLVM knows them."""
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    """The name and the features of the processor that kernels are compiled for, as LLVM knows them.
+
+    It is this processor, or the level of x86-64 that the environment variable WEFT_CPU names.
+    Raises: RuntimeError if there is no such level, or if this processor is below it.
+    """
+    own = llvm.get_host_cpu_features()
+    level = os.environ.get("WEFT_CPU")
+    return _level(level, own) if level else (llvm.get_host_cpu_name(), own.flatten())
+
+
+def _level(name: str, own: Mapping[str, bool]) -> tuple[str, str]:
+    """The name and the features of a level. own: the features of this processor."""
+    if name not in _LEVELS:
+        raise RuntimeError(f"WEFT_CPU is {name!r}, but must be one of {', '.join(_LEVELS)}")
+    names = list(_LEVELS)
+    features = " ".join(_LEVELS[each] for each in names[: names.index(name) + 1]).split()
+    missing = [each for each in features if not own.get(each)]
+    if missing:
+        raise RuntimeError(f"WEFT_CPU is {name!r}, but this processor lacks {', '.join(missing)}")
+    return name, ",".join(f"+{each}" for each in features)
 
 
 def converts_half() -> bool:
@@ -356,8 +386,20 @@ def builtin(address: int, name: str, bound: object = None, keywords: bool = Fals
 
     `keywords`: the machine code gets the names of keyword arguments as its fourth argument, a tuple or null.
     """
+    if bound is not None:
+        return binder(address, name, keywords)(bound)
     flags = METH_FASTCALL | (METH_KEYWORDS if keywords else 0)
-    return _new_function(ctypes.addressof(_method_definition(address, name, flags)), bound, None)
+    return _new_function(ctypes.addressof(_method_definition(address, name, flags)), None, None)
+
+
+@functools.cache
+def binder(address: int, name: str, keywords: bool = False) -> Callable[[object], Callable]:
+    """A function that makes `builtin(address, name, bound, keywords)` from `bound`.
+
+    It is a descriptor, which takes a tenth of the time of a call through ctypes.
+    """
+    flags = METH_FASTCALL | (METH_KEYWORDS if keywords else 0)
+    return method(object, name, address, flags).__get__
 
 
 _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(

@@ -7,7 +7,6 @@ import functools
 import math
 import struct
 import sys
-from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,6 +35,7 @@ from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_i
 from .streaming import HAS_STREAMS, STREAMED_BYTES, streaming_loop_ir
 from .tiles import SMALLEST, SMALLEST_COPY, regions
 from .transposition import transposed_tiles, transposition_ir
+from .words import Block, block
 
 # Work for fewer bytes than this (about 100 us) is done before a parked thread has been of use: waking it takes 20 us.
 PARALLEL_BYTES = 1 if FENCE else 4 << 20
@@ -52,29 +52,10 @@ class Launch(NamedTuple):
     keepalive: Any  # the memory behind `meta`
 
 
-class Block:
-    """Words in memory that a kernel reads."""
-
-    __slots__ = ("address", "memory")
-
-    def __init__(self, words: Sequence[int]):
-        self.memory = array("q", words)
-        self.address = self.memory.buffer_info()[0]
-
-
-add_atoms(Block)
-
-
-@per_plan
-def block(words: Sequence[int]) -> Block:
-    """A Block with these int64 words."""
-    return Block(words)
-
-
 @functools.lru_cache(maxsize=1024)
 def _flat_block(strides: tuple[int, ...]) -> Block:
     """The meta of loops over one dim. Its size is no part of it: a loop gets where it begins and ends in its outermost dim."""
-    return Block((1, 0, *strides))
+    return block((1, 0, *strides))
 
 
 def meta_block(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Block:
@@ -94,11 +75,11 @@ class Stage(NamedTuple):
     letters: str  # the kinds of its arguments before `meta`: "p" for an address, else as in `param_letters`
     outputs: int
     work: int  # bytes
-    grain: int  # parts of the outermost dim must begin at multiples
+    divisible: bool  # whether the outermost dim may be cut anywhere
     meta: Block
     sizes: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...]  # of each operand, in bytes
-    # Of a reduction: sizes and strides of the dims that are reduced, and the memory with them.
+    # Of a reduction: sizes and strides of the dims that are reduced, and the Block with them.
     reduced: tuple | None = None
 
     @property
@@ -240,7 +221,9 @@ def prepare_map(
         parts.append(_Part(found.pop(0).offsets, launch, tiles.rows))
     for region in found:
         meta = meta_block(region.sizes, region.strides)
-        stage = Stage(code.loop, code.row, letters, len(results), work, 1, meta, region.sizes, region.strides)
+        stage = Stage(
+            code.loop, code.row, letters, len(results), work, True, meta, region.sizes, region.strides
+        )
         parts.append(_Part(region.offsets, Launch(entry, meta.address, region.sizes[0], stage), ()))
     if len(parts) == 1 and not parts[0].numbers:
         return parts[0].launch
@@ -291,11 +274,17 @@ class _Parts:
         return arguments[0]
 
 
+@per_plan
 def sharing(code: Code, work: int, grain: int = 1) -> Callable:
-    """The entry for so much work (in bytes moved): alone, or shared among the workers."""
+    """The entry for so much work (in bytes moved): alone, or shared among the workers.
+
+    It is chosen for each plan. As decisions of the planning code, the limits would need a template for each number of kernels of a
+    KernelGraph that are beyond them.
+    """
     return shared(code, work >= PARALLEL_BYTES, grain) if work >= SHARED_BYTES else code.entry
 
 
+@per_plan
 def shared(code: Code, always: bool, grain: int = 1) -> Callable:
     """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake."""
     if always:
@@ -357,31 +346,80 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
     outputs = len(monoid.finish)
     rows = kept[1][outputs:] if outer else reduced[1]
     classes = "".join(stride_class(row[-1], d.itemsize) for row, d in zip(rows, operand_dtypes, strict=True))
-    columns = block_width(monoid, kept[0][-1]) if outer and STRIDED not in classes else 0
-    short = ""
-    if not outer and len(reduced[0]) == 1 and kept[0][-1] >= ABREAST:
-        short = _side_by_side(monoid, reduced[0][0], STRIDED in classes)
-    kernel = ReduceKernel(monoid, tuple(operand_dtypes), tuple(params), classes, columns, short)
-    code = compiled_reduction(kernel)
+    in_columns = outer and STRIDED not in classes
+    kernels = _kernels(monoid, tuple(operand_dtypes), tuple(params), classes, in_columns)
+    may_be_short = not outer and len(reduced[0]) == 1
+    code = _reduction(kernels, kept[0][-1], reduced[0][0] if may_be_short else 0)
     meta = meta_block(*kept)
     words = (*[0] * META_HEADER, *meta_words(*reduced))
     inner = block(words)
     work = operand_dtypes[0].itemsize * math.prod(kept[0]) * math.prod(reduced[0])
     # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
-    grain = columns if columns and len(kept[0]) == 1 else 1
+    divisible = not in_columns or len(kept[0]) > 1
+    grain = 1 if divisible else columns_of_block(monoid, kept[0][-1])
     entry = sharing(code, work if kept[0][0] > 1 else 0, grain)
     letters = "p" * (outputs + len(classes)) + "i" + param_letters(params)
     rows = tuple(map(tuple, kept[1]))
     keepalive: Any = Stage(
-        code.loop, code.row, letters, outputs, work, grain, meta, tuple(kept[0]), rows, (*reduced, inner)
+        code.loop, code.row, letters, outputs, work, divisible, meta, tuple(kept[0]), rows, (*reduced, inner)
     )
-    if work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not columns:
+    if work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not in_columns:
         count = chunks(monoid, reduced[0][0])
         if STRIDED not in classes and count > 1:
-            share = compiled_chunks(kernel)
+            share = compiled_chunks(kernels.kernel(1, reduced[0][0]))
             entry = _Chunked(code.entry, share, outputs, len(classes), words, count, chunk_bytes(monoid))
             keepalive = meta, inner
     return ReduceLaunch(entry, inner.address + 8 * META_HEADER, meta.address, kept[0][0], keepalive)
+
+
+class _Kernels:
+    """The kernels of a reduction of operands with these stride classes. The sizes of a call decide which of them is the fastest."""
+
+    __slots__ = ("parts", "in_columns", "codes")
+
+    def __init__(self, parts: tuple[Monoid, tuple, tuple, str], in_columns: bool):
+        self.parts, self.in_columns = (
+            parts,
+            in_columns,
+        )  # monoid, dtypes of operands and params, stride classes
+        self.codes: dict[tuple[int, str], Code] = {}
+
+    def kernel(self, results: int, length: int) -> ReduceKernel:
+        """The kernel for so many neighbouring results; `length`: of a run, 0 for one that is always reduced alone."""
+        return self._kernel(*self._form(results, length))
+
+    def code(self, results: int, length: int) -> Code:
+        form = self._form(results, length)
+        if form not in self.codes:
+            self.codes[form] = compiled_reduction(self._kernel(*form))
+        return self.codes[form]
+
+    def _kernel(self, columns: int, short: str) -> ReduceKernel:
+        return ReduceKernel(*self.parts, columns, short)
+
+    def _form(self, results: int, length: int) -> tuple[int, str]:
+        """The columns that are reduced together, and how short runs are read."""
+        monoid, *_, classes = self.parts
+        if self.in_columns:
+            return block_width(monoid, results), ""
+        if not length or results < ABREAST:
+            return 0, ""
+        return 0, _side_by_side(monoid, length, STRIDED in classes)
+
+
+add_atoms(_Kernels)
+
+
+@functools.lru_cache(maxsize=4096)
+def _kernels(
+    monoid: Monoid, operand_dtypes: tuple, params: tuple, classes: str, in_columns: bool
+) -> _Kernels:
+    return _Kernels((monoid, operand_dtypes, params, classes), in_columns)
+
+
+# Which kernel is the fastest is no decision of the planning code, so that one template serves all sizes.
+_reduction = per_plan(_Kernels.code)
+columns_of_block = per_plan(block_width)
 
 
 def _side_by_side(monoid: Monoid, length: int, strided: bool) -> str:

@@ -103,7 +103,10 @@ def size_class(nbytes: int) -> int:
 
 
 def bin_for(nbytes: int) -> Bin:
-    size = nbytes if FENCE else size_class(nbytes)
+    if FENCE:
+        size = nbytes
+    else:  # for small sizes without a call, because plans for new sizes ask often
+        size = nbytes + 63 & ~63 if 0 < nbytes <= 1024 else size_class(nbytes)
     found = _bins.get(size)
     if found is None:
         with _lock:

@@ -57,8 +57,9 @@ def offset(cls: type, slot: str) -> int:
 
 
 def offsets(cls: Any) -> dict[str, int]:
-    """The offsets of all slots of a class."""
-    return {slot: offset(cls, slot) for slot in cls.__slots__ if slot not in ("__dict__", "__weakref__")}
+    """The offsets of all slots of a class and of its bases."""
+    places = [(base, slot) for base in cls.__mro__ for slot in vars(base).get("__slots__", ())]
+    return {slot: offset(base, slot) for base, slot in places if slot not in ("__dict__", "__weakref__")}
 
 
 TENSOR, STORAGE = offsets(Tensor), offsets(Storage)
@@ -107,6 +108,7 @@ _API = {
     "PyList_Append": ("i32", "ptr, ptr"),
     "PyList_New": ("ptr", "i64"),
     "PyList_Size": ("i64", "ptr"),
+    "PyLong_AsLongLong": ("i64", "ptr"),
     "PyLong_AsLongLongAndOverflow": ("i64", "ptr, ptr"),
     "PyLong_AsVoidPtr": ("ptr", "ptr"),
     "PyLong_FromLongLong": ("ptr", "i64"),

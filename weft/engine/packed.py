@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.dtype import DType
 from .kernel import Code, Launch, Stage, block, compile_loop, sharing
-from .panels import DEPTH, Panels, tiles
+from .panels import CHAINS, DEPTH, Panels, tiles
 from .sliding import LINE, tile
 from .structured import Body
 
@@ -39,7 +39,7 @@ def packed_products(
     heights = tuple(heights)
     height = -(-max(heights) // -(-max(heights) // tile().rows))  # of tiles that are as even as possible
     size, lanes = dtype.itemsize, LINE // dtype.itemsize
-    wide = columns // (tile().lines * lanes) if tile().lines > 1 else 0
+    wide = columns // (tile().lines * lanes)
     count = wide + -(-(columns - wide * tile().lines * lanes) // lanes)
     nbytes = -(-columns // lanes) * LINE * terms
     meta = np.array([wide, terms, columns, *(each * size for each in strides)], np.int64)
@@ -56,19 +56,22 @@ def _product(dtype: DType, sizes: tuple[int, int, int], height: int) -> Launch:
     """The product of one matrix. height: rows of a tile."""
     (rows, terms, columns), size = sizes, dtype.itemsize
     # A thread gets whole tiles, but for the last rows.
-    found = [tiles(dtype, m) if m in (height, rows % height) else (0, 0) for m in range(1, height + 1)]
+    chains = CHAINS if rows == 1 else 1
+    found = [
+        tiles(dtype, m, tile().lines, chains) if m in (height, rows % height) else (0, 0)
+        for m in range(1, height + 1)
+    ]
     words = [terms, rows, columns, terms * size, columns * size, height, *chain.from_iterable(found)]
     meta, code = block(words), _product_code(dtype)
     strides = (columns * size,), (terms * size,), (0,)
-    stage = Stage(code.loop, 0, "ppp", 1, rows * terms * columns, height, meta, (rows,), strides)
+    stage = Stage(code.loop, 0, "ppp", 1, rows * terms * columns, height == 1, meta, (rows,), strides)
     return Launch(code.entry, meta.address, rows, stage)
 
 
 @functools.cache
 def _copy_code(dtype: DType, transposed: bool) -> Code:
     """`entry(copy, b, meta, panels)`. transposed: the terms of a column of b are neighbours."""
-    kernel = Panels(dtype)
-    widths = sorted({1, tile().lines})
+    kernel = Panels(dtype, tile().lines)
     wide = tile().lines
 
     def loop(b: Body) -> None:
@@ -76,26 +79,25 @@ def _copy_code(dtype: DType, transposed: bool) -> Code:
         meta = kernel.words(b, "%meta", _COPY)
         middle = b.minimum(b.maximum("%begin", meta["wide_panels"]), "%end")
 
-        def copy(start: str, stop: str, lines: int) -> None:
+        def copy(start: str, stop: str, edge: bool) -> None:
             with b.loop(start, stop) as i:
-                skipped = b.integer("sub", i, meta["wide_panels"]) if lines == 1 else i
-                column = b.integer("mul", skipped, lines * kernel.lanes)
-                if lines == 1:
+                skipped = b.integer("sub", i, meta["wide_panels"]) if edge else i
+                column = b.integer("mul", skipped, (1 if edge else wide) * kernel.lanes)
+                if edge:
                     before = b.integer("mul", meta["wide_panels"], wide * kernel.lanes)
                     column = b.integer("add", column, before)
                 panel = kernel.place(b, target, (b.integer("mul", column, meta["terms"]), kernel.size))
                 first = kernel.place(b, source, (column, meta["b_column"]))
                 left = b.integer("sub", meta["columns"], column)
                 b.do(
-                    f"call void @pack{lines}(ptr {panel}, ptr {first}, i64 {meta['terms']}, i64 {left}, "
+                    f"call void @{'pack_edge' if edge else 'pack'}(ptr {panel}, ptr {first}, i64 {meta['terms']}, i64 {left}, "
                     f"i64 {meta['b_row']}, i64 {meta['b_column']})"
                 )
 
-        if wide > 1:
-            copy("%begin", b.minimum("%end", meta["wide_panels"]), wide)
-        copy(middle, "%end", 1)
+        copy("%begin", b.minimum("%end", meta["wide_panels"]), False)
+        copy(middle, "%end", True)
 
-    functions = [kernel.pack(lines, transposed) for lines in widths]
+    functions = [kernel.pack(edge, transposed) for edge in (False, True)]
     functions.append(kernel.function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", loop, ""))
     return compile_loop("\n".join([*sorted(kernel.declarations), *functions]), 2, "", vectorize=False)
 
@@ -103,14 +105,15 @@ def _copy_code(dtype: DType, transposed: bool) -> Code:
 @functools.cache
 def _product_code(dtype: DType) -> Code:
     """`entry(c, a, panels, meta, rows)`: the rows of the product, `height` at a time."""
-    kernel = Panels(dtype)
+    kernel = Panels(dtype, tile().lines)
 
     def loop(b: Body) -> None:
         c, a, panels = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
         meta = kernel.words(b, "%meta", _PRODUCT)
         table = b.at("%meta", 8 * len(_PRODUCT))
 
-        def columns(start: str, stop: str, lines: int) -> None:
+        def columns(start: str, stop: str, edge: bool) -> None:
+            lines = 1 if edge else tile().lines
             with b.loop(start, stop, lines * kernel.lanes) as n, b.loop(0, meta["terms"], DEPTH) as k:
                 terms = b.minimum(b.integer("sub", meta["terms"], k), DEPTH)
                 panel = kernel.place(
@@ -121,7 +124,7 @@ def _product_code(dtype: DType) -> Code:
                 with b.loop("%begin", "%end", meta["height"]) as m:
                     rows = b.minimum(b.integer("sub", "%end", m), meta["height"])
                     word = b.integer("mul", b.integer("sub", rows, 1), 16)
-                    place = b.at(b.at(table, word), 0 if lines == 1 else 8)
+                    place = b.at(b.at(table, word), 0 if edge else 8)
                     code = b.let(f"load ptr, ptr {place}")
                     target = kernel.place(b, c, (m, meta["c_row"]), (n, kernel.size))
                     source = kernel.place(b, a, (m, meta["a_row"]), (k, kernel.size))
@@ -132,9 +135,8 @@ def _product_code(dtype: DType) -> Code:
 
         wide = tile().lines * kernel.lanes
         whole = b.integer("sub", meta["columns"], b.integer("urem", meta["columns"], wide))
-        if tile().lines > 1:
-            columns("0", whole, tile().lines)
-        columns(whole if tile().lines > 1 else "0", meta["columns"], 1)
+        columns("0", whole, False)
+        columns(whole, meta["columns"], True)
 
     text = kernel.function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", loop, "")
     return compile_loop("\n".join([*sorted(kernel.declarations), text]), 3, "", vectorize=False)

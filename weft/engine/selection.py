@@ -14,6 +14,11 @@ from .kernel import Code, compile_loop
 BLOCK = 32  # elements that one comparison covers
 
 
+def is_few(n: int, k: int) -> bool:
+    """Whether k elements are so few of n that they are put in their places by shifting, instead of sorting all."""
+    return k * k <= 2 * n
+
+
 @functools.cache
 def least_code(bits: int) -> Code:
     """A loop over rows: operands are the positions found, int64 [rows, k], and unsigned keys [rows, n], both contiguous.

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from ..core.dtype import DType, int32
 from .kernel import Code
 from .llvm import value_type
-from .sparse_products import AHEAD, Matrix, code, numbers, operands, part_of, prefetch, words
+from .sparse_products import AHEAD, Matrix, code, numbers, operands, part_of, words
 from .structured import Body
+from .vectors import prefetch
 
 # A set of columns is a tree: a bit of the lowest level says whether a column is in the set, a bit of a higher level whether any of
 # 64 neighbouring bits below is set. So a row of some entries is read in order without looking at all columns, and without sorting.

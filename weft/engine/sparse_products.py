@@ -15,7 +15,7 @@ from ..core.dtype import DType
 from .kernel import Code, compile_loop
 from .llvm import value_type
 from .structured import Body, function
-from .vectors import broadcast, lanes_below, masked_load, masked_store
+from .vectors import broadcast, lanes_below, masked_load, masked_store, prefetch
 
 # Vectors of columns that are added up side by side in registers: 64 columns of float32.
 ABREAST = 4
@@ -106,12 +106,6 @@ class Matrix:
     def _unless(self, valid: str) -> None:
         with self.b.when(self.b.let(f"xor i1 {valid}, true")):
             self.b.do(f"store i64 1, ptr {self.faults}")
-
-
-def prefetch(b: Body, address: str) -> None:
-    """Ask for a cache line. Asking for memory that is not mapped does nothing."""
-    b.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    b.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
 
 
 def operands(b: Body, first: int, stop: int) -> list[str]:

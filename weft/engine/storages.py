@@ -18,7 +18,7 @@ from ..core.storage import Storage
 from ..core.symbols import Later, Symbol
 from ..core.templates import add_atoms
 from . import exits, memory
-from .host import METH_NOARGS, builtin, keepalive, method
+from .host import METH_NOARGS, binder, keepalive, method
 from .objects import STORAGE, Function, add_memory, add_object, compile_functions, name, offset
 
 add_atoms(memory.Bin)
@@ -39,6 +39,7 @@ _OBJECTS = {
     "open_inference": open_inference,
     "interrupt": KeyboardInterrupt,
     "trim": memory.trim,
+    "grow": "grow",
     "append": "append",
     "pop": "pop",
 }
@@ -61,7 +62,7 @@ def _run_busy() -> None:
 
 
 def _allocate() -> Function:
-    """A Storage with a block of a bin. The self is a tuple (bin, nbytes, what makes the bin grow)."""
+    """A Storage with a block of a bin. The self is a tuple (bin, nbytes)."""
     f = Function("allocate", "ptr %self, ptr %args, i64 %nargs")
     bin = f.tuple_item("%self", 0)
     left = f.load(name("countdown"), 0, "i64")
@@ -92,7 +93,10 @@ def _allocate() -> Function:
     f.do(f"%version = phi ptr [{zero}, %made], [{special}, %asked], [%version, %late], [%version, %grown]")
     f.branch(f.same(f.list_size(bin), "0", "i64"), "grow", "take")
     f.label("grow")
-    result = f.call("PyObject_CallNoArgs", f.tuple_item("%self", 2))
+    given = f.room(2)
+    f.store(given, 0, bin)
+    f.store(given, 8, f.tuple_item("%self", 1))
+    result = f.call("PyObject_VectorcallMethod", name("grow"), given, "2", "null")
     f.branch(f.differ(result, "null"), "grown", "drop")
     f.label("grown")
     f.decref(result)
@@ -190,9 +194,13 @@ def allocator(nbytes: int) -> Any:
     return Later(_allocator, (nbytes,), nbytes.trace) if type(nbytes) is Symbol else _allocator(nbytes)
 
 
-@functools.lru_cache(maxsize=4096, typed=True)
 def _allocator(nbytes: int) -> Callable[[], Storage]:
-    bin, allocate = memory.bin_for(nbytes), _machine_code()
+    bin = memory.bin_for(nbytes)
     if memory.FENCE:  # fenced blocks are never reused
         return lambda: Storage(bin.take(nbytes), nbytes, CPU, bin)
-    return builtin(allocate, "allocate", (bin, nbytes, functools.partial(bin.grow, nbytes)))
+    return _binder()((bin, nbytes))
+
+
+@functools.cache
+def _binder() -> Callable[[tuple], Callable[[], Storage]]:
+    return binder(_machine_code(), "allocate")

@@ -57,10 +57,11 @@ def regions(
 
 def _crossing_dim(sizes, strides, itemsizes, smallest: int) -> int | None:
     """A dim along which an operand is contiguous, while the innermost loop strides over that operand; None if there is none."""
-    if len(sizes) < 2 or sizes[-1] < 2 * TILE:
+    if len(sizes) < 2:
         return None
     for row, itemsize in zip(strides, itemsizes):
-        if row[-1] < CACHE_LINE or row[-1] * sizes[-1] < smallest:
+        # The span comes first, so that one template serves all small sizes.
+        if row[-1] * sizes[-1] < smallest or row[-1] < CACHE_LINE or sizes[-1] < 2 * TILE:
             continue
         for dim in range(len(sizes) - 1):
             if row[dim] == itemsize and sizes[dim] >= 2 * TILE:

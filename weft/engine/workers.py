@@ -353,6 +353,7 @@ class _Worker:
 
 
 _pool = keepalive(np.zeros(SLOTS + MOST_WORKERS, np.int64))
+_pool_address = _pool.ctypes.data  # NumPy makes two objects for it, in 1 us
 _workers: list[_Worker] = []
 _hiring = new_lock()
 
@@ -373,13 +374,13 @@ def _hire() -> None:
 def share_words(grain: int, always: bool) -> tuple[int, ...]:
     """The words that `share` needs beside a job: its address, and its arguments pool, grain and always."""
     get_num_threads()  # writes the number of threads into the pool
-    return _native().share, _pool.ctypes.data, grain, always
+    return _native().share, _pool_address, grain, always
 
 
 def run(function: int, operands: int, meta: int, count: int) -> None:
     """Run `function(operands, meta, 0..count)`, split over the threads."""
     get_num_threads()  # writes the number of threads into the pool
-    _native().run(_pool.ctypes.data, function, operands, meta, count)
+    _native().run(_pool_address, function, operands, meta, count)
 
 
 def get_num_threads() -> int:

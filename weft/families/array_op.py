@@ -315,7 +315,7 @@ def _spec_of_array(
     return spec, spec.span * dtype.itemsize, where.backend.adopt
 
 
-_of_arrays = PlanCache(_spec_of_array)
+_of_arrays = PlanCache(_spec_of_array, with_sizes=True)
 
 
 def tensor_in(values: Any, spec: Spec) -> Tensor:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import functools
 import linecache
+import operator
 import zlib
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -26,10 +27,11 @@ from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
-from ..core.symbols import per_plan
-from ..core.templates import add_atoms
+from ..core.symbols import Later, per_plan
+from ..core.templates import Late, add_atoms
 from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
+from ..engine.kernel import Launch
 from ..engine.memory import FENCE
 from .indexed import Gather, Scatter, add_elements
 from .launches import OBJECT, OF_INPUT, OF_NUMBER, OF_RESULT, OF_SCRATCH, Launches
@@ -99,6 +101,7 @@ class GraphBuilder:
         keepdim: bool = True,
     ) -> list[Value]:
         """The results of a reduction."""
+        dims = tuple(map(operator.index, dims))  # numbers of dims are no sizes
         plan = op.plans[tuple([each.spec for each in inputs]), dims, keepdim, None, len(numbers)]
         results = [self.new(each) for each in plan.results]
         if plan.results[0].numel:
@@ -114,6 +117,10 @@ class GraphBuilder:
         result = self.new(plan.spec)
         self._launch(plan, [result, a, b])
         return self.to(result, first.spec.dtype)
+
+    def launch(self, launch: Launch, *operands: Value) -> None:
+        """Launch a kernel that the device has prepared for these operands, the first of which it writes."""
+        self._launch(launch, operands)
 
     def gather(self, op: Gather, input: Value, indices: Sequence[Value], static: Any) -> Value:
         """The elements that the indices select."""
@@ -153,7 +160,7 @@ class GraphBuilder:
     def reshape(self, operand: Value, sizes: tuple[int, ...]) -> Value:
         """The operand with other sizes: a view where the strides allow one, else a copy."""
         spec = operand.spec
-        if spec.shape == sizes:
+        if len(spec.shape) == len(sizes) and spec.shape == sizes:
             return operand
         if view_rules.view_stride(spec, sizes) is None:
             operand = self._copy(operand, contiguous_spec(spec.shape, spec.dtype, spec.device))
@@ -214,11 +221,12 @@ class GraphBuilder:
         """The plan: a Python function with one line for each launch, because a loop over launches would take as long as small
         kernels do (2 us for softmax of 16 numbers).
 
-        The source contains no sizes. So plans that differ in sizes share its code, and compiling it costs once.
+        The source contains no sizes: what depends on them are default arguments. So plans that differ in sizes share its code, and
+        compiling it costs once.
         """
         first = [each.number for each in results]
-        known: dict[str, Any] = {"make": make}
-        lines = ["def run(inputs, numbers):"]
+        known: dict[str, Any] = {}
+        lines = [""]
         lines += [f"    {_names('x', self.inputs)} = inputs"] if self.inputs else []
         lines += [f"    {_names('number', self.numbers)} = numbers"] if self.numbers else []
         for each in filter(None, self.inputs):
@@ -259,13 +267,13 @@ class GraphBuilder:
         known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
         made_results = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {made_results}")
-        known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
-        run = _bound(_compiled("\n".join(lines)), known)
+        lines[0] = f"def run(inputs, numbers, {', '.join(known)}):"
+        run = _bound(_compiled("\n".join(lines)), tuple(known.values()))
         faults = backend.faults if self.guarded else None
         steps = None
         if complex not in (each.spec for each in self.numbers) and not FENCE:
             steps = tuple([self._step(place, given, first) for place, (_, given) in enumerate(chained)])
-        return Plan(run, faults, self.idle, steps, len(first), tuple(self.written))
+        return Plan(run, faults, self.idle, steps, len(first), tuple(self.written), self.plans)
 
     def _step(self, place: int, given: list[Value], first: list[int]) -> tuple:
         """The arguments of a launch: their kinds, their numbers, and the names of their offsets. `first`: the numbers of the results."""
@@ -328,9 +336,12 @@ def _names(letters: str, values: Sequence[Any]) -> str:
 
 
 @per_plan
-def _bound(code: CodeType, known: dict[str, Any]) -> Callable:
-    """The function with this code, in which names stand for what is `known`."""
-    return FunctionType(code, {**known, "__builtins__": builtins})
+def _bound(code: CodeType, known: tuple) -> Callable:
+    """The function with this code, whose further arguments are `known`."""
+    return FunctionType(code, _NAMES, "run", known)
+
+
+_NAMES = {"make": make, "__builtins__": builtins}
 
 
 @functools.lru_cache(maxsize=256)
@@ -347,18 +358,23 @@ def _compiled(source: str) -> CodeType:
 
 
 def _key(operands: Sequence[Any]) -> tuple:
-    """The key of a Map's plan."""
-    return tuple([each.spec if isinstance(each, Value) else type(each) for each in operands])
+    """The key of a Map's plan. A number that is made for each plan is a float."""
+    return tuple([each.spec if isinstance(each, Value) else _type_of(each) for each in operands])
+
+
+def _type_of(number: Any) -> type:
+    return float if type(number) is Later else type(number)
 
 
 def _is_address(operand: Any) -> bool:
     return isinstance(operand, Value) and type(operand.spec) is Spec
 
 
-class Plan:
+class Plan(Late):
     """A kernel graph for one combination of specs: `run(inputs, numbers)` returns the result, or a tuple of results."""
 
-    __slots__ = ("run", "faults", "idle", "steps", "results", "written", "record", "numbers")
+    __slots__ = ("run", "faults", "idle", "steps", "results", "written", "keepalive", "record", "numbers")
+    OWNING = ("keepalive",)
 
     def __init__(
         self,
@@ -368,6 +384,7 @@ class Plan:
         steps: tuple | None,
         results: int,
         written: tuple,
+        keepalive: list,
     ):
         self.run = run
         self.faults = faults  # the device's count of bad indices; None if no kernel follows indices
@@ -377,6 +394,7 @@ class Plan:
         )
         self.results = results  # their number
         self.written = written  # the inputs that are written to
+        self.keepalive = keepalive  # the plans and constants whose memory `run` reads
         # Made when the first call is recorded, for the numbers of that call.
         self.record: Callable | None = None
         self.numbers: tuple = ()
@@ -386,7 +404,8 @@ class Plan:
         """What `run` launches, for those who run it without Python."""
         if self.steps is None:
             return None
-        known = self.run.__globals__
+        names = self.run.__code__.co_varnames[2:]  # behind the arguments of a call
+        known = dict(zip(names, self.run.__defaults__ or ()))
         steps = [
             (known[f"launch{place}"], [_argument(known, *each) for each in given])
             for place, given in enumerate(self.steps)

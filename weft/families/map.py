@@ -35,6 +35,7 @@ from ..core.recording import needs_recording, new_recorder, record_inplace, tape
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.storage import Storage
+from ..core.templates import Late
 from ..core.tensor import Tensor, make, plain_types
 from ..engine.defer import deferrable, promised, rewritten
 from ..engine.fusion import Elementwise
@@ -109,7 +110,7 @@ ONLY_FLOATS = refuse("buic")
 ONLY_BITS = refuse("fc")
 
 
-class Plan:
+class Plan(Late):
     """The spec of the result and the kernel, for one combination of specs of operands.
 
     `limits` is the dtype that numbers must fit into; None allows every number.
@@ -129,6 +130,7 @@ class Plan:
         "deferred",
         "habit",
     )
+    LATE = ("keepalive",)
 
     def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType, limits: DType | None = None):
         self.spec = spec

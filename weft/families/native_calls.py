@@ -140,8 +140,15 @@ def _add_record(table: Table, plan: Any, words: bytes | None, keys: Sequence[Any
     if words is None:
         table.add(None, None, None, None, None, *keys)
         return
-    recorder = plan.record and getattr(plan.record, "parts", False)
-    table.add(words, plan.spec, plan.allocate.__self__, recorder, plan, *keys)
+    table.add(words, plan.spec, plan.allocate.__self__, _node_parts(plan.record), plan, *keys)
+
+
+def _node_parts(recorder: Any) -> tuple | bool | None:
+    """What machine code makes nodes of: None if no call has been recorded, False if machine code does not record such calls."""
+    if recorder is None:
+        return None
+    parts = getattr(recorder, "parts", None)
+    return False if parts is None else (parts[0], recorder.__self__, parts[1])
 
 
 def _keys(operands: Sequence[Any]) -> tuple:
@@ -278,7 +285,8 @@ def _cells(function: FunctionType) -> dict[str, Any]:
 
 
 def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeType]]:
-    for function in _candidates():
+    candidates = list(_candidates())
+    for function in candidates:
         form = _FORMS.get(id(modes.own_code(function)))  # hashing the code itself takes 20 us
         if form is None:
             continue
@@ -300,7 +308,7 @@ def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeTy
                 function,
                 modes.code_like(function.__code__, form.source, native=native, python=python, into=into),
             )
-    for function in _candidates():
+    for function in candidates:
         found = calls.shortcut_of(function)
         if found is not None and found.op.is_kernel:
             python = modes.displace(function)

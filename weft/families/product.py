@@ -17,6 +17,7 @@ from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, unrecorded
 from ..core.spec import Spec, contiguous_spec
+from ..core.templates import Late
 from ..core.tensor import Tensor, empty, make
 from ..engine import blas
 from ..engine.kernel import Launch
@@ -25,19 +26,25 @@ from .map import COPY, common_device
 BLAS_DTYPES = tuple(blas.LETTERS)
 
 
-class Plan:
+class Plan(Late):
     """The result's spec, the launch that computes it, and the op that autograd records.
 
     `entry(result, a, b, meta, count)` takes addresses. It is None for operands that first must be copied: to `readable`.
     """
 
     __slots__ = ("spec", "allocate", "entry", "meta", "count", "keepalive", "readable", "step", "record")
+    LATE = (
+        "keepalive",
+        "readable",
+    )
 
     def __init__(
         self, spec: Spec, allocate: Callable, launch: Launch, readable: tuple[Spec, Spec], step: Product
     ):
         self.spec, self.allocate = spec, allocate
-        self.entry, self.meta, self.count, self.keepalive = launch
+        # Not unpacked, because a launch that is chosen for each plan has attributes only (`core.symbols.Later`).
+        self.entry, self.meta = launch.entry, launch.meta
+        self.count, self.keepalive = launch.count, launch.keepalive
         self.readable, self.step = readable, step
         self.record: Callable | None = None  # made when the first call is recorded
 

@@ -14,6 +14,7 @@ from ..core.outputs import check_inplace, check_unrecorded, memory_overlaps, res
 from ..core.plans import PlanCache
 from ..core.recording import record
 from ..core.spec import Spec
+from ..core.templates import Late
 from ..core.tensor import Tensor, make
 from ..engine.expr import load
 from ..engine.kernel import Launch
@@ -31,10 +32,11 @@ class Piece(NamedTuple):
     at: int  # where it begins in the result
 
 
-class Plan:
+class Plan(Late):
     """The result's spec, and for each piece: which input, both starts in bytes, and the kernel; or one kernel that weaves all inputs."""
 
     __slots__ = ("spec", "allocate", "copies", "keepalive", "woven")
+    OWNING = ("keepalive",)
 
     def __init__(self, name: str, result: Spec, specs: Sequence[Spec], pieces: Iterable[Piece]):
         self.spec = result

@@ -18,6 +18,7 @@ from ..core.recording import needs_recording, new_recorder, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.symbols import as_float
+from ..core.templates import Late
 from ..core.tensor import Tensor, make, wrap_dim
 from ..engine import fusion
 from ..engine.defer import is_deferred, reduced
@@ -244,10 +245,11 @@ def check_recordable(dtype: DType) -> None:
         )
 
 
-class Plan:
+class Plan(Late):
     """The specs of the results and the kernel, for one combination of arguments."""
 
     __slots__ = ("results", "entry", "reduced", "meta", "count", "keepalive", "operand_dtype", "allocators")
+    LATE = ("keepalive",)
 
     def __init__(self, results, launch, operand_dtype, allocators):
         self.results, self.allocators = results, allocators
@@ -255,7 +257,7 @@ class Plan:
         self.operand_dtype = operand_dtype
 
 
-class DirectPlan:
+class DirectPlan(Late):
     """The plan of a reduction over dims as users give them.
 
     `spec` is that of the result, None if there are several, or if the input is large. A large input may wait to be computed:
@@ -268,6 +270,7 @@ class DirectPlan:
         "name", "fused",
     )
     # fmt: on
+    LATE = ("keep",)
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.dtype import DType, from_numpy_dtype
+from ...core.symbols import per_plan
 from ...engine import workers
 from ...engine.alignments import alignment_steps
 from ...engine.bilinear import bilinear_code
@@ -23,13 +24,14 @@ from ...engine.byte_gemm import byte_products as launch_products
 from ...engine.counting import TABLES, count_code
 from ...engine.depthwise import Places
 from ...engine.depthwise import depthwise as launch_depthwise
-from ...engine.kernel import SHARED_BYTES, Launch, sharing
+from ...engine.kernel import SHARED_BYTES, Code, Launch, block, sharing
 from ...engine.merging import merge_code
 from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
 from ...engine.ranks import rank_code
 from ...engine.resample import resample_code
-from ...engine.selection import least_code
+from ...engine.selection import is_few, least_code
+from ...engine.short_rows import order_code as counted_code
 from ...engine.steps import as_one
 from ...engine.storages import allocator
 from ...engine.weight_gemm import times_bytes, times_nibbles
@@ -120,14 +122,16 @@ def blend(
     entry(result, planes, positions, weights, meta.ctypes.data, images * groups)
 
 
-def least(key: np.ndarray, k: int) -> np.ndarray:
-    """The positions of the `k` least of the last axis, in order, for few of them: each is put in its place by shifting."""
-    n = key.shape[-1]
-    found, sizes = np.empty((*key.shape[:-1], k), np.int64), np.array((n, k))
-    key = np.ascontiguousarray(key)
-    entry = sharing(least_code(8 * key.itemsize), key.nbytes * 2)
-    entry(found.ctypes.data, key.ctypes.data, sizes.ctypes.data, key.size // n)
-    return found
+def ordered_rows(bits: int, rows: int, n: int, k: int) -> Launch:
+    """The first k positions of the stable order of each row of n unsigned keys: `entry(order, keys, meta, count)`."""
+    meta = block((n, k))
+    entry = sharing(_rows_code(bits, n, k), rows * n * bits // 4)
+    return Launch(entry, meta.address, rows, meta)
+
+
+@per_plan
+def _rows_code(bits: int, n: int, k: int) -> Code:
+    return least_code(bits) if is_few(n, k) else counted_code(bits)
 
 
 def at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -282,8 +286,8 @@ EXTRAS: dict[str, Callable] = {
     "count": count,
     "at_rank": at_rank,
     "merge": merge,
-    "least": least,
     "search": search,
+    "ordered_rows": ordered_rows,
     "stable_order": stable_order,
     "sliding_sums": sliding_sums,
     "sliding_products": sliding_products,

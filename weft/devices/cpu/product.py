@@ -113,7 +113,9 @@ def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
         rows = math.prod(a_shape[:-1])
         a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, *b_shape[1:])
     found = _by_kernel(a_shape, left, b_shape, right, shape, a.dtype)
-    return found or Launch(_by_numpy(a_shape, left, b_shape, right, shape, a.dtype), 0, 0, None)
+    if found is None:
+        return Launch(_by_numpy(a_shape, left, b_shape, right, shape, a.dtype), 0, 0, None)
+    return found
 
 
 def _suits_narrow(a: Spec, b: Spec) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -186,11 +186,10 @@ def _build_repeating(graph: GraphBuilder, widths: tuple[int, ...], mode: str) ->
     """Copy the inside, then each border, dim by dim, from the elements that lie inside of it."""
     (x,) = graph.inputs
     spec, pairs = x.spec, _by_dim(widths, len(x.spec.shape))
-    found = [
-        _INDEX_RULES[mode](size, *pair, dim, spec) if any(pair) else range(size)
-        for dim, (size, pair) in enumerate(zip(spec.shape, pairs, strict=True))
-    ]
-    sizes = tuple([len(each) for each in found])
+    sizes = tuple([size + before + after for size, (before, after) in zip(spec.shape, pairs, strict=True)])
+    for dim, (size, pair) in enumerate(zip(spec.shape, pairs, strict=True)):
+        if any(pair):
+            _CHECKS[mode](size, *pair, dim, spec)
     memory_format = contiguous_format if mode == "circular" else suggested_format(spec)
     result = graph.new(make_spec(sizes, strides_for(sizes, memory_format), spec.dtype, spec.device))
     if not result.spec.numel:
@@ -199,13 +198,22 @@ def _build_repeating(graph: GraphBuilder, widths: tuple[int, ...], mode: str) ->
     for dim, (before, after) in enumerate(pairs):
         outer = [(0, 0)] * (dim + 1) + pairs[dim + 1 :]
         filled = _inside(graph, result, outer, outside=True)
-        for begin, end in ((0, before), (sizes[dim] - after, sizes[dim])):
-            if begin < end:
-                first, last = (int(found[dim][each]) + before for each in (begin, end - 1))
-                step = (last > first) - (last < first)
-                source = graph.view(_run, filled, dim, first, end - begin, step)
-                graph.write(COPY, graph.view(_run, filled, dim, begin, end - begin, 1), source)
+        size = spec.shape[dim]
+        step, *firsts = _BORDERS[mode](size, before)
+        for begin, count, first in ((0, before, firsts[0]), (before + size, after, firsts[1])):
+            if count:
+                source = graph.view(_run, filled, dim, before + first, count, step)
+                graph.write(COPY, graph.view(_run, filled, dim, begin, count, 1), source)
     return [result]
+
+
+# Of a dim with `size` elements and `before` in front of them: the step from one source of a border to the next one, and the positions
+# of the first sources of both borders.
+_BORDERS: dict[str, Callable[[int, int], tuple[int, int, int]]] = {
+    "reflect": lambda size, before: (-1, before, size - 2),
+    "replicate": lambda size, before: (0, 0, size - 1),
+    "circular": lambda size, before: (1, size - before, 0),
+}
 
 
 def _run(spec: Spec, dim: int, first: int, count: int, step: int) -> tuple[Spec, int]:
@@ -239,12 +247,20 @@ def _positions(size: int, before: int, after: int, input: Spec) -> np.ndarray:
     return np.arange(-before, size + after)
 
 
-def _reflect(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
+def _no_check(size: int, before: int, after: int, dim: int, input: Spec) -> None:
+    """An element may be replicated any number of times."""
+
+
+def _check_reflection(size: int, before: int, after: int, dim: int, input: Spec) -> None:
     if before >= size or after >= size:
         raise RuntimeError(
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
             f"({before}, {after}) at dimension {dim} of input {list(input.shape)}"
         )
+
+
+def _reflect(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
+    _check_reflection(size, before, after, dim, input)
     positions = np.abs(_positions(size, before, after, input))
     return np.where(positions >= size, 2 * (size - 1) - positions, positions)
 
@@ -253,12 +269,16 @@ def _replicate(size: int, before: int, after: int, dim: int, input: Spec) -> np.
     return np.clip(_positions(size, before, after, input), 0, size - 1)
 
 
-def _circular(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
+def _check_circle(size: int, before: int, after: int, dim: int, input: Spec) -> None:
     if before > size or after > size:
         raise RuntimeError(
             f"Padding value causes wrapping around more than once. (padding ({before}, {after}) at dimension {dim} of "
             f"input {list(input.shape)})"
         )
+
+
+def _circular(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
+    _check_circle(size, before, after, dim, input)
     # The elements that negative padding leaves are repeated in a circle.
     left = np.arange(max(-before, 0), size - max(-after, 0))
     if size + before + after < 0 or not len(left) and max(before, after) > 0:
@@ -267,6 +287,7 @@ def _circular(size: int, before: int, after: int, dim: int, input: Spec) -> np.n
 
 
 _INDEX_RULES = {"reflect": _reflect, "replicate": _replicate, "circular": _circular}
+_CHECKS = {"reflect": _check_reflection, "replicate": _no_check, "circular": _check_circle}
 
 
 def _folded_back(ct, out, input, widths, mode, *, specs):

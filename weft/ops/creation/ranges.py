@@ -30,6 +30,7 @@ from ...core.outputs import check_inplace, check_unrecorded, resize_out
 from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.spec import contiguous_spec
+from ...core.symbols import as_float
 from ...core.tensor import Tensor, address, make
 from ...core.tensor import empty as empty_of
 from ...core.warn import warn_once
@@ -111,19 +112,26 @@ class _Range:
         """`parts`: (row, first element, end, types of the numbers that the row takes)."""
         self.spec = check_storage_size(contiguous_spec((length,), dtype, where))
         self.allocate = where.backend.allocator(self.spec.nbytes)
-        self.allocate()  # fails before there is a launch for each of too many blocks
         self.launches = []
         self.counter = _counter(where)
+        if length > BLOCK:
+            self.allocate()  # fails before there is a launch for each of too many blocks
         if where.backend.has_memory:
             for row, begin, end, kinds in parts:
-                self.launches += [self._launch(row, first, end, kinds) for first in range(begin, end, BLOCK)]
+                if end - begin > BLOCK:
+                    for first in range(begin, end, BLOCK):
+                        self.launches.append(self._launch(row, first, min(BLOCK, end - first), kinds))
+                elif (
+                    end > begin
+                ):  # the values of the bounds are not needed, so that one template serves many lengths
+                    self.launches.append(self._launch(row, begin, end - begin, kinds))
 
-    def _launch(self, row: Map, first: int, end: int, kinds: tuple):
+    def _launch(self, row: Map, first: int, length: int, kinds: tuple):
         spec = self.spec
-        length = min(BLOCK, end - first)
         target = contiguous_spec((length,), spec.dtype, spec.device)
         plan = row.write_plans[(target, contiguous_spec((length,), int64, spec.device), *kinds)]
-        return plan.entry, first * spec.dtype.itemsize, kinds[0](first), plan.meta, plan.count, plan
+        begin = first if kinds[0] is int else as_float(first)
+        return plan.entry, first * spec.dtype.itemsize, begin, plan.meta, plan.count, plan.keepalive
 
     def __call__(self, *numbers: Any) -> Tensor:
         storage = self.allocate()
@@ -148,9 +156,10 @@ def _stepped_singly(length: int, dtype: DType, where: device) -> _Range:
     return _Range(length, dtype, where, [(_steps(dtype, False), 0, length, (kind, kind, kind))])
 
 
-_stepped_plans = PlanCache(_stepped)
+_stepped_plans = PlanCache(_stepped, with_sizes=True)
 _between_plans = PlanCache(
-    lambda length, dtype, where: _Range(length, dtype, where, [(_between(dtype), 0, length, (float,) * 6)])
+    lambda length, dtype, where: _Range(length, dtype, where, [(_between(dtype), 0, length, (float,) * 6)]),
+    with_sizes=True,
 )
 
 

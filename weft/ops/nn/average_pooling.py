@@ -12,7 +12,16 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.array_op import on_device
 from .max_pooling import window_max
-from .pooling import PoolGeometry, check_input, check_padding_of_empty, padded, per_dim, pooled, window_sum
+from .pooling import (
+    PoolGeometry,
+    check_input,
+    check_padding_of_empty,
+    geometry_of,
+    padded,
+    per_dim,
+    pooled,
+    window_sum,
+)
 from .window_views import like_format, wide
 
 
@@ -21,7 +30,7 @@ def _average(
 ) -> Tensor:
     check_padding_of_empty(name, input, n, kernel_size, padding, 1)
     check_input(name, input, n, (bool_, uint8))
-    geometry = PoolGeometry(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
+    geometry = geometry_of(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
     shares = divisor(geometry, count_include_pad, divisor_override)
     if n == 3 and any(size < k for size, k in zip(geometry.sizes, geometry.kernel, strict=True)):
         raise RuntimeError(f"input image {geometry.sizes} smaller than kernel size {geometry.kernel}")
@@ -40,6 +49,8 @@ def divisor(geometry: PoolGeometry, count_include_pad: bool, override: int | Non
         raise RuntimeError("divisor must be not zero")
     if override is not None:
         return override
+    if not any(geometry.border):
+        return math.prod(geometry.kernel)
     counted: Any = np.ones((), np.int64)
     for size, k, step, pad, count in zip(
         geometry.sizes, geometry.kernel, geometry.stride, geometry.padding, geometry.counts, strict=True

@@ -27,6 +27,7 @@ from ...families.custom_vjp import custom_vjp
 from ...families.product import BLAS_DTYPES
 from ..assembly.padding import constant_pad
 from ..linalg.matmul import MATMUL
+from . import conv_graphs
 from .window_views import window_elements, windows
 
 # elements of patches that are made at a time; they fit the cache that the cores share and give work to all cores
@@ -149,6 +150,8 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
 def _convolve(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
     images, made = input.shape[0], weight.shape[0]
     if _slides(input, how, weight) and 0 not in how.positions:
+        if conv_graphs.is_small(how, images, input.shape[1], made):
+            return conv_graphs.convolution(input, weight, bias, how)
         return _slide(input, weight, bias, how, images, input.shape[1], made, adjoint=False)
     result = _new((images, made, *how.positions), input)
     rows = _rows(weight, how.groups)
@@ -168,6 +171,8 @@ def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) 
     images, made = result.shape[:2]
     channels = weight.shape[1] * how.groups
     if _slides(result, how, weight):
+        if conv_graphs.is_small(how, images, channels, made):
+            return conv_graphs.adjoint(result, weight, bias, how)
         return _slide(result, weight, bias, how, images, channels, made, adjoint=True)
     input = _new((images, channels, *how.sizes), result)
     columns = _rows(weight, how.groups).transpose(-1, -2)
@@ -192,6 +197,8 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     """For each element of the kernel, the sum over all positions of the input's element times the result's element."""
     images, channels = input.shape[:2]
     made = result.shape[1]
+    if _slides(input, how, result) and conv_graphs.is_small(how, images, channels, made):
+        return conv_graphs.correlation(input, result, how)
     weight = _new((made, channels // how.groups, *how.kernel), input)
     if _slides(input, how, result):
         _run("sliding_products", weight, input, result, static=(images, channels, made, how))

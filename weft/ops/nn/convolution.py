@@ -8,14 +8,16 @@ from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, DType, bool_
 from ...core.layout import contiguous_format, suggested_format
+from ...core.plans import PlanCache
 from ...core.public import public
+from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ..assembly.padding import constant_pad
 from ..linalg.matmul import cpp_name
 from ..tensor.node_names import with_node_name
 from . import conv_products as sliding
 from .conv_products import Geometry
-from .window_views import folded, like_format, repeated, wide, windows
+from .window_views import folded, ints, like_format, repeated, wide, windows
 
 # ---- Checks ------------------------------------------------------------------------------------------------------------
 
@@ -31,64 +33,67 @@ def _check_parameters(stride, padding, dilation, groups) -> None:
         raise RuntimeError(f"non-positive groups is not supported (got groups={groups})")
 
 
-def _check_operands(
-    name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int, transposed: bool
-) -> None:
+def _check_tensors(name: str, input: Any, weight: Any, bias: Any) -> None:
     for position, (argument, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
         if not isinstance(value, Tensor) and not (value is None and argument == "bias"):
             raise TypeError(
                 f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
             )
-    if len(input.spec.shape) not in (n + 1, n + 2):
+
+
+def _check_operands(
+    name: str, input: Spec, weight: Spec, bias: Spec | None, n: int, transposed: bool
+) -> None:
+    if len(input.shape) not in (n + 1, n + 2):
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
-            f"{list(input.spec.shape)}"
+            f"{list(input.shape)}"
         )
-    if len(weight.spec.shape) != n + 2:
+    if len(weight.shape) != n + 2:
         raise RuntimeError(
-            f"{name}: expected a weight of {n + 2} dims, but got weight of size {list(weight.spec.shape)}"
+            f"{name}: expected a weight of {n + 2} dims, but got weight of size {list(weight.shape)}"
         )
-    own = input.spec.dtype
+    own = input.dtype
     if not transposed:
         _check_bias_type(name, own, bias)
     if own is bool_:
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    if weight.spec.dtype is not own:
+    if weight.dtype is not own:
         raise RuntimeError(
-            f"expected scalar type {LEGACY_NAMES[own]} but found {LEGACY_NAMES[weight.spec.dtype]}\n"
-            f"{name}: the input is {own}, the weight {weight.spec.dtype}; convert one of them"
+            f"expected scalar type {LEGACY_NAMES[own]} but found {LEGACY_NAMES[weight.dtype]}\n"
+            f"{name}: the input is {own}, the weight {weight.dtype}; convert one of them"
         )
     _check_bias_type(name, own, bias)
 
 
-def _check_bias_type(name: str, own: DType, bias: Tensor | None) -> None:
-    if bias is not None and bias.spec.dtype is not own:
+def _check_bias_type(name: str, own: DType, bias: Spec | None) -> None:
+    if bias is not None and bias.dtype is not own:
         raise RuntimeError(
-            f"Input type ({cpp_name(own)}) and bias type ({cpp_name(bias.spec.dtype)}) should be the same\n"
-            f"{name}: the input is {own}, the bias {bias.spec.dtype}; convert one of them"
+            f"Input type ({cpp_name(own)}) and bias type ({cpp_name(bias.dtype)}) should be the same\n"
+            f"{name}: the input is {own}, the bias {bias.dtype}; convert one of them"
         )
 
 
-def _check_bias(weight: Tensor, bias: Tensor | None, channels: int, transposed: bool) -> None:
-    if bias is not None and bias.spec.shape != (channels,):
+def _check_bias(weight: Spec, bias: Spec | None, channels: int, transposed: bool) -> None:
+    if bias is not None and bias.shape != (channels,):
         which = "transposed=1, weight" if transposed else "weight"
         raise RuntimeError(
-            f"Given {which} of size {list(weight.spec.shape)}, expected bias to be 1-dimensional with {channels} elements, "
-            f"but got bias of size {list(bias.spec.shape)} instead"
+            f"Given {which} of size {list(weight.shape)}, expected bias to be 1-dimensional with {channels} elements, "
+            f"but got bias of size {list(bias.shape)} instead"
         )
 
 
-def _check_groups(weight: Tensor, groups: int) -> None:
-    first = weight.spec.shape[0]
+def _check_groups(weight: Spec, groups: int) -> None:
+    first = weight.shape[0]
     if first < groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
-            f"{list(weight.spec.shape)} instead"
+            f"{list(weight.shape)} instead"
         )
     if first % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
-            f"{list(weight.spec.shape)} instead"
+            f"{list(weight.shape)} instead"
         )
 
 
@@ -112,20 +117,39 @@ def _border(name: str, padding: Any, kernel, stride, dilation) -> list[tuple[int
 
 def convolve(name: str, n: int, input, weight, bias, stride, padding, dilation, groups) -> Tensor:
     """Slide `weight` over `input`; [N, C, *sizes] with [M, C / groups, *kernel] -> [N, M, *positions]."""
+    _check_tensors(name, input, weight, bias)
+    given = (
+        ints(stride, name, "stride"),
+        padding if isinstance(padding, str) else ints(padding, name, "padding"),
+        ints(dilation, name, "dilation"),
+    )
+    offset = None if bias is None else bias.spec
+    how = Geometry(*_GEOMETRIES[name, n, input.spec, weight.spec, offset, *given, groups])
+    batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
+    dtype = input.spec.dtype
+    source, weights, offsets = wide(dtype, batched, weight, bias)
+    found = sliding.convolution(source, weights, offsets, how)
+    found = _in_format(found.to(dtype), batched, weight)
+    return found if batched is input else found.squeeze(0)
+
+
+def _geometry(
+    name: str, n: int, input: Spec, weight: Spec, bias: Spec | None, stride, padding, dilation, groups: int
+) -> tuple:
+    """The parts of the Geometry of a convolution, whose arguments are checked here."""
     _check_operands(name, input, weight, bias, n, transposed=False)
     stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
-    kernel = weight.spec.shape[2:]
+    kernel = weight.shape[2:]
     border = _border(name, padding, kernel, stride, dilation)
     _check_parameters(stride, [width for pair in border for width in pair], dilation, groups)
     _check_groups(weight, groups)
-    batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
-    sizes = batched.spec.shape
-    if sizes[1] != weight.spec.shape[1] * groups:
+    sizes = input.shape if len(input.shape) == n + 2 else (1, *input.shape)
+    if sizes[1] != weight.shape[1] * groups:
         raise RuntimeError(
-            f"Given groups={groups}, weight of size {list(weight.spec.shape)}, expected input{list(sizes)} to have "
-            f"{weight.spec.shape[1] * groups} channels, but got {sizes[1]} channels instead"
+            f"Given groups={groups}, weight of size {list(weight.shape)}, expected input{list(sizes)} to have "
+            f"{weight.shape[1] * groups} channels, but got {sizes[1]} channels instead"
         )
-    _check_bias(weight, bias, weight.spec.shape[0], transposed=False)
+    _check_bias(weight, bias, weight.shape[0], transposed=False)
     padded = [size + before + after for size, (before, after) in zip(sizes[2:], border, strict=True)]
     reach = [gap * (k - 1) + 1 for k, gap in zip(kernel, dilation, strict=True)]
     if any(size < needed for size, needed in zip(padded, reach, strict=True)):
@@ -133,15 +157,13 @@ def convolve(name: str, n: int, input, weight, bias, stride, padding, dilation, 
             f"Calculated padded input size per channel: ({_product(padded)}). Kernel size: ({_product(kernel)}). Kernel "
             f"size can't be greater than actual input size (dilation {list(dilation)})"
         )
-    dtype = input.spec.dtype
-    source, weights, offsets = wide(dtype, batched, weight, bias)
     counts = tuple(
-        (size - needed) // step + 1 for size, needed, step in zip(padded, reach, stride, strict=True)
+        [(size - needed) // step + 1 for size, needed, step in zip(padded, reach, stride, strict=True)]
     )
-    how = Geometry(tuple(sizes[2:]), tuple(kernel), stride, dilation, tuple(border), groups, counts)
-    found = sliding.convolution(source, weights, offsets, how)
-    found = _in_format(found.to(dtype), batched, weight)
-    return found if batched is input else found.squeeze(0)
+    return tuple(sizes[2:]), tuple(kernel), stride, dilation, tuple(border), groups, counts
+
+
+_GEOMETRIES = PlanCache(_geometry, with_sizes=True)
 
 
 def _product(sizes: Sequence[int]) -> str:
@@ -160,14 +182,16 @@ def convolve_transposed(
     name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation
 ) -> Tensor:
     """The adjoint of `convolve`: [N, C, *positions] with [C, M / groups, *kernel] -> [N, M, *sizes]."""
-    _check_operands(name, input, weight, bias, n, transposed=True)
+    _check_tensors(name, input, weight, bias)
+    offset = None if bias is None else bias.spec
+    _check_operands(name, input.spec, weight.spec, offset, n, transposed=True)
     stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
     padding = repeated(padding, n, name, "padding")
     extra = repeated(output_padding, n, name, "output_padding")
     _check_parameters(stride, padding, dilation, groups)
     if min(extra) < 0:
         raise RuntimeError(f"negative output_padding is not supported (got output_padding={list(extra)})")
-    _check_groups(weight, groups)
+    _check_groups(weight.spec, groups)
     batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
     (_, channels, *positions), kernel = batched.spec.shape, weight.spec.shape[2:]
     if channels != weight.spec.shape[0]:
@@ -176,7 +200,7 @@ def convolve_transposed(
             f"{weight.spec.shape[0]} channels, but got {channels} channels instead"
         )
     made = weight.spec.shape[1] * groups
-    _check_bias(weight, bias, made, transposed=True)
+    _check_bias(weight.spec, offset, made, transposed=True)
     if any(more >= step and more >= gap for more, step, gap in zip(extra, stride, dilation, strict=True)):
         raise RuntimeError(
             "output padding must be smaller than either stride or dilation, but got "

@@ -22,6 +22,20 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
         check_tensors("linear", input=input, weight=weight)
+    if len(weight.spec.shape) != 2 or not input.spec.shape:
+        return _unusual_linear(input, weight, bias)
+    if bias is None:
+        return _LINEAR((input, weight))
+    if bias.spec.dtype is not weight.spec.dtype:
+        check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
+    if input.spec.dtype is not weight.spec.dtype:
+        advice = f"\nlinear: convert the input with .to({weight.spec.dtype})"
+        check_same(input, "mat1 and mat2 must have the same dtype, but got {0} and {1}" + advice, weight)
+    return _LINEAR_WITH_BIAS((bias, input, weight))
+
+
+def _unusual_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """As `linear`, for a weight that is no matrix, or an input without dims."""
     n_dims = len(weight.spec.shape)
     if not n_dims or not input.spec.shape:
         raise RuntimeError(
@@ -32,17 +46,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"t() expects a tensor with <= 2 dimensions, but self is {n_dims}D\nlinear: weight {list(weight.shape)}"
         )
     if bias is None:
-        return _LINEAR((input, weight)) if n_dims == 2 else MATMUL(input, weight)
-    if n_dims == 1:
-        if len(input.spec.shape) == 2 or len(bias.spec.shape) == 1:  # in this case PyTorch calls addmm
-            raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
-        return MATMUL(input, weight).add_(bias)
-    if bias.spec.dtype is not weight.spec.dtype:
-        check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
-    if input.spec.dtype is not weight.spec.dtype:
-        advice = f"\nlinear: convert the input with .to({weight.spec.dtype})"
-        check_same(input, "mat1 and mat2 must have the same dtype, but got {0} and {1}" + advice, weight)
-    return _LINEAR_WITH_BIAS((bias, input, weight))
+        return MATMUL(input, weight)
+    if len(input.spec.shape) == 2 or len(bias.spec.shape) == 1:  # in this case PyTorch calls addmm
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+    return MATMUL(input, weight).add_(bias)
 
 
 # One step is recorded, so that backward is two matrix products into new memory, and records neither the transpose of the

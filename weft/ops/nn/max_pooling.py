@@ -15,14 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import integer
 from ...core.dtype import uint8
-from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.recording import needs_recording
-from ...core.spec import Spec
-from ...core.storage import Storage
-from ...core.tensor import Tensor, make
+from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...engine.expr import const
 from ...families.array_op import on_device
@@ -32,8 +28,16 @@ from ..creation.creation import zeros
 from ..reductions.extrema import lowest
 from ..reductions.reduction import AMAX, MAX
 from ..tensor.node_names import with_node_name
-from .pooling import PoolGeometry, check_input, check_padding_of_empty, elements_at, padded
-from .window_views import FEW, like_format, window_elements, windows
+from .pooling import (
+    PoolGeometry,
+    check_input,
+    check_padding_of_empty,
+    elements_at,
+    elements_of_windows,
+    geometry_of,
+    padded,
+)
+from .window_views import FEW, like_format, windows
 
 
 def _place_of_largest(*values: Any) -> Any:
@@ -67,22 +71,8 @@ ADDED = Map(
 )
 
 
-_GEOMETRIES = PlanCache(PoolGeometry)
-
-
-def _views(spec: Spec, geometry: PoolGeometry) -> list[tuple[int, Spec]]:
-    nowhere = Storage(0, 0, spec.device)  # no memory, because they are views
-    found = window_elements(make(nowhere, 0, spec), *geometry.looking, geometry.counts)
-    return [(each._byte_offset, each.spec) for each in found]
-
-
-_VIEWS = PlanCache(_views)
-
-
 def _elements(source: Tensor, geometry: PoolGeometry) -> list[Tensor]:
-    """For each place in a window the view [..., *counts] of the elements that all windows have there."""
-    storage, start = source._storage, source._byte_offset
-    return [make(storage, start + offset, own) for offset, own in _VIEWS[source.spec, geometry]]
+    return elements_of_windows(source, *geometry.looking, geometry.counts)
 
 
 def _taken_rule(ct, out, input, places, geometry):
@@ -134,13 +124,7 @@ def window_max(
     if n > 1:
         check_padding_of_empty(name, input, n, kernel_size, padding, dilation)
     _check_max_input(name, input, n)
-    given = (
-        _ints(kernel_size, name, "kernel_size"),
-        _ints(stride, name, "stride"),
-        _ints(padding, name, "padding"),
-        _ints(dilation, name, "dilation"),
-    )
-    geometry = _GEOMETRIES[name, input.spec.shape[-n:], *given, ceil_mode]
+    geometry = geometry_of(name, input.spec.shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)
     few = math.prod(geometry.kernel) <= FEW
     if not with_indices and not needs_recording((input,)):
         return like_format((_few_maxima if few else _many_maxima)(input, geometry), input)
@@ -162,15 +146,6 @@ def _check_max_input(name: str, input: Tensor, n: int) -> None:
             f"{name}: the input has the shape {list(input.spec.shape)}"
         )
     check_input(name, input, n)
-
-
-def _ints(value: Any, name: str, argument: str) -> Any:
-    """Convert to ints for the key of a geometry, because 2.0 and True would find the geometries of 2 and 1."""
-    if type(value) is int or value is None:
-        return value
-    if isinstance(value, (tuple, list)):
-        return tuple([integer(each, name, argument) for each in value])
-    return integer(value, name, argument)
 
 
 def _few_maxima(input: Tensor, geometry: PoolGeometry) -> Tensor:

@@ -28,9 +28,14 @@ class Rows(NamedTuple):
     statistics: tuple[int, ...]  # the shape in which mean and deviation are given
 
     @property
-    def together(self) -> float:
+    def elements(self) -> int:
         """How many elements are standardized together."""
-        return as_float(math.prod(self.sizes[dim] for dim in self.dims))
+        return math.prod(self.sizes[dim] for dim in self.dims)
+
+    @property
+    def together(self) -> float:
+        """`elements` as a number for kernels."""
+        return as_float(self.elements)
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -125,9 +130,13 @@ _INPUT_COTANGENT = Map(
 
 
 def _build_backward(
-    graph: GraphBuilder, rows: Rows, parameters: tuple[int, ...] | None, of_input: bool
+    graph: GraphBuilder, parts: tuple, parameters: tuple[int, ...] | None, of_input: bool
 ) -> list:
-    """The cotangent of x, if wanted; the cotangents of bias and weight, of shape `parameters`, if one is wanted."""
+    """The cotangent of x, if wanted; the cotangents of bias and weight, of shape `parameters`, if one is wanted.
+
+    `parts` are those of the `Rows`, as a plain tuple, because a template reads sizes in plain tuples.
+    """
+    rows = Rows(*parts)
     sizes = graph.inputs[1].spec.shape
     ct, x = (graph.reshape(each, rows.sizes) for each in graph.inputs[:2])
     mean, inverse = (graph.reshape(each, rows.kept) for each in graph.inputs[2:4])
@@ -165,7 +174,7 @@ def cotangents(cts, outs, x: Tensor, weight: Tensor | None, rows: Rows, specs, w
         parameters = (specs[1] or specs[2]).shape
     if ct_mean is not None or ct_inverse is not None or needs_recording((ct, x, weight, mean, inverse)):
         return _recorded_cotangents(ct, ct_mean, ct_inverse, x, mean, inverse, weight, rows, parameters)
-    found = _BACKWARD((ct, x, mean, inverse, weight), (rows, parameters, wanted[0]))
+    found = _BACKWARD((ct, x, mean, inverse, weight), (tuple(rows), parameters, wanted[0]))
     if parameters is None:
         return found, None, None
     *first, of_bias, of_weight = found

@@ -15,6 +15,7 @@ from ...core.limits import finfo
 from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.spec import Spec
+from ...core.symbols import as_float, per_plan
 from ...core.tensor import Tensor
 from ...engine.scalar import rsqrt
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
@@ -83,6 +84,12 @@ _RUNNING = Map(
 )
 
 
+@per_plan
+def _unbiased(count: int) -> float:
+    """The factor from the mean of squares of so many elements to the unbiased variance."""
+    return count / (count - 1) if count > 1 else math.nan
+
+
 def _build_training(graph: GraphBuilder, name: str) -> list[Value]:
     x, weight, bias, running_mean, running_var = graph.inputs
     momentum, eps = graph.numbers
@@ -91,8 +98,8 @@ def _build_training(graph: GraphBuilder, name: str) -> list[Value]:
         return [graph.map(COPY, x), graph.empty(kept), graph.empty(kept)]
     rows = _channels(x.spec)
     results, var = standardized(graph, x, weight, bias, rows, eps, kept, SPREAD_OR_ZERO)
-    factor = rows.together / (rows.together - 1) if rows.together > 1 else math.nan
-    for running, value, scale in ((running_mean, results[-2], 1.0), (running_var, var, factor)):
+    factors = 1.0, _unbiased(rows.elements)
+    for running, value, scale in zip((running_mean, running_var), (results[-2], var), factors):
         if running is not None:
             value = graph.reshape(value, running.spec.shape)
             graph.write(_RUNNING, running, running, value, momentum, scale)
@@ -426,7 +433,7 @@ _SCALED_BY_WEIGHT = Map("rms_norm", same_dtype, lambda x, inverse, weight: x * i
 def _build_rms(graph: GraphBuilder, dims: tuple[int, ...]) -> list[Value]:
     dtype, shape = graph.inputs[0].spec.dtype, graph.inputs[0].spec.shape
     x, weight = (graph.to(each, compute_type(dtype)) for each in graph.inputs)
-    count = float(math.prod(shape[dim] for dim in dims))
+    count = as_float(math.prod(shape[dim] for dim in dims))
     (inverse,) = graph.reduce(_INVERSE_ROOT, x, dims=dims, numbers=(count, graph.numbers[0]))
     scaled = (
         graph.map(_SCALED, x, inverse) if weight is None else graph.map(_SCALED_BY_WEIGHT, x, inverse, weight)

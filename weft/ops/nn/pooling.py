@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +14,19 @@ import numpy as np
 from ...core.arguments import integer
 from ...core.checking import check_tensor
 from ...core.dtype import LEGACY_NAMES, bool_
+from ...core.iteration import check_reach
+from ...core.plans import PlanCache
 from ...core.recording import needs_recording
-from ...core.tensor import Tensor
+from ...core.spec import Spec
+from ...core.tensor import Tensor, make
+from ...core.view_rules import moved
 from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
+from ...families.map import Map, same_dtype
 from ..assembly.padding import constant_pad
 from ..reductions.reduction import MAX
 from ..tensor.node_names import with_node_name
-from .window_views import FEW, fold, window_elements, windows
+from .window_views import FEW, fold, ints, windows
 
 
 def pooled(name: str, n: int, result: Tensor) -> Tensor:
@@ -67,16 +75,16 @@ def _given_to_windows(ct, out, input, kernel, stride, dilation, counts, *, specs
     return fold(ct, tuple(sizes), tuple(stride), tuple(dilation)).reshape(shape)
 
 
+_SUM = Map("window_sum", same_dtype, lambda *values: functools.reduce(operator.add, values))
+
+
 @custom_vjp(_given_to_windows)
 def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
     """The sum of each window."""
     if math.prod(kernel) > FEW:
         n = len(kernel)
         return windows(input, kernel, stride, dilation).sum(tuple(range(-n, 0)))
-    total, *rest = window_elements(input, kernel, stride, dilation, counts)
-    for element in rest:
-        total = total + element
-    return total if rest else total.clone()
+    return _SUM(*elements_of_windows(input, tuple(kernel), tuple(stride), tuple(dilation), tuple(counts)))
 
 
 def check_padding_of_empty(name: str, input: Any, n: int, kernel: Any, padding: Any, dilation: Any) -> None:
@@ -106,6 +114,8 @@ def check_padding(kernel: tuple[int, ...], padding: tuple[int, ...], dilation: t
 class PoolGeometry:
     """Where the windows of a pooling lie: one entry per dim in each of these."""
 
+    __slots__ = ("sizes", "kernel", "stride", "padding", "dilation", "counts", "border")
+
     def __init__(
         self,
         name: str,
@@ -130,6 +140,7 @@ class PoolGeometry:
                 f"Given input size: {self.sizes}. Calculated output size: {self.counts}. Output size is too small "
                 f"({name} with kernel_size={self.kernel})"
             )
+        self.border = self._border()  # the padding that makes all windows fit, as `constant_pad` takes it
 
     def _check(self, name: str) -> None:
         if min(self.stride) == 0:
@@ -150,9 +161,7 @@ class PoolGeometry:
         # A window must begin inside the input or its left padding.
         return count - 1 if ceil_mode and (count - 1) * step >= size + pad else count
 
-    @property
-    def border(self) -> tuple[int, ...]:
-        """The padding that makes all windows fit, as `constant_pad` takes it."""
+    def _border(self) -> tuple[int, ...]:
         found: list[int] = []
         for dim in reversed(range(len(self.sizes))):
             reach = (
@@ -170,6 +179,54 @@ class PoolGeometry:
     @property
     def looking(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         return self.kernel, self.stride, self.dilation
+
+
+_GEOMETRIES = PlanCache(PoolGeometry, with_sizes=True)
+
+
+def geometry_of(
+    name: str, sizes: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> PoolGeometry:
+    """Where the windows over dims of these sizes lie, for arguments as users give them."""
+    given = (
+        ints(kernel, name, "kernel_size"),
+        ints(stride, name, "stride"),
+        ints(padding, name, "padding"),
+        ints(dilation, name, "dilation"),
+    )
+    return _GEOMETRIES[name, tuple(sizes), *given, bool(ceil_mode)]
+
+
+def _views(
+    spec: Spec,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    counts: tuple[int, ...],
+) -> tuple[Spec, list[int]]:
+    """The spec of the views of `elements_of_windows`, and where they begin, in bytes."""
+    n = len(counts)
+    sizes, last = (*spec.shape[:-n], *counts), spec.stride[-n:]
+    strides = (*spec.stride[:-n], *[own * step for own, step in zip(last, stride, strict=True)])
+    starts = []
+    for place in itertools.product(*map(range, kernel)):
+        start = sum([k * gap * own for k, gap, own in zip(place, dilation, last, strict=True)])
+        check_reach("pooling", spec, sizes, strides, start)
+        starts.append(start * spec.dtype.itemsize)
+    return moved(spec, sizes, strides), starts
+
+
+_VIEWS = PlanCache(_views, with_sizes=True)
+
+
+def elements_of_windows(source: Tensor, *looking: tuple[int, ...]) -> list[Tensor]:
+    """For each place in a window the view [..., *counts] of the elements that all windows have there, outside of autograd.
+
+    looking: kernel, stride, dilation, counts.
+    """
+    storage, start = source._storage, source._byte_offset
+    view, starts = _VIEWS[(source.spec, *looking)]
+    return [make(storage, start + offset, view) for offset in starts]
 
 
 def padded(input: Tensor, geometry: PoolGeometry, value: Any) -> Tensor:

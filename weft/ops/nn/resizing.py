@@ -154,6 +154,8 @@ def _as_floats(image: Tensor, first: int, sizes, scales, mode: str, align_corner
     # PyTorch computes positions in the precision of the elements.
     real = np.float64 if dtype is float64 and not nearest else np.float32
     dims = list(enumerate(zip(sizes, scales, strict=True), first))
+    if nearest and (factors := _factors(image, first, sizes, scales, mode)):
+        return _repeated(image, first, factors)
     if nearest:
         # Choosing whole rows is cheaper than choosing elements. So dims that shrink come first and dims that grow last.
         grown = [entry for entry in dims if entry[1][0] > image.spec.shape[entry[0]]]
@@ -211,6 +213,29 @@ def _nearest_exact(own: int, size: int, spacing: Any) -> np.ndarray:
 
 
 _NEAREST: dict[str, Callable[..., np.ndarray]] = {"nearest": _nearest, "nearest-exact": _nearest_exact}
+
+
+def _factors(image: Tensor, first: int, sizes, scales, mode: str) -> list[int] | None:
+    """How often each dim is repeated, if each grows by a power of two, whose steps are exact in every precision."""
+    factors = []
+    for own, size, scale in zip(image.spec.shape[first:], sizes, scales):
+        factor = size // own
+        exact = scale is None or scale == factor or mode == "nearest" and len(sizes) == 2 and factor == 2
+        if size % own or factor & (factor - 1) or not exact:
+            return None
+        factors.append(factor)
+    return factors
+
+
+def _repeated(image: Tensor, first: int, factors: Sequence[int]) -> Tensor:
+    """Each element of the dims from `first` on repeated, by one copy."""
+    own = image.spec.shape
+    apart, sizes, view = list(own[:first]), list(own[:first]), image
+    for dim, factor in enumerate(factors, first):
+        view = view.unsqueeze(2 * dim - first + 1)  # each dim before has got one behind it
+        apart += [own[dim], factor]
+        sizes.append(own[dim] * factor)
+    return view.expand(*apart, *own[first + len(factors) :]).reshape(*sizes, *own[first + len(factors) :])
 
 
 # ---- Weighted sums of neighbours -------------------------------------------------------------------------------------------

@@ -38,6 +38,15 @@ def repeated(value: Any, n: int, function: str, argument: str) -> tuple[int, ...
     return (integer(value, function, argument),) * n
 
 
+def ints(value: Any, name: str, argument: str) -> Any:
+    """Convert to ints for the key of a plan, because 2.0 and True would find the plans of 2 and 1."""
+    if type(value) is int or value is None:
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple([integer(each, name, argument) for each in value])
+    return integer(value, name, argument)
+
+
 def wide(dtype: DType, *tensors: Tensor | None) -> list[Any]:
     """The tensors in the type that `dtype` is computed in, so that several steps round once."""
     compute = compute_type(dtype)

@@ -16,7 +16,7 @@ from ...families.array_op import array
 from ...families.map import Map, Types
 
 
-def _key_types(dtype: DType) -> Types:
+def key_types(dtype: DType) -> Types:
     return Types(dtype, BITS[compute_type(dtype).itemsize])
 
 
@@ -38,8 +38,8 @@ def _key(value: Expr, descending: bool) -> Expr:
 
 
 # Unsigned integers in the order of the values, or in the opposite one. -0.0 equals 0.0. All NaN are equal and the greatest.
-_KEYS = {
-    descending: Map("order_key", _key_types, functools.partial(_key, descending=descending))
+KEYS = {
+    descending: Map("order_key", key_types, functools.partial(_key, descending=descending))
     for descending in (False, True)
 }
 
@@ -52,11 +52,11 @@ def order_keys(input: Tensor, dim: int, descending: bool = False) -> np.ndarray:
     """
     spec = input.spec
     dims = [*range(dim), *range(dim + 1, spec.ndim), *([dim] if spec.ndim else [])]
-    dtype = _key_types(spec.dtype).result
+    dtype = key_types(spec.dtype).result
     moved = contiguous_spec(shape_of([spec.shape[d] for d in dims]), dtype, spec.device)
     keys = make(spec.device.backend.allocate(moved.nbytes), 0, moved)
     if spec.numel:
         stride = tuple(step for _, step in sorted(zip(dims, moved.stride, strict=True)))
         target = make(keys._storage, 0, make_spec(spec.shape, stride, dtype, spec.device))
-        _KEYS[descending].write(target, make(input._storage, input._byte_offset, spec))
+        KEYS[descending].write(target, make(input._storage, input._byte_offset, spec))
     return array(keys).reshape(moved.shape or (1,))

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...core import view_rules
 from ...core.arguments import integer
 from ...core.checking import check_tensor
 from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ...core.layout import preserve_format
 from ...core.public import public
 from ...core.return_types import return_type
-from ...core.spec import Spec, contiguous_spec
+from ...core.size import shape
+from ...core.spec import Spec, contiguous_spec, contiguous_stride
 from ...core.tensor import Tensor, make, wrap_dim
+from ...engine.selection import is_few
+from ...engine.short_rows import MOST_KEYS
 from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
+from ...families.indexed import plain
+from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
+from ...families.map import COPY
 from ...families.reduce import reduced_sizes
 from ..assembly.copying import formatted_spec
 from ..indexing.gather import GATHER
 from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
-from .keys import order_keys
+from .keys import KEYS, key_types, order_keys
 
 # elements; in longer rows the least elements are looked for among few candidates
 SHORT_ROW = 2048
@@ -89,6 +98,44 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
     return stable_order(key) if k is None else _least_keys(key, k)
 
 
+# ---- Short rows, without arrays ------------------------------------------------------------------------------------------
+
+
+def _build_short(graph: GraphBuilder, dim: int, descending: bool, k: int) -> list[Value]:
+    """The first `k` elements along `dim` in order, and where they came from; contiguous."""
+    (input,) = graph.inputs
+    spec, backend = input.spec, input.spec.device.backend
+    sizes, dim = spec.shape, operator.index(dim)
+    outer = [size for each, size in enumerate(sizes) if each != dim]
+    row = [*(each for each in range(len(sizes)) if each != dim), dim]  # the dims with `dim` as the last
+    dtype = key_types(spec.dtype).result
+    keys = graph.new(contiguous_spec(shape((*outer, sizes[dim])), dtype, spec.device))
+    back = tuple(row.index(each) for each in range(len(sizes)))
+    graph.write(KEYS[descending], graph.view(view_rules.permute, keys, back), input)
+    order = graph.new(contiguous_spec(shape((*outer, k)), int64, spec.device))
+    launch = backend.extras["ordered_rows"](8 * dtype.itemsize, math.prod(outer), sizes[dim], k)
+    graph.launch(launch, order, keys)
+    indices = order
+    if dim != len(sizes) - 1:
+        indices = graph.new(contiguous_spec(shape((*sizes[:dim], k, *sizes[dim + 1 :])), int64, spec.device))
+        graph.write(COPY, indices, graph.view(view_rules.permute, order, back))
+    return [graph.gather(GATHER, input, (indices,), dim), indices]
+
+
+_SHORT = KernelGraph("sort", 1, _build_short)
+
+
+def _in_short_rows(input: Tensor, dim: int, descending: bool, k: int) -> tuple[Tensor, Tensor] | None:
+    """What `_build_short` computes; None where other ways are faster, or the device has no kernel."""
+    spec = input.spec
+    if not spec.numel or not k or not spec.shape or "ordered_rows" not in spec.device.backend.extras:
+        return None
+    n = spec.shape[dim]
+    if n > MOST_KEYS and not is_few(n, k):
+        return None
+    return _SHORT((plain(make(input._storage, input._byte_offset, spec)),), (dim, descending, k))
+
+
 # ---- What the ops share --------------------------------------------------------------------------------------------
 
 
@@ -150,6 +197,10 @@ def _order_rule(ct, out, input, dim, descending, *, specs):
 @array_op(derivative=_order_rule)
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     spec = input.spec
+    if spec.shape and spec.stride == contiguous_stride(spec.shape):
+        found = _in_short_rows(input, dim, descending, spec.shape[dim])
+        if found is not None:
+            return found
     order = back(_least(input, dim, None, descending), dim, spec.ndim)
     indices = _dense(order, in_order_of(spec, int64))
     values = _taken(input, indices, dim)
@@ -206,8 +257,6 @@ def msort(input: Tensor) -> Tensor:
 def _least_keys(key: np.ndarray, k: int) -> np.ndarray:
     """The positions of the `k` least in the last axis, in order."""
     n = key.shape[-1]
-    if 0 < k * k <= 2 * n and (least := here().backend.extras.get("least")) is not None:
-        return least(key, k)
     if n > SHORT_ROW and 0 < k <= n // 64:
         rows = [_least_of_many(row, k) for row in key.reshape(-1, n)]
         return np.array(rows, np.int64).reshape(*key.shape[:-1], k)
@@ -232,6 +281,9 @@ def _topk_rule(ct, out, input, k, dim, largest, *, specs):
 
 @array_op(derivative=_topk_rule)
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
+    found = _in_short_rows(input, dim, largest, k)
+    if found is not None:
+        return found
     indices = tensor_of(back(_least(input, dim, k, largest), dim, input.spec.ndim))
     return _taken(input, indices, dim), indices
 

@@ -207,6 +207,14 @@ def test_methods_without_an_operation_are_told_as_well():
     assert found[0] == found[1]
 
 
+def test_slices_of_wrappers_can_be_differentiated_twice():
+    kind, _ = _noting(weft)
+    x = kind(weft.arange(1.0, 5.0)).requires_grad_()
+    (first,) = weft.autograd.grad((x[1:3] ** 3).sum() + x[0] ** 3, x, create_graph=True)
+    (second,) = weft.autograd.grad(first.sum(), x)
+    assert second.value.tolist() == [6.0, 12.0, 18.0, 0.0]
+
+
 def test_isclose_of_wrappers_is_composed():
     kind, told = _noting(weft)
     a, b = weft.tensor([1.0, math.nan, 2.0]), weft.tensor([1.0 + 1e-7, math.nan, 3.0])

@@ -388,6 +388,8 @@ formula("unsqueeze", self=lambda c: aten.squeeze(c.g, c.dim))
 formula("squeeze.default", self=lambda c: _squeezed_back(c, range(len(c.sizes_of("self")))))
 formula("squeeze.dim", self=lambda c: _squeezed_back(c, [c.dim]))
 formula("squeeze.dims", self=lambda c: _squeezed_back(c, c.dim))
+formula("slice_backward", grad_output=lambda c: aten.slice(c.g, c.dim, c.start, c.end, c.step))
+formula("select_backward", grad_output=lambda c: aten.select(c.g, c.dim, c.index))
 formula("select.int", self=lambda c: aten.select_backward(c.g, c.sizes_of("self"), c.dim, c.index))
 formula(
     "slice.Tensor",

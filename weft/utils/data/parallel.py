@@ -241,5 +241,4 @@ def _shut_down(owner: int, workers: list[_Worker], folder: str | None) -> None:
         if worker.process.is_alive():
             worker.process.kill()
             worker.process.join()
-        worker.process.close()
     remove_folder(folder)

@@ -193,7 +193,7 @@ def _images_last(spec: Spec, how: _Windows) -> tuple[Spec, int]:
     return _view(spec, sizes, (b, *steps[:n], a, *steps[n:]), 0)
 
 
-_CONVOLUTION = KernelGraph("convolution", 3, _build_convolution)
+_CONVOLUTION = KernelGraph("convolution_of_patches", 3, _build_convolution)
 _ADJOINT = KernelGraph("convolution_adjoint", 3, _build_adjoint)
 _CORRELATION = KernelGraph("convolution_weight", 2, _build_correlation)
 

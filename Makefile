@@ -16,9 +16,9 @@ FENCED := tests/families \
 # What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores.
 IN_PYTHON := tests/families tests/autograd tests/core tests/engine/test_defer.py
 
-# What `make test` runs once more with the kernels of each level of x86-64 (WEFT_CPU) that this processor has: a minute on two cores.
+# What `make test` runs once more with the kernels of each level of x86-64 (WEFT_CPU) that this processor has.
 LEVELS := x86-64-v2 x86-64-v3 x86-64-v4
-ON_LEVELS := $(patsubst %,tests/engine/test_%.py,blocks byte_gemm complexes convert gemm llvm packed radix ranks reduce special streaming) \
+ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gemm llvm packed product_blocks radix ranks reduce special streaming) \
 	tests/families/test_map.py tests/families/test_scan.py \
 	$(patsubst %,tests/ops/%.py,nn/test_linear nn/test_conv_products reductions/test_softmax)
 

@@ -1,5 +1,8 @@
 """FakeTensorMode over what works without values: operations of libraries, layers and their gradients."""
 
+import subprocess
+import sys
+
 import pytest
 
 import weft
@@ -177,3 +180,16 @@ def test_old_constructors():
 def test_results_that_depend_on_values(call, error):
     with FakeTensorMode(), pytest.raises(error):
         call(weft.ones(3))
+
+
+def test_calls_ask_no_class_before_there_is_a_mode():
+    program = """
+import weft
+from weft._subclasses.fake_tensor import FakeTensorMode
+from weft.core.overrides import override_types
+assert not override_types
+with FakeTensorMode() as mode:
+    fake = mode.from_tensor(weft.ones(2, 3))
+assert type(fake @ fake.t()) is type(fake) and (fake @ fake.t()).shape == (2, 2)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -405,6 +405,14 @@ def test_a_further_template_is_not_made_for_a_single_call():
     assert len(kind.templates) == 1
 
 
+def test_a_spec_without_symbols_stays_the_interned_one():
+    cache = PlanCache(lambda a, b: (a, b.numel, contiguous_spec((1, 1), weft.float32)))
+    one = spec_of(1, 1)
+    for size in range(2, 12):
+        assert cache[one, spec_of(size)][0] is one
+        assert cache[one, spec_of(size)][2] is one
+
+
 class Loose:
     """A plan without slots, whose attributes no template can write."""
 

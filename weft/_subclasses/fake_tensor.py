@@ -20,7 +20,7 @@ from typing import Any
 
 from ..compat.missing import module_getattr
 from ..core.device import as_device, claimed, device
-from ..core.overrides import disabled, modes
+from ..core.overrides import disabled, modes, override_types
 from ..core.recording import unrecorded
 from ..core.spec import make_spec
 from ..core.tensor import Tensor, empty, of_class
@@ -115,6 +115,11 @@ class FakeTensor(Tensor):
         return mode.__torch_dispatch__(func, types, args, kwargs)
 
 
+# Libraries import this module without making FakeTensors. Each call would ask the classes of its arguments from the import on, so
+# FakeTensor becomes one that is asked with the first mode.
+override_types.discard(FakeTensor)
+
+
 def _tensors(values: Any) -> Iterator[Tensor]:
     if isinstance(values, Tensor):
         yield values
@@ -141,6 +146,7 @@ class FakeTensorMode(TorchDispatchMode):
         export: bool = False,
     ) -> None:
         super().__init__()
+        override_types.add(FakeTensor)
         self.allow_fallback_kernels, self.allow_non_fake_inputs = (
             allow_fallback_kernels,
             allow_non_fake_inputs,

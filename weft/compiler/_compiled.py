@@ -149,7 +149,9 @@ class Compiled:
             return False
         if not IS_KNOWN or getattr(self.function, "_torchdynamo_disable", False):
             self.failures = MOST_FAILURES
-            reason = "it is disabled" if IS_KNOWN else "functions are recorded on CPython 3.11 only"
+            reason = (
+                "it is disabled" if IS_KNOWN else "functions are recorded on CPython 3.11, 3.12 and 3.13 only"
+            )
             log.info("%s runs eagerly: %s", _name(self.function), reason)
             return False
         if not self.records:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import math
 import operator
 import struct
@@ -32,12 +33,15 @@ from ..core.layout import Layout, MemoryFormat
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.tensor import Tensor
+from ..engine.objects import FREE_THREADED
 from ..nn.hooks import any_global
 from ..nn.module import Module
 from ._tape import GraphBreak, Unsupported
 
-# Bytecode differs from version to version. Other versions run functions as they are.
-IS_KNOWN = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 11)
+# Bytecode differs from version to version. Other versions run functions as they are, and so do free-threaded builds.
+IS_KNOWN = (
+    sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13) and not FREE_THREADED
+)
 MOST_INSTRUCTIONS = 1_000_000
 MOST_DEPTH = 60  # of calls
 
@@ -189,14 +193,20 @@ def _public_functions() -> set[int]:
 
 
 class Frame:
-    """One call: its code, local variables, cells, and stack."""
+    """One call: its code, variables, and stack.
 
-    __slots__ = ("code", "globals", "locals", "cells", "stack", "names")
+    `variables` has a place for each local variable, in the order of CPython's frames: parameters and other local variables, those that only
+    inner functions share, and those of enclosing functions. The last two kinds are cells. A variable without a value is NULL.
+    """
 
-    def __init__(self, code: types.CodeType, namespace: dict[str, Any]):
+    __slots__ = ("code", "globals", "variables", "stack", "names")
+
+    def __init__(
+        self, code: types.CodeType, namespace: dict[str, Any], local: dict[str, Any], closure: tuple
+    ):
         self.code, self.globals = code, namespace
-        self.locals: dict[str, Any] = {}
-        self.cells: dict[str, Any] = {}
+        own = dict.fromkeys((*code.co_varnames, *code.co_cellvars))
+        self.variables: list[Any] = [*(local.get(name, _NULL) for name in own), *closure]
         self.stack: list[Any] = []
         self.names: tuple[str, ...] = ()
 
@@ -208,7 +218,8 @@ def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int
     return found, {each.offset: k for k, each in enumerate(found)}
 
 
-# For each instruction a function (interpreter, frame, instruction) -> the offset to jump to, or None. `_instructions.py` fills it.
+# For each instruction a function (interpreter, frame, instruction) -> the offset to jump to, or None. `_instructions.py` and the
+# files for newer versions fill it.
 HANDLERS: dict[str, Callable[[Interpreter, Frame, dis.Instruction], int | None]] = {}
 
 
@@ -554,10 +565,7 @@ class Interpreter:
         if function is len and isinstance(args[0], Module):
             return self.call(_method(args[0], "__len__"), args, {})
         if function is sum and len(args) <= 2 and not kwargs:
-            total = args[1] if len(args) > 1 else 0
-            for each in self.iterate(args[0]):
-                total = self.binary("+", total, each)
-            return total
+            return self.sum(list(self.iterate(args[0])), *args[1:])
         if function in (iter, enumerate, reversed, zip, list, tuple, set, sorted) and args:
             count = len(args) if function is zip else 1
             args = (*(self.iterable(each) for each in args[:count]), *args[count:])
@@ -591,6 +599,14 @@ class Interpreter:
                 raise Unsupported(f"{_name(function)} of unusual objects is called")
         result = self.attempt(function, args, kwargs)
         return result if function in (min, max) else self.keep(result)
+
+    def sum(self, values: list[Any], start: Any = 0) -> Any:
+        # Since CPython 3.12 `sum` corrects the rounding of floats, so the numbers before the first tensor are its own work.
+        count = len(list(itertools.takewhile(self.is_plain, [start, *values]))) - 1
+        total = self.keep(self.attempt(sum, (values[: max(count, 0)], start), {}))
+        for each in values[max(count, 0) :]:
+            total = self.binary("+", total, each)
+        return total
 
     def construct(self, cls: type, args: tuple, kwargs: dict[str, Any]) -> Any:
         if cls in _SWITCHES and not kwargs and all(type(each) is bool for each in args):
@@ -627,9 +643,8 @@ class Interpreter:
                 self.guard("attribute", function, "__kwdefaults__", function.__kwdefaults__)
         if self.depth >= MOST_DEPTH:
             raise Unsupported("calls are nested too deeply")
-        frame = Frame(code, function.__globals__)
-        frame.locals = self.bind(function, code, args, kwargs)
-        frame.cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        local = self.bind(function, code, args, kwargs)
+        frame = Frame(code, function.__globals__, local, function.__closure__ or ())
         self.depth += 1
         try:
             return self.run(frame)
@@ -639,7 +654,7 @@ class Interpreter:
     def bind(
         self, function: types.FunctionType, code: types.CodeType, args: tuple, kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        """The local variables at the start of a call."""
+        """The values of the parameters."""
         count, names = code.co_argcount, code.co_varnames
         found: dict[str, Any] = dict(zip(names[:count], args))
         rest = count + code.co_kwonlyargcount
@@ -775,6 +790,8 @@ class Interpreter:
             name = instruction.opname
             if name == "RETURN_VALUE":
                 return stack.pop()
+            if name == "RETURN_CONST":  # CPython 3.12 and 3.13
+                return instruction.argval
             handler = HANDLERS.get(name)
             if handler is None:
                 raise Unsupported(f"the instruction {name} is used")

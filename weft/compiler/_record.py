@@ -30,7 +30,7 @@ from ..core.warn import issued
 from ..engine.objects import layout_is_known
 from ..engine.storages import allocator
 from ..nn.hooks import any_global
-from . import _instructions  # noqa: F401 (the interpreter needs them)
+from . import _instructions_3_12, _instructions_3_13  # noqa: F401 (newer versions replace what they changed)
 from ._backward import Backward, CompiledFunctionBackward, is_result
 from ._interpreter import _PURE, MISSING, Interpreter, bits
 from ._launcher import MISS, RECORDED, STORAGE_ITSELF, UNRECORDED, Base, native_make, stage_of

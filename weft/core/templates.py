@@ -31,7 +31,18 @@ from .device import device
 from .dtype import DType
 from .size import Size
 from .spec import Spec, family, kind_of, known_kind, sized_spec, symbolic_spec
-from .symbols import Guard, Later, Monomial, Polynomial, Symbol, Trace, Untraceable, polynomial_of, traces
+from .symbols import (
+    Guard,
+    Later,
+    Monomial,
+    Polynomial,
+    Symbol,
+    Trace,
+    Untraceable,
+    polynomial_of,
+    trace_of,
+    traces,
+)
 
 # Calls of a kind that are planned by the planning code before its first template. Writing one takes about as long as 10 such calls
 # (AMD Zen 3). Each further template waits for more calls: see `Kind.needs_template`.
@@ -236,6 +247,9 @@ class _Writer:
             strides = self._read_numbers(
                 f"{name}.stride", spec.stride, kind.strides, _expected_strides(sizes, spec.stride)
             )
+        if trace_of((*sizes, *strides)) is None:  # the kind says all of it
+            self.of_spec[id(spec)] = name, spec
+            return spec
         found = symbolic_spec(self.trace, sizes, strides, spec.dtype, spec.device, spec.conj, spec.neg)
         for first, other in self.of_spec.values():
             if found is other:

@@ -18,11 +18,11 @@ from ..core.dtype import DType, float32, float64
 from ..core.symbols import per_plan
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
-from .blocks import blocks_code, suits_blocks
 from .dots import dots_code
 from .kernel import SHARED_BYTES, Code, Launch, Loop, compile_loop, shared, sharing
 from .memory import FENCE
 from .panels import CHAINS, HEADER, panel_lines, panels_code, tiles
+from .product_blocks import blocks_code, suits_blocks
 from .sliding import LINE, TOTALS, tile
 from .vectors import has_masks
 from .words import Block, block_of
@@ -185,10 +185,9 @@ def _by_panels(dtype: DType, sizes, left, right, places: Places, order: str) -> 
     in_blocks = suits_blocks(rows, terms * columns * dtype.itemsize, transposed)
     lines = 1 if in_blocks else panel_lines(rows)
     tasks = _panel_tasks(dtype, sizes, left, right, places, lines, work >= SHARED_WORK)
-    code = (
-        blocks_code(dtype, transposed, order) if in_blocks else panels_code(dtype, transposed, order, lines)
-    )
-    return _launch(code, tasks, work)
+    if in_blocks:
+        return _launch(blocks_code(dtype, transposed, order), tasks, work)
+    return _launch(panels_code(dtype, transposed, order, lines), tasks, work)
 
 
 def _panel_tasks(dtype: DType, sizes, left, right, places: Places, lines: int, is_shared: bool) -> Tasks:

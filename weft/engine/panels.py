@@ -2,7 +2,7 @@
 
 Each element of the result is one chain of fused multiply-adds from the first term to the last. A product of one row has four chains in
 each panel. So the bits depend neither on the number of threads, nor on how the product is cut, nor on the registers of the processor. Only
-b is copied: the elements of a are broadcast to all lanes, so they may lie anywhere. `blocks.py` has the loops for larger products with 16
+b is copied: the elements of a are broadcast to all lanes, so they may lie anywhere. `product_blocks.py` has the loops for larger products with 16
 registers. Measured on one thread of an AMD Zen 4, against OpenBLAS, with b transposed:
 128x784 @ 784x512 takes 0.94 ms instead of 1.14, 32x128 @ 128x512 47 us instead of 78.
 """

@@ -10,6 +10,7 @@ from ...core.dtype import DType
 from ...engine.column_scan import ColumnScan
 from ...engine.kernel import (
     PARALLEL_BYTES,
+    SHARED_BYTES,
     Code,
     Launch,
     block,
@@ -63,7 +64,9 @@ def _prepare_side_by_side(
     meta = meta_block(sizes[:-1], [row[:-1] for row in strides])
     scanned = block((sizes[-1], *(row[-1] for row in strides)))
     grain = kernel.lanes if len(sizes) == 2 else 1
-    entry = sharing(code, sum(itemsizes) * math.prod(sizes) if sizes[0] > grain else 0, grain)
+    moved = sum(itemsizes) * math.prod(sizes)
+    # The work comes first, so that one template serves all small sizes.
+    entry = sharing(code, moved, grain) if moved >= SHARED_BYTES and sizes[0] > grain else code.entry
     given = scanned.address
 
     def launch(*arguments: int) -> None:

@@ -116,8 +116,11 @@ def _build_convolution(graph: GraphBuilder, *static) -> list[Value]:
     patches = graph.view(_patches, _padded(graph, input, how), how)
     columns = _new(graph, input.spec, *patches.spec.shape)
     graph.write(COPY, columns, patches)
-    rows = graph.reshape(weight, shape((how.groups, made // how.groups, terms)))
-    columns = graph.reshape(columns, shape((images, how.groups, terms, count)))
+    # One product of matrices is planned in less time than a stack with one product.
+    stack = [images] if images != 1 else []
+    of_groups = [how.groups] if how.groups != 1 else []
+    rows = graph.reshape(weight, shape((*of_groups, made // how.groups, terms)))
+    columns = graph.reshape(columns, shape((*stack, *of_groups, terms, count)))
     found = graph.reshape(graph.matmul(MATMUL, rows, columns), shape((images, made, *how.positions)))
     if bias is not None:
         found = graph.map(ADD, found, graph.reshape(bias, shape((made, *[1] * len(how.kernel)))))
@@ -129,8 +132,10 @@ def _build_adjoint(graph: GraphBuilder, *static) -> list[Value]:
     how = _windows(*static)
     (images, made), own = result.spec.shape[:2], weight.spec.shape[1]
     channels, count = own * how.groups, math.prod(how.positions)
-    rows = graph.reshape(weight, shape((how.groups, made // how.groups, own * how.places)))
-    columns = graph.reshape(result, shape((images, how.groups, made // how.groups, count)))
+    stack = [images] if images != 1 else []
+    of_groups = [how.groups] if how.groups != 1 else []
+    rows = graph.reshape(weight, shape((*of_groups, made // how.groups, own * how.places)))
+    columns = graph.reshape(result, shape((*stack, *of_groups, made // how.groups, count)))
     patches = graph.matmul(MATMUL, graph.view(_transposed, rows), columns)
     patches = graph.reshape(patches, shape((images, channels, how.places, *how.positions)))
     whole = _padding(graph, result.spec, channels, how)
@@ -156,8 +161,9 @@ def _build_correlation(graph: GraphBuilder, *static) -> list[Value]:
     if images != 1:
         rows = _new(graph, result.spec, *rows.spec.shape)
         graph.write(COPY, rows, graph.view(_images_second, result))
-    rows = graph.reshape(rows, shape((groups, made // groups, images * count)))
-    columns = graph.reshape(columns, shape((groups, own * how.places, images * count)))
+    of_groups = [groups] if groups != 1 else []
+    rows = graph.reshape(rows, shape((*of_groups, made // groups, images * count)))
+    columns = graph.reshape(columns, shape((*of_groups, own * how.places, images * count)))
     found = graph.matmul(MATMUL, rows, graph.view(_transposed, columns))
     return [graph.reshape(found, shape((made, own, *how.kernel)))]
 

@@ -5,7 +5,7 @@ spread    (result, weight) -> input       the adjoint in the input: a transposed
 correlate (input, result) -> weight       the adjoint in the weight
 
 Each product is linear in both arguments, so its derivatives are the other two products. A device that has the kernels of
-`engine/sliding.py` computes them directly. Otherwise patches are copied out and multiplied by BLAS, a few images at a time, so that
+`engine/sliding.py` computes them directly, small ones as graphs of kernels (`conv_graphs.py`). Otherwise patches are copied out and multiplied by BLAS, a few images at a time, so that
 they stay in the cache. A kernel of one element moved by one is a matrix product in any case.
 
 Shapes: input [N, C, *sizes], weight [M, C / groups, *kernel], result [N, M, *positions].

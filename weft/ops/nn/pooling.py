@@ -135,7 +135,7 @@ class PoolGeometry:
         self.dilation = per_dim(dilation, n, name, "dilation")
         self._check(name)
         self.counts = tuple(self._count(dim, ceil_mode) for dim in range(n))
-        if min(self.counts) < 1:
+        if any(count < 1 for count in self.counts):
             raise RuntimeError(
                 f"Given input size: {self.sizes}. Calculated output size: {self.counts}. Output size is too small "
                 f"({name} with kernel_size={self.kernel})"

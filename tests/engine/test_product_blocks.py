@@ -5,8 +5,8 @@ import pytest
 
 import weft
 from weft.engine import gemm
-from weft.engine.blocks import BLOCK_BYTES, COPIED_ROWS, DEPTH, FAR_BYTES, suits_blocks
 from weft.engine.gemm import Places, products
+from weft.engine.product_blocks import BLOCK_BYTES, COPIED_ROWS, DEPTH, FAR_BYTES, suits_blocks
 from weft.engine.sliding import LINE
 
 DTYPES = [weft.float32, weft.float64]
@@ -66,9 +66,9 @@ def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it(dtype, transposed
 
 
 def test_blocks_are_for_many_rows_and_for_what_is_not_in_the_caches(monkeypatch):
-    monkeypatch.setattr("weft.engine.blocks.has_masks", lambda: False)
+    monkeypatch.setattr("weft.engine.product_blocks.has_masks", lambda: False)
     assert suits_blocks(COPIED_ROWS, 64, True) and not suits_blocks(COPIED_ROWS - 1, 64, False)
     assert suits_blocks(2, FAR_BYTES, False) and not suits_blocks(2, FAR_BYTES, True)
     assert not suits_blocks(1, FAR_BYTES, False)
-    monkeypatch.setattr("weft.engine.blocks.has_masks", lambda: True)
+    monkeypatch.setattr("weft.engine.product_blocks.has_masks", lambda: True)
     assert not suits_blocks(COPIED_ROWS, FAR_BYTES, False)

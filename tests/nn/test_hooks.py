@@ -2,6 +2,7 @@ import gc
 import importlib
 import pickle
 import weakref
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -297,3 +298,25 @@ def test_the_output_of_a_hooked_module_must_not_be_written_to():
         layer.register_full_backward_hook(lambda *_: None)
         with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
             layer(library.ones(1, 2, requires_grad=True)).mul_(2)
+
+
+@pytest.mark.parametrize("library", [weft, torch])
+def test_assigning_the_dictionaries_of_global_hooks_removes_the_hooks(library):
+    """PyTorch's tests tidy up like this."""
+    module = importlib.import_module(f"{library.__name__}.nn.modules.module")
+    called, linear = [], library.nn.Linear(2, 2)
+    module.register_module_forward_hook(lambda *given: called.append("forward"))
+    module.register_module_forward_pre_hook(lambda *given: called.append("before"))
+    module.register_module_full_backward_hook(lambda *given: called.append("backward"))
+    linear(library.ones(1, 2)).sum().backward()
+    assert called == ["before", "forward", "backward"]
+    for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks"):
+        assert len(getattr(module, name)) == 1
+        setattr(module, name, OrderedDict())
+    linear(library.ones(1, 2)).sum().backward()
+    assert len(called) == 3
+    handle = module.register_module_forward_hook(lambda *given: called.append("again"))
+    linear(library.ones(1, 2))
+    handle.remove()
+    linear(library.ones(1, 2))
+    assert called[3:] == ["again"] and not module._global_forward_hooks

@@ -41,6 +41,26 @@ _global_backward_pre: Registry = OrderedDict()
 _global_backward: Registry = OrderedDict()  # full backward hooks
 _global_last_node: Registry = OrderedDict()  # old backward hooks
 
+# PyTorch's names for these dictionaries. Programs assign an empty one to them, in order to remove all hooks.
+GLOBAL: dict[str, tuple[Registry, ...]] = {
+    "_global_forward_pre_hooks": (_global_forward_pre,),
+    "_global_forward_hooks": (_global_forward,),
+    "_global_backward_pre_hooks": (_global_backward_pre,),
+    "_global_backward_hooks": (_global_backward, _global_last_node),
+}
+
+
+def replace_global(name: str, hooks: Registry) -> None:
+    """Have the hooks `hooks` of all modules, instead of those in the dictionary that PyTorch calls `name`."""
+    new = dict(hooks)
+    for registry in GLOBAL[name]:
+        for id in registry:
+            any_global.pop(id, None)
+        registry.clear()
+    GLOBAL[name][0].update(new)
+    any_global.update(dict.fromkeys(new, True))
+
+
 parameter_registration: Registry = OrderedDict()
 buffer_registration: Registry = OrderedDict()
 module_registration: Registry = OrderedDict()

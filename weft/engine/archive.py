@@ -92,10 +92,11 @@ class Archive:
 
     def move(self, path: Path, least: int) -> None:
         """Rename the file if it has at least so many bytes, unless another process is writing or has renamed it."""
-        with self._lock, _opened(self.path, os.O_RDWR) as file, _locked(file) as alone:
-            status = os.fstat(file)
-            if alone and status.st_size >= least and self._is_current(status):
-                os.replace(self.path, path)
+        with self._lock, contextlib.suppress(FileNotFoundError):
+            with _opened(self.path, os.O_RDWR) as file, _locked(file) as alone:
+                status = os.fstat(file)
+                if alone and status.st_size >= least and self._is_current(status):
+                    os.replace(self.path, path)
 
     @property
     def size(self) -> int:

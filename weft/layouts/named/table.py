@@ -74,7 +74,7 @@ _OF_OPERANDS: list[tuple[OfOperands, str]] = [
         fake_quantize_per_tensor_affine fake_quantize_per_channel_affine
         fake_quantize_learnable_per_tensor_affine fake_quantize_learnable_per_channel_affine fused_moving_avg_obs_fake_quant"""),
     (keeping, """split split_with_sizes tensor_split chunk hsplit vsplit dsplit unsafe_split unsafe_split_with_sizes unsafe_chunk narrow slice slice_inverse
-        index_select index_fill index_copy index_add index_reduce index_put index_put_impl unsafe_index_put gather take_along_dim
+        index_select index_fill index_copy index_add index_reduce index_put index_put_impl unsafe_index_put unsafe_masked_index_put_accumulate gather take_along_dim
         scatter scatter_add scatter_reduce put diagonal_scatter select_scatter slice_scatter as_strided_scatter"""),
     (keeping, """relu relu6 gelu silu elu selu celu leaky_relu sigmoid tanh softplus hardtanh hardswish hardsigmoid mish softsign softshrink tanhshrink
         logsigmoid glu prelu_kernel layer_norm batch_norm instance_norm group_norm rms_norm fused_rms_norm local_response_norm"""),
@@ -92,7 +92,7 @@ _OF_OPERANDS: list[tuple[OfOperands, str]] = [
     (joining, "cat"),
     (joining_rows, "hstack vstack dstack column_stack"),
     (stacking, "stack"),
-    (multiplying, "matmul mm mv bmm dot vdot int_mm scaled_mm"),
+    (multiplying, "matmul mm mv bmm dot vdot int_mm scaled_mm scaled_mm_v2"),
     (multiplying_all, "chain_matmul multi_dot"),
     (adding_product, "addmm addmv baddbmm addmm_activation"),
     (adding_products, "addbmm"),
@@ -140,7 +140,7 @@ PLAIN_RESULTS = frozenset("""
     linear_cross_entropy meshgrid nonzero nonzero_static norm_except_dim pack_padded_sequence pad_packed_sequence pdist ravel
     repeat_interleave reshape_from_tensor scaled_dot_product_attention_math segment_reduce set_ shape_as_tensor sum_to_size take
     tensorinv tensorsolve trace transform_bias_rescale_qkv tril_indices trilinear triu_indices unique unique2 unique_consecutive
-    unravel_index unsafe_index weight_int4pack_mm_for_cpu weight_int8pack_mm
+    unravel_index unsafe_index unsafe_masked_index weight_int4pack_mm_for_cpu weight_int8pack_mm
 """.split())
 # fmt: on
 

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 from ...._utils import ExceptionWrapper
 from ....engine.workers import set_num_threads
-from . import worker
+from . import MP_STATUS_CHECK_INTERVAL, worker
 from .pipes import is_datapipe, share_datapipe
 from .seeds import seed_worker
 from .transport import pack, remove_folder
-
-PARENT_CHECK_INTERVAL = 5.0  # seconds
 
 
 class Task(NamedTuple):
@@ -57,7 +55,7 @@ class _Inbox:
     def _listen(self) -> None:
         try:
             while not self.closed:
-                while not self.connection.poll(PARENT_CHECK_INTERVAL):
+                while not self.connection.poll(MP_STATUS_CHECK_INTERVAL):
                     if os.getppid() != self.parent:
                         raise EOFError  # the pipe has not ended, because another process has a copy of its other end
                 message = self.connection.recv()

@@ -38,6 +38,7 @@ def test_places_are_in_all_folders():
         "accelerator",
         "functorch",
         "_inductor",
+        "_prims",
         "_subclasses",
     }  # no more than names that PyTorch has
     assert folders - bare <= {mutant.folder for mutant in MUTANTS}

@@ -13,7 +13,7 @@ STEP = 3  # every third op, because all of them take 6 s on AMD Zen 4
 
 # Functions whose last step is another one than PyTorch's.
 COMPOSED_OTHERWISE = """
-_native_batch_norm_legit _softmax_backward_data _unsafe_masked_index torch.ops.aten._safe_softmax.default
+_native_batch_norm_legit _softmax_backward_data _unsafe_masked_index _unsafe_masked_index_put_accumulate torch.ops.aten._safe_softmax.default
 combinations cumulative_trapezoid diff fill kron linalg.cond linalg.lstsq linalg.tensorinv linalg.vecdot masked.prod
 nanquantile narrow_copy nn.functional.cross_entropy nn.functional.ctc_loss nn.functional.linear_cross_entropy
 nn.functional.pairwise_distance nn.functional.scaled_dot_product_attention quantile __rsub__ rsub sort special.ndtr stft

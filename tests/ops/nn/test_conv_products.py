@@ -100,6 +100,23 @@ def test_bits_do_not_depend_on_threads(threads):
         assert mine.tobytes() == alone.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_windows_that_reach_far_behind_the_last_row(dtype):
+    """The zeros behind the last row of the last plane are read far behind the plane."""
+    how = {"stride": (3, 2, 1), "padding": (1, 2, 3), "dilation": (4, 4, 4)}
+    torch.manual_seed(0)
+    dtypes = getattr(torch, dtype), getattr(weft, dtype)
+    found = []
+    x, w = torch.randint(-9, 9, (2, 2, 4, 4, 4)), torch.randint(-9, 9, (2, 2, 4, 5, 6))
+    for library, own in zip((torch, weft), dtypes, strict=True):
+        a, b = (library.asarray(each.numpy()).to(own).requires_grad_() for each in (x, w))
+        spread = library.nn.functional.conv_transpose3d(a, b, output_padding=(2, 3, 1), groups=2, **how)
+        spread.square().sum().backward()
+        found.append([spread.detach().numpy(), a.grad.numpy(), b.grad.numpy()])
+    for theirs, ours in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_elements_that_are_not_finite_stay_in_their_windows():
     how = Geometry((6, 6), (3, 3), (1, 1), (1, 1), ((0, 0), (0, 0)), 1, (4, 4))
     x, w, ct = operands(how, 1, 2, 3, np.float32)

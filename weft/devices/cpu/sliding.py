@@ -266,6 +266,15 @@ def _pieces(first: int, last: int, most: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(edges))
 
 
+def _reach(lines: Lines, vectors: Vectors, windows: Sequence[Window], lanes: int) -> int:
+    """Elements from the begin of a plane to behind the last one that is read.
+
+    The zeros that follow the last row are those that the next plane begins with, so behind the last plane there must be as many.
+    """
+    distance = max([lines.distance(window) for window in windows], default=0)
+    return int(vectors.starts.max(initial=0)) + lanes + distance
+
+
 class _Tables:
     """Arrays whose addresses are in other arrays."""
 
@@ -302,7 +311,7 @@ def _sums_plan(
     if work >= SHARED_WORK and images * groups < threads:
         most = min(most, -(-(last - first) // -(-threads // (images * groups))))
     strips = []
-    plane = sums = 0
+    plane = sums = reach = 0
     for begin, end in _pieces(first, last, most):
         lines, most_back = layout(begin, end)
         plane = max(plane, lines.plane)
@@ -323,6 +332,8 @@ def _sums_plan(
             phases.append((found, vectors, _taken(how, vectors.stride, begin, end, size)))
         strips.append((lines, phases))
         sums = max(sums, len(vectors.starts))
+        windows = [window for found, *_ in phases for window, _ in found]
+        reach = max(reach, _reach(lines, vectors, windows, LINE // size))
     plane_bytes = plane * size
     step = channels // groups * places if adjoint else places  # from one plane to the next in the weight
     records = []
@@ -348,7 +359,7 @@ def _sums_plan(
         records.append((len(copied), tables.address(copied), len(inner), tables.address(inner)))
     wide = tile().lines * LINE
     sums_row = sums * LINE
-    line_bytes = _aligned(planes * plane_bytes) + wide
+    line_bytes = _aligned((planes - 1) * plane_bytes + max(plane_bytes, reach * size)) + wide
     tasks = images * groups * len(strips)
     words = {
         "tasks": tasks,
@@ -383,12 +394,13 @@ def _products_plan(dtype: DType, images: int, channels: int, made: int, how, thr
     pieces = _pieces(0, how.positions[0], MOST_LINES // line)
     found = [_input_lines(how, begin, end) for begin, end in pieces]
     plane = max(lines.plane for lines in found)
-    own = 0
+    own = reach = 0
     records, windows = [], _windows(how)
     for lines, (begin, end) in zip(found, pieces, strict=True):
         copied = lines.rows(contiguous_stride(how.sizes), size)
         vectors = lines.vectors((end - begin, *how.positions[1:]), LINE // size)
         own = max(own, len(vectors.starts))
+        reach = max(reach, _reach(lines, vectors, windows, LINE // size))
         taken = _taken(how, vectors.stride, begin, end, size)[:, [1, 0, 2]]
         terms = [(c * plane + lines.distance(window)) * size for c in range(planes) for window in windows]
         terms += terms[-1:] * (tile().right - 1)  # the last tile reads so many
@@ -403,7 +415,8 @@ def _products_plan(dtype: DType, images: int, channels: int, made: int, how, thr
                 tables.address(terms),
             )
         )
-    own_plane, line_image = own * LINE, _aligned(planes * plane * size) + LINE
+    own_plane = own * LINE
+    line_image = _aligned(((planes - 1) * plane + max(plane, reach)) * size) + LINE
     units = images * len(pieces)
     at_once = (
         min(images, max(1, MOST_LINES // (planes * plane + rows * own_plane // size)))

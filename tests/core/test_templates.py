@@ -1,6 +1,7 @@
 """Templates: one plan for calls with many sizes gives what PyTorch gives, and what the planning code makes for each."""
 
 import gc
+import math
 import tracemalloc
 
 import pytest
@@ -478,3 +479,9 @@ def test_a_million_sizes_take_no_memory():
     tracemalloc.stop()
     assert last - first < 1 << 20
     assert len(ADD.plans) <= PLANS_PER_OP
+
+
+def test_a_static_argument_may_be_nan():
+    plans = PlanCache(lambda spec, value: (spec.numel, value))
+    for rows in range(5, 15):
+        assert plans[spec_of(rows, 3), math.nan] == (3 * rows, math.nan)

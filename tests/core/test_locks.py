@@ -155,7 +155,9 @@ def interrupt_a_waiting_fork():
                 time.sleep(0.001)
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background processes ignore it
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell lets its background processes ignore it
     holder = threading.Thread(target=hold_and_interrupt)
     holder.start()
     taken.wait()

@@ -289,12 +289,8 @@ def known_kind(spec: Spec, trace: Trace) -> SpecKind | None:
         return None
     if any([type(each) is int and each < 2 for each in spec.shape]):
         return None
-    strides = None if spec.is_contiguous else _symbolic_classes(spec.stride)
+    strides = None if spec.is_contiguous else _classes(spec.stride)
     return _kind((2,) * len(spec.shape), strides, spec.dtype, spec.device, spec.conj, spec.neg)
-
-
-def _symbolic_classes(numbers: tuple) -> tuple[int, ...]:
-    return tuple([number if type(number) is int and number < 2 else 2 for number in numbers])
 
 
 def _classes(numbers: tuple[int, ...]) -> tuple[int, ...]:

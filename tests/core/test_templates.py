@@ -481,6 +481,14 @@ def test_a_million_sizes_take_no_memory():
     assert len(ADD.plans) <= PLANS_PER_OP
 
 
+def test_templates_of_all_static_arguments_compile_without_a_warning(recwarn):
+    statics = (2, True, None, (), (3, "sum"), "mean", 0.5, 2j, ADD)
+    plans = PlanCache(lambda spec, *values: (spec.numel, *values))
+    for rows in range(5, 15):
+        assert plans[spec_of(rows, 3), *statics] == (3 * rows, *statics)
+    assert any(kind.templates for kind in plans.kinds.values()) and not recwarn.list
+
+
 def test_a_static_argument_may_be_nan():
     plans = PlanCache(lambda spec, value: (spec.numel, value))
     for rows in range(5, 15):

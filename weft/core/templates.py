@@ -628,7 +628,10 @@ def _is_constant(name: str, kind: type, constant: str) -> str:
     """The condition that a static argument has the value of the trace."""
     if kind is bool or kind is type(None) or kind is type:
         return f"{name} is {constant}"
-    return f"({name} is {constant} or type({name}) is type({constant}) and {name} == {constant})"  # NaN is not NaN
+    same = f"type({name}) is type({constant}) and {name} == {constant}"
+    if kind is float or kind is complex:
+        return f"({name} is {constant} or {same})"  # NaN == NaN is False
+    return same
 
 
 def _same(a: Any, b: Any) -> bool:

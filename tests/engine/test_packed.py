@@ -5,7 +5,7 @@ import pytest
 
 import weft
 from weft.engine.packed import packed_products
-from weft.engine.steps import Step, as_one, one_by_one
+from weft.engine.steps import Operand, Steps
 
 SIZES = [(1, 1, 1), (1, 300, 100), (3, 5, 7), (16, 128, 512), (57, 40, 49), (9, 513, 48)]
 
@@ -48,12 +48,11 @@ def test_steps_follow_each_other_on_their_sequences(run):
     states = weft.full((len(sizes) + 1, n, size), weft.nan, dtype=weft.float64)
     states[0] = state
     row = n * size * 8
-    steps = [
-        Step(packed.products[count], count, [(0, (k + 1) * row), (0, k * row), (1, 0)])
-        for k, count in enumerate(sizes)
-    ]
+    operands = [Operand(0, size * 8, row), Operand(0, size * 8), Operand(1)]
+    # The rows of a step begin where those of all n sequences of the step before end.
+    steps = Steps(sizes, range(0, n * len(sizes), n), [(packed.products, operands)])
     # So much work is always shared.
-    launch = as_one(steps, 2, packed.grain, 1 << 30) if run == "as one" else one_by_one(steps)
+    launch = steps.as_one(2, packed.grain, 1 << 30) if run == "as one" else steps.one_by_one()
     launch.entry(states.data_ptr(), copy.data_ptr(), launch.meta, launch.count)
     for k, (count, each) in enumerate(zip((n, *sizes), expected)):
         np.testing.assert_allclose(states[k, :count].numpy(), each, rtol=1e-12, atol=1e-12)

@@ -359,3 +359,20 @@ torch.lstm_cell(torch.ones(2, 3), torch.ones(2, 4), torch.ones(16, 3), torch.one
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+def test_batches_of_many_sizes():
+    """After a few sizes the plans come from templates, and the kernels take other numbers of rows."""
+    mine, theirs = pair("LSTM(3, 4, batch_first=True)")
+    for lengths in ([k % 3 + n, k + n, n, 1, *[2] * k] for k in range(4) for n in (2, 7, 3)):
+        padded = torch.randn(len(lengths), max(lengths), 3, requires_grad=True)
+        same = oracle.to_weft(padded.detach()).requires_grad_()
+        expected, state = theirs(torch.nn.utils.rnn.pack_padded_sequence(padded, lengths, True, False))
+        got, own_state = mine(rnn.pack_padded_sequence(same, lengths, True, False))
+        same_packed(got, expected)
+        layers.close(own_state, state)
+        (expected.data.sin().sum() + state[1].sum()).backward()
+        (got.data.sin().sum() + own_state[1].sum()).backward()
+        layers.close(same.grad, padded.grad)
+        for own, other in zip(mine.parameters(), theirs.parameters(), strict=True):
+            layers.close(own.grad, other.grad)

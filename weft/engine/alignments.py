@@ -13,7 +13,7 @@ from .approx import exp, log
 from .expr import Expr, load, select
 from .kernel import Launch, prepare_map
 from .loops import Result
-from .steps import Step, as_one
+from .steps import Operand, Steps
 
 # Multiplications that take as long as one state of a step: three exponentials and a logarithm.
 _WORK = 64
@@ -38,21 +38,15 @@ def alignment_steps(steps: int, batch: int, states: int, dtype: DType) -> Launch
         [Result((result,))], [dtype] * 6, [], (batch, states), [(stride, size) for stride in rows]
     )
     paths, emitted, start, skips = range(4)
-    order = [
-        Step(
-            launch,
-            batch,
-            [
-                (paths, (k + 1) * batch * wide_row + 2 * size),
-                *[(paths, k * batch * wide_row + shift * size) for shift in (2, 1, 0)],
-                (skips, 0),
-                (start, k * batch * row),
-                (emitted, k * batch * row),
-            ],
-        )
-        for k in range(steps)
+    operands = [
+        Operand(paths, wide_row, batch * wide_row + 2 * size),
+        *[Operand(paths, wide_row, shift * size) for shift in (2, 1, 0)],
+        Operand(skips),
+        Operand(start, row),
+        Operand(emitted, row),
     ]
-    return as_one(order, 4, 1, steps * batch * states * _WORK)
+    order = Steps([batch] * steps, range(0, steps * batch, batch), [({batch: launch}, operands)])
+    return order.as_one(4, 1, steps * batch * states * _WORK)
 
 
 def _reached(*ways: Expr) -> Expr:

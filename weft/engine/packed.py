@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
-import numpy as np
-
 from ..core.dtype import DType
 from .kernel import Code, Launch, Stage, block, compile_loop, sharing
 from .panels import CHAINS, DEPTH, Panels, tiles
@@ -42,16 +40,17 @@ def packed_products(
     wide = columns // (tile().lines * lanes)
     count = wide + -(-(columns - wide * tile().lines * lanes) // lanes)
     nbytes = -(-columns // lanes) * LINE * terms
-    meta = np.array([wide, terms, columns, *(each * size for each in strides)], np.int64)
+    meta = block((wide, terms, columns, *(each * size for each in strides)))
     entry = sharing(_copy_code(dtype, strides[1] != 1), 2 * nbytes)
     return Packed(
         nbytes,
-        Launch(entry, meta.ctypes.data, count, meta),
+        Launch(entry, meta.address, count, meta),
         {rows: _product(dtype, (rows, terms, columns), height) for rows in heights},
         height,
     )
 
 
+@functools.lru_cache(maxsize=1024)
 def _product(dtype: DType, sizes: tuple[int, int, int], height: int) -> Launch:
     """The product of one matrix. height: rows of a tile."""
     (rows, terms, columns), size = sizes, dtype.itemsize

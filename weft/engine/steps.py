@@ -7,84 +7,129 @@ takes some sequences through all launches, and the threads need not wait for eac
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK
-from .kernel import Code, Launch, Stage, compile_loop, shared
+from .kernel import Code, Launch, Stage, block, compile_loop, shared
 from .structured import Body, function
 
 # Of one launch.
 MOST_OPERANDS = 32
 
-# The words of meta: the number of launches, then for each launch these, and for each operand which address it is and an offset (bytes).
-_LAUNCH = ("loop", "meta", "row", "sequences", "rows", "operands")
+# The words of meta: these, then for each stage these and for each operand these.
+_META = ("steps", "stages", "first_step")
+_STAGE = ("operands",)
+_OPERAND = ("address", "row", "offset")
+# Then for each step these, and for each of its stages these.
+_STEP = ("start", "sequences", "stages")
+_LAUNCH = ("loop", "meta", "row", "rows")
 
 
-class Step(NamedTuple):
-    """A launch of one step."""
+class Operand(NamedTuple):
+    """Where an operand of a stage lies: at `start * row + offset` bytes behind an address, in the step whose rows begin at `start`."""
 
-    launch: Launch  # whose outermost dim counts the sequences, or rows of them
-    sequences: int  # the first ones, which reach this step
-    operands: Sequence[tuple[int, int]]  # for each operand: which address, and the offset from it (bytes)
-
-
-def one_by_one(steps: Sequence[Step]) -> Launch:
-    """All steps as `entry(*addresses, meta, count)`, run by Python."""
-
-    def entry(*addresses: int) -> None:
-        for (run, meta, count, _), _, operands in steps:
-            assert run is not None
-            run(*[addresses[which] + offset for which, offset in operands], meta, count)
-
-    return Launch(entry, 0, 0, None)
+    address: int  # which one
+    row: int = 0
+    offset: int = 0
 
 
-def as_one(steps: Sequence[Step], addresses: int, grain: int, work: int) -> Launch:
-    """All steps as `entry(*addresses, meta, count)`, run by machine code and shared.
+class Steps(NamedTuple):
+    """What runs: at each step all stages, the last ones of the last step excepted.
 
-    addresses: their number. grain: threads get multiples of so many sequences. work: multiplications.
+    A stage has a launch for each number of sequences, whose outermost dim counts the sequences, or rows of them.
     """
-    words = [len(steps)]
-    for launch, sequences, operands in steps:
-        stage = launch.keepalive
-        assert type(stage) is Stage and len(operands) <= MOST_OPERANDS
-        words += [stage.loop, launch.meta, stage.row, sequences, stage.length // sequences, len(operands)]
-        words += [word for which, offset in operands for word in (8 * which, offset)]
-    meta = np.array(words, np.int64)
-    code = _code(addresses)
-    entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK, grain)
-    return Launch(entry, meta.ctypes.data, max(each.sequences for each in steps), (meta, steps))
+
+    sequences: Sequence[int]  # of each step: the first ones, which reach it
+    starts: Sequence[int]  # of each step
+    stages: Sequence[tuple[Mapping[int, Launch], Sequence[Operand]]]
+    left_out: int = 0  # stages of the last step
+
+    def one_by_one(self) -> Launch:
+        """All steps as `entry(*addresses, meta, count)`, run by Python."""
+
+        def entry(*addresses: int) -> None:
+            last = len(self.sequences) - 1
+            for k, (sequences, start) in enumerate(zip(self.sequences, self.starts)):
+                for launches, operands in self.stages[: len(self.stages) - self.left_out * (k == last)]:
+                    run, meta, count, _ = launches[sequences]
+                    assert run is not None
+                    run(
+                        *[addresses[which] + start * row + offset for which, row, offset in operands],
+                        meta,
+                        count,
+                    )
+
+        return Launch(entry, 0, 0, None)
+
+    def as_one(self, addresses: int, grain: int, work: int) -> Launch:
+        """All steps as `entry(*addresses, meta, count)`, run by machine code and shared.
+
+        addresses: their number. grain: threads get multiples of so many sequences. work: multiplications.
+        """
+        words = [len(self.sequences), len(self.stages), 0]
+        for _, operands in self.stages:
+            assert len(operands) <= MOST_OPERANDS
+            words.append(len(operands))
+            for which, row, offset in operands:
+                words += (8 * which, row, offset)
+        words[2] = 8 * len(words)
+        launches = {
+            count: [word for found, _ in self.stages for word in _words_of(found[count], count)]
+            for count in set(self.sequences)
+        }
+        n_stages = len(self.stages)
+        for start, count in zip(self.starts, self.sequences):
+            words += (start, count, n_stages)
+            words += launches[count]
+        words[-1 - n_stages * len(_LAUNCH)] -= self.left_out
+        meta, code = block(words), _code(addresses)
+        entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK, grain)
+        return Launch(entry, meta.address, max(self.sequences), (meta, self.stages))
+
+
+def _words_of(launch: Launch, sequences: int) -> tuple[int, ...]:
+    stage = launch.keepalive
+    assert type(stage) is Stage
+    return stage.loop, launch.meta, stage.row, stage.length // sequences
 
 
 @functools.cache
 def _code(addresses: int) -> Code:
     declarations: set[str] = set()
 
+    def words(b: Body, place: str, names: tuple[str, ...]) -> dict[str, str]:
+        return {name: b.let(f"load i64, ptr {b.at(place, 8 * k)}") for k, name in enumerate(names)}
+
     def loop(b: Body) -> None:
-        count = b.let("load i64, ptr %meta")
-        next_launch = b.variable("ptr", b.at("%meta", 8))
+        given = words(b, "%meta", _META)
+        step = b.variable("ptr", b.at("%meta", given["first_step"]))
+        stage = b.variable("ptr", "null")
         room = b.room(8 * (1 + MOST_OPERANDS))
-        given = b.at(room, 8)
-        with b.loop(0, count):
-            place = b.get(next_launch, "ptr")
-            words = {name: b.let(f"load i64, ptr {b.at(place, 8 * k)}") for k, name in enumerate(_LAUNCH)}
-            table = b.at(place, 8 * len(_LAUNCH))
-            b.set(next_launch, "ptr", b.at(table, b.integer("mul", words["operands"], 16)))
-            end = b.minimum("%end", words["sequences"])
-            with b.when(b.let(f"icmp slt i64 %begin, {end}")):
-                b.do(f"store i64 {words['row']}, ptr {room}")
-                with b.loop(0, words["operands"]) as k:
-                    source = b.at(table, b.integer("mul", k, 16))
-                    address = b.let(f"load i64, ptr {b.at('%operands', b.let(f'load i64, ptr {source}'))}")
-                    offset = b.let(f"load i64, ptr {b.at(source, 8)}")
-                    target = b.at(given, b.integer("mul", k, 8))
+        operands = b.at(room, 8)
+        with b.loop(0, given["steps"]):
+            own = words(b, b.get(step, "ptr"), _STEP)
+            launches = b.at(b.get(step, "ptr"), 8 * len(_STEP))
+            b.set(step, "ptr", b.at(launches, b.integer("mul", given["stages"], 8 * len(_LAUNCH))))
+            b.set(stage, "ptr", b.at("%meta", 8 * len(_META)))
+            end = b.minimum("%end", own["sequences"])
+            with b.when(b.let(f"icmp slt i64 %begin, {end}")), b.loop(0, own["stages"]) as k:
+                launch = words(b, b.at(launches, b.integer("mul", k, 8 * len(_LAUNCH))), _LAUNCH)
+                count = words(b, b.get(stage, "ptr"), _STAGE)["operands"]
+                table = b.at(b.get(stage, "ptr"), 8 * len(_STAGE))
+                b.set(stage, "ptr", b.at(table, b.integer("mul", count, 8 * len(_OPERAND))))
+                b.do(f"store i64 {launch['row']}, ptr {room}")
+                with b.loop(0, count) as i:
+                    operand = words(b, b.at(table, b.integer("mul", i, 8 * len(_OPERAND))), _OPERAND)
+                    address = b.let(f"load i64, ptr {b.at('%operands', operand['address'])}")
+                    offset = b.integer(
+                        "add", b.integer("mul", own["start"], operand["row"]), operand["offset"]
+                    )
+                    target = b.at(operands, b.integer("mul", i, 8))
                     b.do(f"store i64 {b.integer('add', address, offset)}, ptr {target}")
-                own, inner = (b.let(f"inttoptr i64 {words[name]} to ptr") for name in ("loop", "meta"))
-                first, last = (b.integer("mul", each, words["rows"]) for each in ("%begin", end))
-                b.do(f"call void {own}(ptr {given}, ptr {inner}, i64 {first}, i64 {last})")
+                code, inner = (b.let(f"inttoptr i64 {launch[name]} to ptr") for name in ("loop", "meta"))
+                first, last = (b.integer("mul", each, launch["rows"]) for each in ("%begin", end))
+                b.do(f"call void {code}(ptr {operands}, ptr {inner}, i64 {first}, i64 {last})")
 
     text = function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, loop)
     return compile_loop("\n".join([*sorted(declarations), text]), addresses, "")

@@ -32,7 +32,7 @@ from ...engine.ranks import rank_code
 from ...engine.resample import resample_code
 from ...engine.selection import is_few, least_code
 from ...engine.short_rows import order_code as counted_code
-from ...engine.steps import as_one
+from ...engine.steps import Steps
 from ...engine.storages import allocator
 from ...engine.weight_gemm import times_bytes, times_nibbles
 from .sliding import sliding_products, sliding_sums
@@ -295,7 +295,7 @@ EXTRAS: dict[str, Callable] = {
     "times_nibbles": _cached(times_nibbles),
     "byte_bags": _cached(byte_bags),
     "packed_products": packed_products,
-    "steps_as_one": as_one,
+    "steps_as_one": Steps.as_one,
     "sparse_rows": sparse_rows,
     "sparse_columns": sparse_columns,
     "sparse_sampled": sparse_sampled,

@@ -18,7 +18,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, address, empty, make
 from ...engine.kernel import Launch
 from ...engine.packed import Packed
-from ...engine.steps import Step, one_by_one
+from ...engine.steps import Operand, Steps
 from ...families.map import COPY, FILL
 from ..linalg.matmul import MM, rows_of
 from ..views.views import T
@@ -41,6 +41,10 @@ class _Blocks(NamedTuple):
     number: int = 1
     distance: int = 0  # bytes from one block to the next
 
+    def operands(self, address: int) -> list[Operand]:
+        """address: which one the tensor has."""
+        return [Operand(address, self.row, k * self.distance) for k in range(self.number)]
+
 
 class _Plan:
     """The launches of all steps, for tensors of the same specs. Each tensor has a name.
@@ -51,31 +55,36 @@ class _Plan:
     def __init__(self, sizes: tuple[int, ...], reverse: bool, made: Mapping[str, Spec], where: device):
         starts = tuple(accumulate((0, *sizes[:-1])))
         order = slice(None, None, -1 if reverse else 1)
-        self.sizes, self.starts = sizes[order], starts[order]
+        self.sizes, self.starts, self.different = sizes[order], starts[order], set(sizes)
         self.where = where
         self.made = {name: (where.backend.allocator(each.nbytes), each) for name, each in made.items()}
-        self.stages: list[tuple[Mapping[int, Launch], Sequence[_Blocks]]] = []
+        self.stages: list[tuple[Mapping[int, Launch], list[Operand]]] = []
         self.matrices: dict[str, tuple[str, Packed]] = {}
         self.grain, self.work = 1, 0
         self.names: dict[str, int] = {}
 
     def add(self, launches: Mapping[int, Launch], operands: Sequence[_Blocks]) -> None:
         """Add a launch to each step; `launches` has one for each size of a step."""
-        self.stages.append((launches, operands))
+        found = [
+            each
+            for blocks in operands
+            for each in blocks.operands(self.names.setdefault(blocks.tensor, len(self.names)))
+        ]
+        self.stages.append((launches, found))
 
     def multiply(self, result: _Blocks, a: _Blocks, weight: str, b: Spec) -> None:
         """Add a product to each step: rows of `a` times the matrix `weight`, whose spec is `b`."""
-        where, (terms, columns), sizes = self.where, b.shape, set(self.sizes)
+        where, (terms, columns) = self.where, b.shape
         pack = where.backend.extras.get("packed_products") if len(self.sizes) >= MANY_STEPS else None
         if pack is None:
             operands = {
                 size: [contiguous_spec((size, width), b.dtype, where) for width in (terms, columns)]
-                for size in sizes
+                for size in self.different
             }
             multiply = where.backend.prepare_product
             found = Packed(0, None, {size: multiply(own, b, made) for size, (own, made) in operands.items()})
         else:
-            found = pack(b.dtype, terms, columns, tuple(b.stride), sizes)
+            found = pack(b.dtype, terms, columns, tuple(b.stride), self.different)
         copied = f"{weight} in panels" if found.copy else weight
         self.matrices[copied] = weight, found
         self.grain = max(self.grain, found.grain)
@@ -84,23 +93,11 @@ class _Plan:
 
     def finish(self, to_the_end: bool = True) -> None:
         """Make one launch of all steps. Unless `to_the_end`, the last step ends before its last launch."""
-        names = {each.tensor: None for _, operands in self.stages for each in operands}
-        self.names = {name: k for k, name in enumerate(names)}
-        steps = [
-            Step(launches[size], size, [place for each in operands for place in self._places(each, start)])
-            for size, start in zip(self.sizes, self.starts)
-            for launches, operands in self.stages
-        ]
-        steps = steps if to_the_end else steps[:-1]
+        steps = Steps(self.sizes, self.starts, self.stages, left_out=not to_the_end)
         join = self.where.backend.extras.get("steps_as_one") if len(self.sizes) >= MANY_STEPS else None
         self.launch = (
-            one_by_one(steps) if join is None else join(steps, len(self.names), self.grain, self.work)
+            steps.one_by_one() if join is None else join(steps, len(self.names), self.grain, self.work)
         )
-
-    def _places(self, operand: _Blocks, start: int) -> list[tuple[int, int]]:
-        """The operands of the step whose rows begin at `start`: which tensor, and an offset in bytes."""
-        which, first = self.names[operand.tensor], start * operand.row
-        return [(which, first + k * operand.distance) for k in range(operand.number)]
 
     def make(self) -> dict[str, Tensor]:
         """New tensors for the results and the intermediate values."""
@@ -167,7 +164,7 @@ def _plan_forward(
         _Blocks("before", width, states, rows * width),
     ]
     plan.add(
-        {size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving, where] for size in set(sizes)},
+        {size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving, where] for size in plan.different},
         [
             *state,
             _Blocks("output", width),
@@ -181,7 +178,7 @@ def _plan_forward(
     if narrow:
         if saving:
             strides = width, narrow * compute.itemsize
-            copies = {size: COPIES[dtype, compute, size, narrow, strides, where] for size in set(sizes)}
+            copies = {size: COPIES[dtype, compute, size, narrow, strides, where] for size in plan.different}
             plan.add(copies, [_Blocks("before", width), seen])
         plan.multiply(seen, state[0], "projection", _transposed(narrow, hidden, compute, where))
     plan.finish()
@@ -262,12 +259,12 @@ def _plan_backward(
     through, seen = _Blocks("through"), _Blocks("seen" if narrow else "through")
     if narrow:
         row = narrow * compute.itemsize
-        copies = {size: COPIES[compute, compute, size, narrow, (row, row), where] for size in set(sizes)}
+        copies = {size: COPIES[compute, compute, size, narrow, (row, row), where] for size in plan.different}
         plan.add(copies, [_Blocks("later", row), seen])
         plan.multiply(through, seen, "projection", contiguous_spec((narrow, hidden), compute, where))
     state = [_Blocks(f"state {k}") for k in range(states)]
     plan.add(
-        {size: BACKWARD[kind, dtype, size, hidden, where] for size in set(sizes)},
+        {size: BACKWARD[kind, dtype, size, hidden, where] for size in plan.different},
         [
             *[_Blocks(name, gates * wide_width, gates, wide_width) for name in made if name != "later"],
             *state,

@@ -15,7 +15,7 @@ from .templates import MOST_KINDS, UNFIT, Kind, kind_of_key, template, trace_of_
 # Plans of one cache. One takes 1 to 5 KB with its key and spec, so ever new sizes cost at most 5 MB for each op. A plan that was
 # dropped is made again by its template.
 PLANS_PER_OP = 1024
-MOST_RECENT = 4
+MOST_RECENT = 8
 
 
 _caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()
@@ -84,7 +84,7 @@ class PlanCache(dict):
             with contextlib.suppress(ZeroDivisionError):
                 if (plan := make(key)) is not UNFIT:
                     return self._use(make, plan)
-        if not found.needs_template(len(self.kinds)):
+        if not found.needs_template(key, len(self.kinds)):
             return self.plan(*key)
         try:
             make = template(self.plan, key, self.with_sizes)

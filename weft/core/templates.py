@@ -45,8 +45,11 @@ from .symbols import (
 )
 
 # Calls of a kind that are planned by the planning code before its first template. Writing one takes about as long as 10 such calls
-# (AMD Zen 3). Each further template waits for more calls: see `Kind.needs_template`.
+# (AMD Zen 3). From the third template on, each waits for more calls.
 PLANNED_FIRST = 3
+FEW_TEMPLATES = 2
+# So many calls more are planned first while sizes are equal by chance.
+POSTPONED = 4
 # An op whose calls are of many kinds is called with random types and shapes, and most kinds do not come again: in 2,900 calls
 # with 8 dtypes and up to 4 dims, 9 of 4742 kinds had more than 11 calls. Each so many kinds, one call more is planned first.
 KINDS_PER_CALL = 16
@@ -87,26 +90,41 @@ class Late:
 class Kind:
     """What was learned about the calls of one kind."""
 
-    __slots__ = ("planned", "templates", "reason")
+    __slots__ = ("planned", "templates", "reason", "sizes")
 
     def __init__(self) -> None:
         self.planned = 0  # calls that the planning code planned since the last template
         self.templates: list[Callable[[tuple], Any]] = []
         self.reason: str | None = None  # why there is no template
+        self.sizes: list[int] = []  # those of the last key that the planning code planned
 
-    def needs_template(self, kinds: int) -> bool:
+    def needs_template(self, key: tuple, kinds: int) -> bool:
         """Whether to write a template for a key for which none holds. `kinds`: those of the op.
 
-        The more templates there are, the more calls without one have to come first: sizes that are equal by chance may not come again.
+        A key in which sizes are equal that were not equal in the key before is a bad one to trace: the template would hold only where
+        they are equal again.
         """
+        if self.reason is not None:
+            return False
+        before, self.sizes = self.sizes, sizes_of_key(key)
         self.planned += 1
-        first = PLANNED_FIRST * max(1, len(self.templates)) + kinds // KINDS_PER_CALL
-        return self.planned > first and self.reason is None
+        first = PLANNED_FIRST * max(1, len(self.templates) - FEW_TEMPLATES) + kinds // KINDS_PER_CALL
+        return self.planned > first and (
+            self.planned > first + POSTPONED or not _equal_by_chance(self.sizes, before)
+        )
 
     def add(self, make: Callable[[tuple], Any]) -> None:
         """Add a template. If there are too many, the oldest is dropped."""
         self.templates = [make, *self.templates[: MOST_TEMPLATES - 1]]  # other threads read the list
         self.planned = 0
+
+
+def _equal_by_chance(sizes: Sequence[int], before: Sequence[int]) -> bool:
+    """Whether two sizes are equal, and were not equal before."""
+    if len(sizes) != len(before):
+        return False
+    first: dict[int, int] = {}
+    return any([before[first.setdefault(size, k)] != before[k] for k, size in enumerate(sizes) if size > 1])
 
 
 def kind_of_key(key: tuple, with_sizes: bool) -> tuple:
@@ -124,6 +142,20 @@ def _kind_of_part(part: Any, with_sizes: bool) -> Any:
     if kind is tuple or kind is Size:
         return kind_of_key(part, with_sizes)
     return _SIZE if with_sizes and kind is int and part > 1 else part
+
+
+def sizes_of_key(key: tuple) -> list[int]:
+    """The sizes in a key, and its static ints, one after the other."""
+    found: list[int] = []
+    for part in key:
+        kind = type(part)
+        if kind is Spec:
+            found += part.shape
+        elif kind is int:
+            found.append(part)
+        elif kind is tuple or kind is Size:
+            found += sizes_of_key(part)
+    return found
 
 
 def trace_of_key(key: tuple) -> Trace | None:

@@ -126,12 +126,12 @@ class Backend(ABC):
 
     @abstractmethod
     def prepare_pack(
-        self, itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
+        self, nbytes: int, itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
     ) -> Callable[[int, int, int, int], int]:
-        """Copy the elements that a mask selects, in order, to consecutive places, or from there if `spread`.
+        """Copy what a mask selects, in order, to consecutive places, or from there if `spread`: elements, or rows of `nbytes`.
 
         The function takes (target, source, mask, room) and returns how many elements the mask selects. If there are more
-        than `room`, those beyond are not copied, but the packed operand must have room for one more element.
+        than `room`, those beyond are not copied, but the packed operand must have room for one more.
         """
 
     @abstractmethod

@@ -189,6 +189,7 @@ class PackKernel(NamedTuple):
     thread writes to it.
     """
 
+    nbytes: int  # of an element, or of a row of elements
     itemsize: int
     spread: bool
 
@@ -197,7 +198,7 @@ def pack_ir(kernel: PackKernel) -> str:
     """No branches: every element is moved, and where the mask is false the next one overwrites it (or it is what was
     there before). So a packed target has one element more, the last, which nobody keeps.
     """
-    kind, align = f"i{8 * kernel.itemsize}", min(kernel.itemsize, 8)
+    kind, align = f"i{8 * kernel.nbytes}", min(kernel.itemsize, 8)
     if kernel.spread:
         move = f"""
 %po = mul i64 %i, %s0

@@ -463,10 +463,28 @@ def _pack_plan(spec: Spec, mask: Spec, spread: bool) -> Callable[[int, int, int,
     sizes, (elements, chosen) = merge_dims(mask.shape, (wide, mask.stride))
     packed = (0,) * (len(sizes) - 1) + (itemsize,)
     rows = (elements, packed, chosen) if spread else (packed, elements, chosen)
-    return common_device("pack", (spec, mask)).backend.prepare_pack(itemsize, spread, sizes, rows)
+    return common_device("pack", (spec, mask)).backend.prepare_pack(itemsize, itemsize, spread, sizes, rows)
 
 
-_pack_plans = PlanCache(_pack_plan)
+def _row_plan(spec: Spec, mask: Spec) -> tuple[Callable[[int, int, int, int], int], Size, int] | None:
+    """The loop over a mask that packs rows of a tensor, the shape of a row, and its bytes. None for long rows, or in pieces."""
+    dims, itemsize = len(mask.shape), spec.dtype.itemsize
+    row = contiguous_spec(spec.shape[dims:], spec.dtype)
+    nbytes = row.nbytes
+    if not 0 < nbytes <= MOST_ROW_BYTES or row.stride != spec.stride[dims:]:
+        return None
+    if spec.conj or spec.neg or not spec.device.backend.has_memory:
+        return None
+    wide = tuple(stride * itemsize for stride in spec.stride[:dims])
+    sizes, (elements, chosen) = merge_dims(mask.shape, (wide, mask.stride))
+    rows = (0,) * (len(sizes) - 1) + (nbytes,), elements, chosen
+    backend = common_device("pack", (spec, mask)).backend
+    return backend.prepare_pack(nbytes, itemsize, False, sizes, rows), row.shape, nbytes
+
+
+_pack_plans, _row_plans = PlanCache(_pack_plan), PlanCache(_row_plan)
+# Rows that the kernel moves whether the mask is true or not; of longer ones the positions are found first.
+MOST_ROW_BYTES = 64
 
 
 def count_true(mask: Tensor) -> int:
@@ -484,6 +502,30 @@ def pack(input: Tensor, mask: Tensor) -> Tensor:
     count = pack_into(storage.ptr, room, input, mask)
     storage.nbytes_ = count * spec.dtype.itemsize
     return make(storage, 0, vector_spec(count, spec.dtype, spec.device))
+
+
+def pack_rows(input: Tensor, mask: Tensor) -> Tensor | None:
+    """The rows of `input` for which the bool mask, of the shape of the first dims, is true. None for rows that are not short."""
+    plan = _row_plans[input.spec, mask.spec]
+    if plan is None or not mask.spec.numel:
+        return None
+    launch, shape, nbytes = plan
+    room = mask.spec.numel
+    if room * nbytes > SMALL:
+        room = count_true(mask)
+    storage = input.spec.device.backend.allocate((room + 1) * nbytes)
+    count = launch(
+        storage.ptr, input._storage.ptr + input._byte_offset, mask._storage.ptr + mask._byte_offset, room
+    )
+    if count > room:
+        raise mask_changed(room, count)
+    storage.nbytes_ = count * nbytes
+    return make(storage, 0, _rows_spec(count, shape, input.spec.dtype, input.spec.device))
+
+
+@functools.lru_cache(maxsize=1024)
+def _rows_spec(count: int, row: Size, dtype: DType, device: Any) -> Spec:
+    return contiguous_spec((count, *row), dtype, device)
 
 
 # Specs of vectors die with their tensors; new ones cost more than packing a few elements.

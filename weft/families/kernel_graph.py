@@ -81,14 +81,14 @@ class GraphBuilder:
 
     def map(self, op: Map, *operands: Value | float) -> Value:
         """The result of an elementwise op."""
-        plan = op.plans[_key(operands)]
+        plan = op.plans_in_graphs[_key(operands)]
         result = self.new(plan.spec)
         self._launch_map(plan, result, operands)
         return result
 
     def write(self, op: Map, target: Value, *operands: Value | float) -> None:
         """Write the result of an elementwise op into `target`."""
-        self._launch_map(op.write_plans[(target.spec, *_key(operands))], target, operands)
+        self._launch_map(op.write_plans_in_graphs[(target.spec, *_key(operands))], target, operands)
         if target.kind == "input":
             self.written.append(target.number)
 

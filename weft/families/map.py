@@ -7,6 +7,7 @@ tensors as operands, devices.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.storage import Storage
 from ..core.templates import Late
 from ..core.tensor import Tensor, make, plain_types
-from ..engine.defer import deferrable, promised, rewritten
+from ..engine.defer import deferrable, is_deferred, promised, rewritten
 from ..engine.fusion import Elementwise
 from ..engine.habits import Habit, habit_for
 from ..engine.loops import Result
@@ -198,6 +199,13 @@ class Map(Op):
 
         Raises: TypeError for the only operand if it is a number.
         """
+        plan = self._plan_now(*operands)
+        if self.is_kernel:
+            self._let_wait(plan, operands)
+        return plan
+
+    def _plan_now(self, *operands: Any) -> Plan:
+        """A plan whose result is never deferred."""
         if len(operands) == 1 and type(operands[0]) is not Spec:
             raise TypeError(
                 f"{self.name}(): argument 'input' (position 1) must be Tensor, not {operands[0].__name__}"
@@ -206,13 +214,13 @@ class Map(Op):
         specs = [operand for operand in operands if type(operand) is Spec]
         where = common_device(self.name, specs)
         sizes = broadcast_shapes(self.name, *(each.shape for each in specs))
-        plan = self._launch(self._layout(operands, sizes, types.result, where), operands, types)
-        if self.is_kernel:
-            self._let_wait(plan, operands, types)
-        return plan
+        return self._launch(self._layout(operands, sizes, types.result, where), operands, types)
 
-    def _let_wait(self, plan: Plan, operands: Sequence[Any], types: Types) -> None:
+    def _let_wait(self, plan: Plan, operands: Sequence[Any]) -> None:
         """Let results of the plan be deferred if they may be."""
+        if not is_deferred(plan.spec):
+            return
+        types = self._types(operands)
         specs = [operand for operand in operands if type(operand) is Spec]
         (stored,) = self._expressions(operands, plan.spec, types)
         params = self._params(operands, types)
@@ -229,15 +237,28 @@ class Map(Op):
 
     def _plan_write(self, target: Spec, *operands: Any) -> Plan:
         """The plan of a call that writes into an existing tensor, in place or by `out=`."""
+        plan = self._plan_write_now(target, *operands)
+        if self.is_kernel and any(type(operand) is Spec for operand in operands):
+            self._let_wait(plan, operands)
+        return plan
+
+    def _plan_write_now(self, target: Spec, *operands: Any) -> Plan:
         types = self._types(operands)
         specs = [operand for operand in operands if type(operand) is Spec]
         where = common_device(self.name, [target, *specs])
         if where is not target.device:  # a 0-dim target on the CPU
             raise several_devices(self.name, where, target.device)
-        plan = self._launch(target, operands, types)
-        if specs and self.is_kernel:
-            self._let_wait(plan, operands, types)
-        return plan
+        return self._launch(target, operands, types)
+
+    # The plans of kernels inside a kernel graph.
+
+    @functools.cached_property
+    def plans_in_graphs(self) -> PlanCache:
+        return PlanCache(self._plan_now)
+
+    @functools.cached_property
+    def write_plans_in_graphs(self) -> PlanCache:
+        return PlanCache(self._plan_write_now)
 
     def _types(self, operands: Sequence[Any]) -> Types:
         types = self.promotion(common_dtype(operands[: self.deciding]))
@@ -682,8 +703,11 @@ COPY.as_write = Op("copy_", COPY.derivative, "CopyBackwards")
 class _Fill(Map):
     """Write one number everywhere. The number is converted to the dtype of the target, without promotion."""
 
-    def _plan_write(self, target: Spec, *operands: Any) -> Plan:
+    def _plan_write_now(self, target: Spec, *operands: Any) -> Plan:
         return self._launch(target, operands, Types(target.dtype, target.dtype))
+
+    def _let_wait(self, plan: Plan, operands: Sequence[Any]) -> None:
+        """Filling is never deferred."""
 
 
 FILL = _Fill("fill", same_dtype, lambda a: a, derivative=(None,))

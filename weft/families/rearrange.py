@@ -46,7 +46,8 @@ class Plan(Late):
         self.woven: Launch | None = None
         pieces = [piece for piece in pieces if piece.target.numel]
         for source, view, start, target, at in pieces:
-            check_reach(name, specs[source], view.shape, view.stride, start)
+            if start or view is not specs[source]:
+                check_reach(name, specs[source], view.shape, view.stride, start)
             check_reach(name, result, target.shape, target.stride, at)
         if len(pieces) == len(specs) and _is_weave(result, pieces):
             self.woven = _weave(result, pieces)

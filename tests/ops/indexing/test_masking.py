@@ -1,3 +1,4 @@
+import oracle
 import pytest
 import torch
 from expressions import check as check_expression
@@ -137,3 +138,26 @@ def test_a_mask_writes_through_one_of_several_names_of_an_element(write, windows
         return base
 
     assert run(weft).tolist() == run(torch).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "bfloat16", "float32", "float64", "complex64"])
+def test_rows_by_a_mask(dtype):
+    """Short rows are packed by a kernel, long ones are gathered; a view begins in the middle of its memory."""
+    for columns in (1, 3, 4, 5, 16, 40):
+        whole = torch.arange(2 * 9 * columns + 1).to(getattr(torch, dtype))
+        theirs = whole[1:].view(2, 9, columns)
+        mine = oracle.to_weft(whole)[1:].view(2, 9, columns)
+        for chosen in (torch.ones(9) > 0, torch.ones(9) < 0, torch.arange(9) % 3 == 1):
+            mask = oracle.to_weft(chosen)
+            oracle.assert_same(mine[1][mask], theirs[1][chosen])
+            oracle.assert_same(mine[0, :, ::2][mask], theirs[0, :, ::2][chosen])
+            oracle.assert_same(mine[:, mask], theirs[:, chosen])
+            both, own = torch.stack([chosen, ~chosen]), weft.stack([mask, ~mask])
+            oracle.assert_same(mine[own], theirs[both])
+
+
+def test_rows_by_masks_of_many_sizes():
+    for rows in range(2, 40):
+        theirs = torch.rand(rows, 3)
+        mine, chosen = oracle.to_weft(theirs), theirs[:, 0] > 0.5
+        oracle.assert_same(mine[oracle.to_weft(chosen)], theirs[chosen])

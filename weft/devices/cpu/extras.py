@@ -144,19 +144,24 @@ def at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return found
 
 
+def sorted_rows(bits: int, rows: int, n: int) -> tuple[Launch, int]:
+    """The stable order of each row of n unsigned keys: `entry(order, keys, room, meta, count)`, and the bytes of the room."""
+    parts = min(rows, workers.get_num_threads())
+    meta = block((n, rows, parts))
+    work = rows * n * bits // 8 * element_bytes(bits)
+    entry = sharing(order_code(bits), work if parts > 1 else 0)
+    return Launch(entry, meta.address, parts, meta), parts * room_bytes(bits, n)
+
+
 def stable_order(key: np.ndarray) -> np.ndarray:
     """Indices that sort the last axis of unsigned integers; equal keys stay in their order."""
     n = key.shape[-1]
     if key.itemsize < 8 and n >= 2**32:
         key = key.astype(np.uint64)
-    key, bits, rows = np.ascontiguousarray(key), 8 * key.itemsize, key.size // n
+    key = np.ascontiguousarray(key)
     order = np.empty(key.shape, np.int64)
-    parts = min(rows, workers.get_num_threads())
-    room = allocator(parts * room_bytes(bits, n))()
-    meta = np.array((n, rows, parts))
-    work = key.size * key.itemsize * element_bytes(bits)
-    entry = sharing(order_code(bits), work if parts > 1 else 0)
-    entry(order.ctypes.data, key.ctypes.data, room.ptr, meta.ctypes.data, parts)
+    (entry, meta, count, _), nbytes = sorted_rows(8 * key.itemsize, key.size // n, n)
+    entry(order.ctypes.data, key.ctypes.data, allocator(nbytes)().ptr, meta, count)
     return order
 
 
@@ -288,6 +293,7 @@ EXTRAS: dict[str, Callable] = {
     "merge": merge,
     "search": search,
     "ordered_rows": ordered_rows,
+    "sorted_rows": sorted_rows,
     "stable_order": stable_order,
     "sliding_sums": sliding_sums,
     "sliding_products": sliding_products,

@@ -122,16 +122,16 @@ def prepare_indexed(
 
 
 @functools.lru_cache(maxsize=64)
-def _pack_code(itemsize: int, spread: bool) -> Code:
-    return compile_loop(pack_ir(PackKernel(itemsize, spread)), 3, "ii")
+def _pack_code(nbytes: int, itemsize: int, spread: bool) -> Code:
+    return compile_loop(pack_ir(PackKernel(nbytes, itemsize, spread)), 3, "ii")
 
 
 def prepare_pack(
-    itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
+    nbytes: int, itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> Callable[[int, int, int, int], int]:
     """See `devices/base.py`."""
-    code = _pack_code(itemsize, spread)
-    if math.prod(sizes) * itemsize >= PARALLEL_BYTES:
+    code = _pack_code(nbytes, itemsize, spread)
+    if math.prod(sizes) * nbytes >= PARALLEL_BYTES:
         optimize(code)
     entry = code.entry
     meta = meta_block(sizes, strides)

@@ -50,7 +50,7 @@ class Meta(Backend):
     def prepare_indexed(self, results, operand_dtypes, sizes, strides, indexing):
         return IndexedLaunch(_nothing, 0, 0, 0, None)
 
-    def prepare_pack(self, itemsize, spread, sizes, strides):
+    def prepare_pack(self, nbytes, itemsize, spread, sizes, strides):
         raise NotImplementedError(NO_VALUES)  # the number of selected elements is a value
 
     def product_operands(self, a, b):

@@ -74,8 +74,8 @@ class Reference(Backend):
         )
         return IndexedLaunch(entry, 0, 0, 0, None)
 
-    def prepare_pack(self, itemsize, spread, sizes, strides):
-        return indexed.prepare_pack(self.memory, itemsize, spread, sizes, strides)
+    def prepare_pack(self, nbytes, itemsize, spread, sizes, strides):
+        return indexed.prepare_pack(self.memory, nbytes, spread, sizes, strides)
 
     def product_operands(self, a, b):
         return _plain(a), _plain(b)

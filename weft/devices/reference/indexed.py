@@ -125,7 +125,7 @@ def _put(
 
 
 def prepare_pack(
-    memory: Memory, itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
+    memory: Memory, nbytes: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> Callable[[int, int, int, int], int]:
     whole = (
         0 if spread else 1
@@ -136,11 +136,11 @@ def prepare_pack(
     def launch(target: int, source: int, mask: int, room: int) -> int:
         selected = np.flatnonzero(memory.array(mask, np.dtype(np.uint8), sizes, marks))
         places = grid[selected[:room]]
-        packed = np.arange(len(places)) * itemsize
+        packed = np.arange(len(places)) * nbytes
         read, write = (packed, places) if spread else (places, packed)
-        block, positions = _bytes(memory, source, read, itemsize)
+        block, positions = _bytes(memory, source, read, nbytes)
         content = block[positions]
-        block, positions = _bytes(memory, target, write, itemsize)
+        block, positions = _bytes(memory, target, write, nbytes)
         block[positions] = content
         return len(selected)
 

@@ -106,8 +106,9 @@ def _stack_result(specs: Sequence[Spec], dim: int) -> Spec:
 
 
 def _stack_pieces(result: Spec, specs: Sequence[Spec], dim: int) -> Iterator[Piece]:
+    target, first = rules.select(result, dim, 0)
     for position, own in enumerate(specs):
-        yield Piece(position, own, 0, *rules.select(result, dim, position))
+        yield Piece(position, own, 0, target, first + position * result.stride[dim])
 
 
 def _cat_back(ct, out, *inputs, specs, static, wanted):

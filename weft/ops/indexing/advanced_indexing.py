@@ -27,6 +27,7 @@ from .basic_indexing import basic_view, select_plan
 from .masking import columns_of
 
 _ALL = slice(None)
+_BASIC = frozenset((int, slice, type(None), EllipsisType, bool))
 _SIMPLE = frozenset((int, slice, Tensor, type(None), EllipsisType, bool))
 
 
@@ -57,9 +58,9 @@ def _is_item(value: Any) -> bool:
 
 def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
     """The view that the numbers and slices give, and the index tensors and masks by the dim of this view where they begin."""
-    items = [_item(item) for item in index]
+    items = [item if type(item) in _BASIC else _item(item) for item in index]
     sizes = self.spec.shape
-    named = sum(_dims_of(item) for item in items)
+    named = sum([1 if type(item) is int or type(item) is slice else _dims_of(item) for item in items])
     if named > len(sizes):
         if not sizes and any(isinstance(item, slice) for item in items):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -67,7 +68,7 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
             select_plan(self.spec)
         raise IndexError(f"too many indices for tensor of dimension {len(sizes)}")
     view_items, chosen = _assigned(self, items, len(sizes) - named)
-    is_whole = chosen and all(item is ... or item == _ALL for item in view_items)
+    is_whole = chosen and all([item is ... or item is _ALL for item in view_items])
     view = self if is_whole else basic_view(self, tuple(view_items))
     assert view is not None  # `_item` and `_assigned` leave no other items
     return view, chosen
@@ -117,7 +118,7 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
 
 def _dims_of(item: Any) -> int:
     """How many dims of the tensor an item names."""
-    if isinstance(item, Tensor):
+    if type(item) is Tensor or isinstance(item, Tensor):
         return len(item.spec.shape) if item.spec.dtype is bool_ else 1
     return 0 if item is None or item is ... or item is True or item is False else 1
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.device import CPU
+from ...core.dispatch import watchers
 from ...core.dtype import LEGACY_NAMES, REDUCED_FLOATS, bool_, int64
 from ...core.entry import check_overrides, entry, in_front_of
 from ...core.grad_mode import mode
@@ -21,9 +22,9 @@ from ...core.recording import check_recorded_write, needs_recording, new_recorde
 from ...core.registry import add_member
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, empty
+from ...core.tensor import Tensor, empty, view_of
 from ...families.calls import is_operand
-from ...families.indexed import pack
+from ...families.indexed import pack, pack_rows
 from ...families.map import COPY, NUMBERS, apart
 from ..assembly.copying import copy_, copy_values, is_same_memory
 from ..assembly.filling import fill_, fill_number
@@ -84,35 +85,89 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
                     (plan.record or new_recorder(plan, _SLICE, result, inputs, static))(result, *inputs)
                 tape.recorded_view(result, self)
             return result
+    if kind is tuple and _PLAIN.issuperset(map(type, index)):
+        return _taken(self, index)
     if kind is Tensor and spec.shape:
         found = index.spec
-        if found.dtype is int64 and found.shape:
-            return INDEX(self, (index,), (0,))
-        if found.dtype is bool_ and found.shape == spec.shape:
-            return _take_masked(self, index)
+        if found.dtype is int64:
+            return INDEX(self, (index,), (0,)) if found.shape else __getitem__(self, int(index))
+        if found.dtype is bool_ and found.shape:
+            taken = _take_masked(self, index)
+            return _taken(self, (index,)) if taken is None else taken
     return _getitem_entry(self, index)
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
     """A view where all items are numbers, slices, None or ..., else a copy."""
     check_overrides(index)
-    index = as_tuple(index)
+    return _taken(self, as_tuple(index))
+
+
+# The items that no other class overrides.
+_PLAIN = frozenset((int, slice, type(None), type(...), Tensor))
+
+
+def _taken(self: Tensor, index: tuple) -> Tensor:
     found = basic_view(self, index)
+    if found is None and self._autograd is None:
+        found = _gathered(self, index)
     if found is not None:
         return found
     view, chosen = parse_index(self, index)
     if not chosen:
         return view
     mask = only_mask(chosen)
-    if mask is not None and mask.spec.shape == view.spec.shape:
-        return _take_masked(view, mask)
+    if mask is not None and (found := _take_masked(view, mask)) is not None:
+        return found
     positions = as_positions(view, chosen)
     dims = tuple(sorted(positions))
     return INDEX(view, [positions[dim] for dim in dims], dims)
 
 
-def _take_masked(view: Tensor, mask: Tensor) -> Tensor:
-    return MASKED_INDEX(view, mask) if view._autograd is not None else pack(view, mask)
+def _gathered(self: Tensor, index: tuple) -> Tensor | None:
+    """What the usual items choose, without general code: index tensors of int64, numbers and `:`. None for other items."""
+    spec = self.spec
+    if watchers or len(index) > len(spec.shape):
+        return None
+    key: list[Any] = [spec]
+    positions, dims = [], []
+    start, dim = self._byte_offset, 0  # of the view that the numbers choose
+    for size, stride, item in zip(spec.shape, spec.stride, index):
+        if type(item) is Tensor and item.spec.dtype is int64 and item.spec.device is spec.device:
+            if item.spec.shape:
+                positions.append(item)
+                dims.append(dim)
+                item = _ALL
+            else:
+                item = int(item)
+        if type(item) is int:
+            item = item + size if item < 0 else item
+            if not 0 <= item < size:
+                return None
+            start += item * stride * spec.dtype.itemsize
+            key.append(0)
+        elif item is _ALL or type(item) is slice and item == _ALL:
+            key.append((size, 1))
+            dim += 1
+        else:
+            return None
+    if not positions:
+        return None
+    view = self if 0 not in key else view_of(self, start, VIEW_PLANS[tuple(key)].spec)
+    return INDEX(view, positions, tuple(dims))
+
+
+_ALL = slice(None)
+
+
+def _take_masked(view: Tensor, mask: Tensor) -> Tensor | None:
+    """The elements or the short rows that a mask for the first dims chooses; None if their positions are needed."""
+    sizes, chosen = view.spec.shape, mask.spec.shape
+    if chosen == sizes:
+        return MASKED_INDEX(view, mask) if view._autograd is not None else pack(view, mask)
+    if view._autograd is None and chosen == tuple.__getitem__(sizes, slice(len(chosen))):
+        return pack_rows(view, mask)
+    return None
 
 
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:

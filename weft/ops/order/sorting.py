@@ -12,7 +12,7 @@ import numpy as np
 from ...core import view_rules
 from ...core.arguments import integer
 from ...core.checking import check_tensor
-from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
+from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64, uint8
 from ...core.layout import preserve_format
 from ...core.public import public
 from ...core.return_types import return_type
@@ -98,10 +98,10 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
     return stable_order(key) if k is None else _least_keys(key, k)
 
 
-# ---- Short rows, without arrays ------------------------------------------------------------------------------------------
+# ---- Without arrays ------------------------------------------------------------------------------------------
 
 
-def _build_short(graph: GraphBuilder, dim: int, descending: bool, k: int) -> list[Value]:
+def _build_ordered(graph: GraphBuilder, dim: int, descending: bool, k: int) -> list[Value]:
     """The first `k` elements along `dim` in order, and where they came from; contiguous."""
     (input,) = graph.inputs
     spec, backend = input.spec, input.spec.device.backend
@@ -113,8 +113,12 @@ def _build_short(graph: GraphBuilder, dim: int, descending: bool, k: int) -> lis
     back = tuple(row.index(each) for each in range(len(sizes)))
     graph.write(KEYS[descending], graph.view(view_rules.permute, keys, back), input)
     order = graph.new(contiguous_spec(shape((*outer, k)), int64, spec.device))
-    launch = backend.extras["ordered_rows"](8 * dtype.itemsize, math.prod(outer), sizes[dim], k)
-    graph.launch(launch, order, keys)
+    bits, rows, n = 8 * dtype.itemsize, math.prod(outer), sizes[dim]
+    if _is_counted(n, k):
+        graph.launch(backend.extras["ordered_rows"](bits, rows, n, k), order, keys)
+    else:
+        launch, nbytes = backend.extras["sorted_rows"](bits, rows, n)
+        graph.launch(launch, order, keys, graph.new(contiguous_spec((nbytes,), uint8, spec.device)))
     indices = order
     if dim != len(sizes) - 1:
         indices = graph.new(contiguous_spec(shape((*sizes[:dim], k, *sizes[dim + 1 :])), int64, spec.device))
@@ -122,18 +126,23 @@ def _build_short(graph: GraphBuilder, dim: int, descending: bool, k: int) -> lis
     return [graph.gather(GATHER, input, (indices,), dim), indices]
 
 
-_SHORT = KernelGraph("sort", 1, _build_short)
+def _is_counted(n: int, k: int) -> bool:
+    """Whether the place of a key is found by comparisons; else the whole row is sorted."""
+    return n <= MOST_KEYS or is_few(n, k)
 
 
-def _in_short_rows(input: Tensor, dim: int, descending: bool, k: int) -> tuple[Tensor, Tensor] | None:
-    """What `_build_short` computes; None where other ways are faster, or the device has no kernel."""
+_ORDERED = KernelGraph("sort", 1, _build_ordered)
+
+
+def _in_order(input: Tensor, dim: int, descending: bool, k: int) -> tuple[Tensor, Tensor] | None:
+    """What `_build_ordered` computes; None where other ways are faster, or the device has no kernel."""
     spec = input.spec
-    if not spec.numel or not k or not spec.shape or "ordered_rows" not in spec.device.backend.extras:
+    if not spec.numel or not k or not spec.shape or "sorted_rows" not in spec.device.backend.extras:
         return None
     n = spec.shape[dim]
-    if n > MOST_KEYS and not is_few(n, k):
+    if not _is_counted(n, k) and (k < n or n >= 1 << 32):
         return None
-    return _SHORT((plain(make(input._storage, input._byte_offset, spec)),), (dim, descending, k))
+    return _ORDERED((plain(make(input._storage, input._byte_offset, spec)),), (dim, descending, k))
 
 
 # ---- What the ops share --------------------------------------------------------------------------------------------
@@ -198,7 +207,7 @@ def _order_rule(ct, out, input, dim, descending, *, specs):
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     spec = input.spec
     if spec.shape and spec.stride == contiguous_stride(spec.shape):
-        found = _in_short_rows(input, dim, descending, spec.shape[dim])
+        found = _in_order(input, dim, descending, spec.shape[dim])
         if found is not None:
             return found
     order = back(_least(input, dim, None, descending), dim, spec.ndim)
@@ -241,8 +250,10 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     >>> torch.argsort(torch.tensor([3, 1, 2]))
     tensor([1, 2, 0])
     """
-    check_tensor(input, "argsort")
-    return sort(input.detach(), dim, descending)[1]
+    dim = dim_of(input, dim, "argsort")
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    return _sort(input.detach(), dim, bool(descending))[1]
 
 
 @public("function method", out=True)
@@ -281,7 +292,7 @@ def _topk_rule(ct, out, input, k, dim, largest, *, specs):
 
 @array_op(derivative=_topk_rule)
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
-    found = _in_short_rows(input, dim, largest, k)
+    found = _in_order(input, dim, largest, k)
     if found is not None:
         return found
     indices = tensor_of(back(_least(input, dim, k, largest), dim, input.spec.ndim))

@@ -160,8 +160,9 @@ def stable_order(key: np.ndarray) -> np.ndarray:
         key = key.astype(np.uint64)
     key = np.ascontiguousarray(key)
     order = np.empty(key.shape, np.int64)
-    (entry, meta, count, _), nbytes = sorted_rows(8 * key.itemsize, key.size // n, n)
-    entry(order.ctypes.data, key.ctypes.data, allocator(nbytes)().ptr, meta, count)
+    launch, nbytes = sorted_rows(8 * key.itemsize, key.size // n, n)
+    room = allocator(nbytes)()
+    launch.entry(order.ctypes.data, key.ctypes.data, room.ptr, launch.meta, launch.count)  # type: ignore[misc]
     return order
 
 

@@ -9,13 +9,14 @@ from weakref import WeakValueDictionary
 
 from .dtype import when_default_changes
 from .layout_spec import first_layout_hooks, refuse_layouts
+from .spec import Spec, kind_of
 from .symbols import Symbol, Trace, Untraceable, traces
 from .templates import MOST_KINDS, UNFIT, Kind, kind_of_key, template, trace_of_key
 
 # Plans of one cache. One takes 1 to 5 KB with its key and spec, so ever new sizes cost at most 5 MB for each op. A plan that was
 # dropped is made again by its template.
 PLANS_PER_OP = 1024
-MOST_RECENT = 8
+MOST_RECENT = 4  # templates for keys with first specs of one kind
 
 
 _caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()
@@ -43,8 +44,8 @@ class PlanCache(dict):
         super().__init__()
         self.plan, self.with_sizes = plan, with_sizes
         self.kinds: dict[tuple, Kind] = {}
-        # The templates that are asked first: that of the right kind takes less time than finding the kind.
-        self.recent: tuple[Callable[[tuple], Any], ...] = ()
+        # The templates that are asked first, by the kind of the first spec of a key: finding the kind of all of it takes longer.
+        self.recent: dict[Any, tuple[Callable[[tuple], Any], ...]] = {}
         _caches[id(self)] = self
 
     def __missing__(self, key):
@@ -53,14 +54,16 @@ class PlanCache(dict):
         if traces and (trace := trace_of_key(key)) is not None:
             return self._planned_on_symbols(key, trace)
         plan = UNFIT
+        first = key[0] if key else None
+        kind = (first.kind or kind_of(first)) if type(first) is Spec else None
         try:
-            for make in self.recent:
+            for make in self.recent.get(kind, ()):
                 if (plan := make(key)) is not UNFIT:
                     break
         except ZeroDivisionError:  # a divisor that is never 0 where the guards hold
             plan = UNFIT
         if plan is UNFIT:
-            plan = self._planned(key)
+            plan = self._planned(key, kind)
         if len(self) >= PLANS_PER_OP:
             for old in list(self)[: PLANS_PER_OP // 4]:
                 self.pop(old, None)
@@ -70,10 +73,13 @@ class PlanCache(dict):
     def clear(self) -> None:
         super().clear()
         self.kinds.clear()
-        self.recent = ()
+        self.recent.clear()
 
-    def _planned(self, key: tuple) -> Any:
-        """The plan for a key for which no recent template holds, by another one, by a new one, or by the planning code."""
+    def _planned(self, key: tuple, first: Any) -> Any:
+        """The plan for a key for which no recent template holds, by another one, by a new one, or by the planning code.
+
+        first: the kind of the first spec.
+        """
         kind = kind_of_key(key, self.with_sizes)
         found = self.kinds.get(kind)
         if found is None:
@@ -83,7 +89,7 @@ class PlanCache(dict):
         for make in found.templates:
             with contextlib.suppress(ZeroDivisionError):
                 if (plan := make(key)) is not UNFIT:
-                    return self._use(make, plan)
+                    return self._use(make, plan, first)
         if not found.needs_template(key, len(self.kinds)):
             return self.plan(*key)
         try:
@@ -92,11 +98,14 @@ class PlanCache(dict):
             found.reason = str(error)
             return self.plan(*key)
         found.add(make)
-        return self._use(make, make(key))
+        return self._use(make, make(key), first)
 
-    def _use(self, make: Callable, plan: Any) -> Any:
-        """Let a template be the first that is asked for the next key."""
-        self.recent = (make, *[each for each in self.recent if each is not make])[:MOST_RECENT]
+    def _use(self, make: Callable, plan: Any, first: Any) -> Any:
+        """Let a template be the first that is asked for the next key with such a first spec."""
+        if len(self.recent) >= MOST_KINDS:
+            self.recent.clear()
+        others = [each for each in self.recent.get(first, ()) if each is not make]
+        self.recent[first] = (make, *others)[:MOST_RECENT]
         return plan
 
     def _planned_on_symbols(self, key: tuple, trace: Trace) -> Any:

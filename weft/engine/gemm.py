@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ..core.dtype import DType, float32, float64
 from ..core.symbols import per_plan
 from . import workers
@@ -203,6 +205,8 @@ def _panel_edges(sizes, at_once: int, wide: int, places: Places) -> tuple[bool, 
     """Whether the blocks of a product that is shared are rows or columns, and where they begin and end."""
     rows, _, columns = sizes
     parts = blocks(places.products)
+    if parts == 1:
+        return False, (0, columns)
     longest_rows = _longest(rows, parts, at_once)
     longest_columns = _longest(columns, parts, wide)
     # Each block of rows copies all panels of b.
@@ -307,6 +311,8 @@ def tasks_of(
     if not places.sizes and len(edges) == 2:  # the usual case, by a shorter way
         return _tasks((*words, rows, columns, 0, 0, 0), 1)
     lengths = [(begin, end - begin) for begin, end in itertools.pairwise(edges)]
+    if places.products >= MANY_PRODUCTS:
+        return _many_tasks(words, sizes, steps, places, by_rows, lengths, itemsizes)
     for place in zip(*places.rows()):
         for begin, length in lengths:
             c, a, b = place
@@ -318,3 +324,43 @@ def tasks_of(
             words += [offset * size for offset, size in zip(task[2:], itemsizes)]
             count += 1
     return _tasks(words, count)
+
+
+# Products of a stack: so many tasks are written by NumPy in less time. Measured on AMD Zen 3: 64 take 20 us, in Python 190 us.
+MANY_PRODUCTS = 8
+# Products of a stack whose positions are kept.
+MOST_KEPT = 1 << 12
+
+
+def _many_tasks(
+    header: list[int],
+    sizes: tuple[int, int],
+    steps: tuple[int, int],
+    places: Places,
+    by_rows: bool,
+    lengths: list[tuple[int, int]],
+    itemsizes: tuple[int, int, int],
+) -> Tasks:
+    """`tasks_of` by arrays."""
+    count = places.products * len(lengths)
+    memory = np.empty(len(header) + _TASK * count, np.int64)
+    memory[: len(header)] = header
+    tasks = memory[len(header) :].reshape(places.products, len(lengths), _TASK)
+    strides = np.array((places.c, places.a, places.b)) * np.array(itemsizes)[:, None]
+    positions = _positions if places.products <= MOST_KEPT else _positions.__wrapped__
+    offsets = positions(places.sizes) @ strides.T
+    for k, (begin, length) in enumerate(lengths):
+        start = (begin * sizes[1], begin * steps[0], 0) if by_rows else (begin, 0, begin * steps[1])
+        tasks[:, k, :2] = (length, sizes[1]) if by_rows else (sizes[0], length)
+        tasks[:, k, 2:] = (
+            offsets + [each * size for each, size in zip(start, itemsizes)] if begin else offsets
+        )
+    made = Tasks()
+    made.memory, made.address, made.count = memory, memory.ctypes.data, count
+    return made
+
+
+@functools.lru_cache(maxsize=64)
+def _positions(sizes: tuple[int, ...]) -> np.ndarray:
+    """The position of each matrix of a stack in its dims: [products, dims]."""
+    return np.indices(sizes).reshape(len(sizes), -1).T

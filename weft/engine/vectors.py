@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from ..core.dtype import DType
@@ -17,6 +18,7 @@ def broadcast(b: Body, kind: str, lanes: int, value: str) -> str:
     return b.let(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
 
+@functools.cache
 def has_masks() -> bool:
     """Whether stores of some lanes are as fast as those of all (AVX-512). A `vmaskmovps` of AVX2 takes 18 cycles (AMD Zen 3)."""
     return "+avx512f" in cpu()[1].split(",")

@@ -18,7 +18,7 @@ class Block:
     __slots__ = ("address", "memory")
 
     address: int
-    memory: bytes
+    memory: Any  # bytes or an array
 
 
 add_atoms(Block)

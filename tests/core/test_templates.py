@@ -493,3 +493,34 @@ def test_a_static_argument_may_be_nan():
     plans = PlanCache(lambda spec, value: (spec.numel, value))
     for rows in range(5, 15):
         assert plans[spec_of(rows, 3), math.nan] == (3 * rows, math.nan)
+
+
+def plan_of(plans, *sizes):
+    return plans[tuple(spec_of(*each) for each in sizes)]
+
+
+def test_sizes_that_are_equal_by_chance_are_not_traced():
+    """The planning code compares two sizes. A template of a key where they are equal would hold for such keys alone."""
+    plans = PlanCache(lambda a: a.shape[0] == a.shape[1])
+    for rows in (5, 6, 7, 8):
+        assert not plan_of(plans, (rows, 9))
+    (kind,) = plans.kinds.values()
+    assert len(kind.templates) == 1
+    for rows in range(10, 14):
+        assert plan_of(plans, (rows, rows)) and len(kind.templates) == 1
+        assert not plan_of(plans, (rows, 9))
+    for rows in range(20, 30):  # now they are equal each time
+        assert plan_of(plans, (rows, rows))
+    assert len(kind.templates) == 2
+
+
+def test_parts_of_plans_wait_for_templates_of_the_whole():
+    inner = PlanCache(lambda a: a.numel)
+    outer = PlanCache(lambda a: inner[(a,)])
+    for rows in range(2, 12):
+        assert outer[(spec_of(rows, 3),)] == 3 * rows
+    assert [len(kind.templates) for kind in outer.kinds.values()] == [1]
+    assert not any(kind.templates for kind in inner.kinds.values())
+    for rows in range(12, 20):  # asked for alone
+        assert inner[(spec_of(rows, 3),)] == 3 * rows
+    assert any(kind.templates for kind in inner.kinds.values())

@@ -19,6 +19,9 @@ PLANS_PER_OP = 1024
 MOST_RECENT = 4  # templates for keys with first specs of one kind
 
 
+# The caches whose planning code runs; a plan that it looks up is a part of theirs.
+_planning: list[PlanCache] = []
+
 _caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()
 
 
@@ -90,15 +93,19 @@ class PlanCache(dict):
             with contextlib.suppress(ZeroDivisionError):
                 if (plan := make(key)) is not UNFIT:
                     return self._use(make, plan, first)
-        if not found.needs_template(key, len(self.kinds)):
-            return self.plan(*key)
+        if found.needs_template(key, len(self.kinds), inner=bool(_planning)):
+            try:
+                make = template(self.plan, key, self.with_sizes)
+            except Untraceable as error:
+                found.reason = str(error)
+            else:
+                found.add(make)
+                return self._use(make, make(key), first)
+        _planning.append(self)
         try:
-            make = template(self.plan, key, self.with_sizes)
-        except Untraceable as error:
-            found.reason = str(error)
             return self.plan(*key)
-        found.add(make)
-        return self._use(make, make(key), first)
+        finally:
+            _planning.pop()
 
     def _use(self, make: Callable, plan: Any, first: Any) -> Any:
         """Let a template be the first that is asked for the next key with such a first spec."""

@@ -48,6 +48,8 @@ from .symbols import (
 # (AMD Zen 3). From the third template on, each waits for more calls.
 PLANNED_FIRST = 3
 FEW_TEMPLATES = 2
+# Parts of other plans are planned so many times more, because those get templates first.
+PLANNED_INSIDE = 8
 # So many calls more are planned first while sizes are equal by chance.
 POSTPONED = 4
 # An op whose calls are of many kinds is called with random types and shapes, and most kinds do not come again: in 2,900 calls
@@ -98,8 +100,10 @@ class Kind:
         self.reason: str | None = None  # why there is no template
         self.sizes: list[int] = []  # those of the last key that the planning code planned
 
-    def needs_template(self, key: tuple, kinds: int) -> bool:
+    def needs_template(self, key: tuple, kinds: int, inner: bool) -> bool:
         """Whether to write a template for a key for which none holds. `kinds`: those of the op.
+
+        inner: the plan is a part of one that the planning code of another op makes, which will soon have a template itself.
 
         A key in which sizes are equal that were not equal in the key before is a bad one to trace: the template would hold only where
         they are equal again.
@@ -109,6 +113,7 @@ class Kind:
         before, self.sizes = self.sizes, sizes_of_key(key)
         self.planned += 1
         first = PLANNED_FIRST * max(1, len(self.templates) - FEW_TEMPLATES) + kinds // KINDS_PER_CALL
+        first += PLANNED_INSIDE if inner else 0
         return self.planned > first and (
             self.planned > first + POSTPONED or not _equal_by_chance(self.sizes, before)
         )

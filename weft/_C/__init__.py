@@ -9,7 +9,14 @@ from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
 from ..core.tensor import Tensor as _Tensor
 from ..ops.linalg.lapack import LinAlgError as _LinAlgError
+from ..switches import are_deterministic_algorithms_enabled as _get_deterministic_algorithms
+from ..switches import get_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory
 from ..switches import has_lapack, has_mkl, has_openmp, has_spectral
+from ..switches import (
+    is_deterministic_algorithms_warn_only_enabled as _get_deterministic_algorithms_warn_only,
+)
+from ..switches import set_fill_uninitialized_memory as _set_deterministic_fill_uninitialized_memory
+from ..switches import use_deterministic_algorithms as _set_deterministic_algorithms
 from . import _keys, _schema, _types
 from ._archives import PyTorchFileReader, PyTorchFileWriter
 from ._future import Future
@@ -105,6 +112,12 @@ __all__ = [
     ),
     *("ScriptModule", "ScriptObject"),
     *("_get_accelerator", "_get_default_device", "_get_privateuse1_backend_name"),
+    *(
+        "_get_deterministic_algorithms",
+        "_get_deterministic_algorithms_warn_only",
+        "_set_deterministic_algorithms",
+    ),
+    *("_get_deterministic_fill_uninitialized_memory", "_set_deterministic_fill_uninitialized_memory"),
     *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
     *("_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode"),
     *("_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_set_texpr_fuser_enabled"),

@@ -24,6 +24,7 @@ from ...core.storage import Storage
 from ...core.tensor import Tensor, make
 from ...core.warn import warn_once
 from ..creation.from_data import tensor as new_tensor
+from ..creation.uninitialized import fill_rest
 from ..views.reshaping import squeeze, unsqueeze
 from ..views.slicing import as_strided
 from ..views.transposing import swapaxes, swapdims, t, transpose
@@ -468,7 +469,9 @@ def _resized(self: Tensor, sizes: tuple[int, ...], memory_format: MemoryFormat) 
     if memory_format is preserve_format:
         raise RuntimeError(f"Unsupported memory format {memory_format}")
     if spec.shape != sizes or memory_format is not contiguous_format:
+        size = self._storage.nbytes()
         resize(self, _with_strides(spec, sizes, strides_for(sizes, memory_format)))
+        fill_rest(self._storage, size, spec.dtype)
         self._storage.version += 1
     return self
 

@@ -175,7 +175,7 @@ _LATER = {
             *("is_grad_enabled", "_set_grad_enabled", "get_num_threads", "set_num_threads", "_get_cpu_capability"),
             *("_is_torch_function_enabled", "_has_torch_function", "_has_torch_function_unary", "_is_tracing"),
             *("_has_torch_function_variadic", "_log_api_usage_metadata", "_is_alias_of", "_data_address"),
-            *("_storage_address", "_is_cow_tensor"),
+            *("_storage_address", "_is_cow_tensor", "_WeakTensorRef", "_current_graph_task_id", "_will_engine_execute_node"),
         ),
         "_process",
     ),
@@ -188,7 +188,19 @@ _LATER = {
     ),
 }  # fmt: skip
 __getattr__ = module_getattr(
-    __name__, ("_distributed_c10d", "_fft", "_functorch", "_linalg", "_nn", "_profiler", "_special"), _LATER
+    __name__,
+    (
+        "_autograd",
+        "_distributed_c10d",
+        "_fft",
+        "_functions",
+        "_functorch",
+        "_linalg",
+        "_nn",
+        "_profiler",
+        "_special",
+    ),
+    _LATER,
 )
 
 name_public(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.current_pass import _current_graph_task_id as _current_graph_task_id
+from ..autograd.current_pass import _will_engine_execute_node as _will_engine_execute_node
 from ..core.copy_on_write import CopyOnWrite
 from ..core.grad_mode import is_grad_enabled as is_grad_enabled
 from ..core.grad_mode import mode
@@ -76,6 +79,17 @@ def _storage_address(tensor: Tensor) -> int:
 def _is_cow_tensor(tensor: Tensor) -> bool:
     """Whether a tensor shares its memory with a lazy clone until one of them is written."""
     return type(tensor._storage) is CopyOnWrite
+
+
+class _WeakTensorRef:
+    """A reference to a tensor that does not keep it alive."""
+
+    def __init__(self, tensor: Tensor):
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._reference() is None
 
 
 class _VariableFunctionsClass:

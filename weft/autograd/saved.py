@@ -91,7 +91,9 @@ class SavedTensor:
 
     __slots__ = ("_node", "_place")
 
-    def __init__(self, node: Any, place: int):
+    def __init__(self, node: Any = None, place: int = 0):
+        if node is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node, self._place = node, place
 
     def _entry(self) -> Any:

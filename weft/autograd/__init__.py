@@ -59,3 +59,4 @@ _tape.rename = _graph.rename
 _tape.rename_after = _graph.rename_after
 _tape.require_grad = _tensor.require_grad
 _tape.recorded_view = _inplace.recorded_view
+_tape.note_view = _inplace.note_view

@@ -15,6 +15,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
 from ..core.layout_spec import as_cotangent
 from ..core.op import Op
+from ..core.overrides import overrides_functions
 from ..core.recording import needs_recording, unrecorded
 from ..core.tensor import Tensor, make, view_of
 from ..core.warn import user_level
@@ -355,6 +356,8 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
 
 def _view_of_input(tensor: Tensor) -> Tensor:
     """The result of `apply` for an input that `forward` returns as it is, because the input must keep its own grad_fn."""
+    if overrides_functions(type(tensor)):
+        return tensor.detach()  # the handler of the class makes the object
     return view_of(tensor, tensor._byte_offset, tensor.spec)
 
 

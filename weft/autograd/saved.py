@@ -132,6 +132,8 @@ class SavedTensor:
         if not callable(pack_hook) or not callable(unpack_hook):
             raise TypeError("register_hooks(): two functions are expected, pack_hook and unpack_hook")
         entry = self._entry()
+        if entry is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden.")
         if type(entry) is Packed:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "

@@ -128,6 +128,38 @@ def test_saved_memory_is_shared_until_it_is_written():
     assert x.grad.tolist() == [2, 2, 2]
 
 
+def test_a_context_of_hooks_that_is_left_too_often():
+    """PyTorch stops with an internal error, or does nothing, depending on what the thread did before."""
+    context = weft.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    context.__enter__()
+    context.__exit__(None, None, None)
+    context.__exit__(None, None, None)
+    x = weft.ones(3, requires_grad=True)
+    y = x * x
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)  # no hooks are left
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+@BOTH
+def test_saved_values_that_are_none_take_no_hooks(lib):
+    class Custom(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    y = Custom.apply(lib.ones(2, requires_grad=True))
+    first, second = y.grad_fn._raw_saved_tensors
+    assert first.unpack().tolist() == [1, 1] if lib is weft else first is not None
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        second.register_hooks(lambda t: t, lambda t: t)
+
+
 @BOTH
 def test_dtype_of_gradients(lib):
     w = lib.ones(3, dtype=lib.bfloat16, requires_grad=True)

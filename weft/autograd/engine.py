@@ -409,7 +409,8 @@ class _Pass:
                     tensor._grad = _added_in_place(before, ct)  # type: ignore[attr-defined]
         if leaf.after:
             for hook in list(leaf.after.values()):
-                hook(tensor)
+                if hook(tensor) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         if leaf.of_node is not None:
             for hook in list(leaf.of_node.after.values()):
                 hook((), (ct,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from ..core.batched import function_hooks
@@ -162,9 +162,19 @@ class FunctionMeta(type):
         super().__init__(name, bases, attrs)
         cls._node_type = node_type(f"{name}Backward", BackwardCFunction)
         cls._takes_ctx = not overrides(cls, "setup_context")
+        # Whether `setup_context` gets arguments that the caller of `apply` does not give.
+        cls._has_defaults = not cls._takes_ctx and _has_defaults(cls.forward)
         cls._backward = staticmethod(cls.vjp if overrides(cls, "vjp") else cls.backward)
         if overrides(cls, "vjp") and overrides(cls, "backward"):
             cls._backward = staticmethod(_both)
+
+
+def _has_defaults(function: Callable) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin function
+        return False
+    return any(each.default is not inspect.Parameter.empty for each in parameters)
 
 
 def _both(*args: Any) -> Any:
@@ -272,7 +282,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply_unbatched(cls: Any, args: tuple, kwargs: dict[str, Any], forward: Any = None) -> Any:
         """As `apply`, which asks `function_hooks` first. `forward` computes the results in place of `forward(*args)`."""
-        if kwargs and not cls._takes_ctx:
+        if (kwargs or cls._has_defaults) and not cls._takes_ctx:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, {}

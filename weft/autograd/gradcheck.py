@@ -16,6 +16,7 @@ import numpy as np
 from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
 from ..core.layout_calls import rules_of
+from ..core.overrides import handles_dispatch
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..interop.numpy import from_numpy
@@ -222,7 +223,10 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
 def _reals(x: Tensor) -> np.ndarray:
     """A copy of the elements as one row of real numbers; complex ones as pairs."""
     values = x.detach().clone().resolve_conj().resolve_neg().contiguous().view(-1)
-    return (view_as_real(values).reshape(-1) if x.is_complex() else values).double().numpy()
+    reals = (view_as_real(values).reshape(-1) if x.is_complex() else values).double()
+    if handles_dispatch(type(reals)):  # an object that wraps a tensor has no memory
+        return np.array([reals[k].item() for k in range(reals.numel())], np.float64)
+    return reals.numpy()
 
 
 def _units(x: Tensor) -> Iterator[Tensor]:

@@ -40,9 +40,10 @@ class saved_tensors_hooks(Restoring):  # noqa: N801 (PyTorch's name)
         detours.append("hooks")
 
     def _restore(self) -> None:
-        del saved.hooks.stack[-1:]
-        saved.hooked -= 1
-        detours.remove("hooks")
+        if saved.hooks.stack:  # empty if the context is left more often than it was entered
+            del saved.hooks.stack[-1]
+            saved.hooked -= 1
+            detours.remove("hooks")
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801

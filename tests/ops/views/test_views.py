@@ -369,7 +369,7 @@ def test_results_in_memory_of_their_own_are_no_views(call):
     ("what", "make"),
     [
         (r"self.dim\(\) cannot be 0", lambda t: t.zeros(3)[1]),
-        (r"self.stride\(-1\) must be 1", lambda t: t.zeros(4, 4)[:, 1:].t()),
+        (r"self.stride\(-1\) must be 1", lambda t: t.zeros(4, 4).t()),
         (r"self.size\(-1\) must be divisible by 2", lambda t: t.zeros(4, 4)[:, 1:]),
         (r"self.storage_offset\(\) must be divisible by 2", lambda t: t.zeros(4, 5)[:, 1:]),
         (r"self.stride\(0\) must be divisible by 2", lambda t: t.zeros(4, 5)[:, :4]),

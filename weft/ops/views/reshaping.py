@@ -54,9 +54,9 @@ def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
 
 
 def _check_offset(self: Tensor, ratio: int, dtype: DType) -> None:
-    """PyTorch raises errors about the last dim first, then that about the offset, then those about the other strides."""
+    """PyTorch raises the error about the last size first, then that about the offset, then those about strides."""
     if self.storage_offset() % ratio and not (self.spec.conj or self.spec.neg):
-        rules.check_last_dim(self.spec, dtype)
+        rules.check_last_size(self.spec, dtype)
         raise RuntimeError(
             f"self.storage_offset() must be divisible by {ratio} {rules.described(self.spec, dtype)}, but got "
             f"{self.storage_offset()}"

@@ -167,6 +167,20 @@ def test_hooks_can_be_disabled():
         finally:
             names._saved_tensors_hooks_enable()
         assert names._saved_tensors_hooks_is_enabled()
+        with (
+            t.autograd.graph.saved_tensors_hooks(abs, abs),
+            pytest.raises(RuntimeError, match="in use"),
+            t.autograd.graph.disable_saved_tensors_hooks("in use"),
+        ):
+            pass
+        assert names._saved_tensors_hooks_is_enabled()
+
+
+def test_metadata_of_leaves():
+    for t in (torch, weft):
+        leaf = t.ones(2, requires_grad=True).exp().grad_fn.next_functions[0][0]
+        leaf.metadata["note"] = 1
+        assert leaf.metadata == {"note": 1}
 
 
 def test_versions_that_are_kept():

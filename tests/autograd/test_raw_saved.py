@@ -74,6 +74,7 @@ def _counts(lib):
     """The numbers of copies and of saved tensors within `allow_mutation_on_saved_tensors`, after each step."""
     counts = []
     with lib.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        kept = (lib.ones(2, requires_grad=True) * 1) ** 2
 
         def count():
             counts.append((len(list(context.cloned.items())), len(list(context.tid_to_weakhandle.items()))))
@@ -93,6 +94,8 @@ def _counts(lib):
         third.backward()
         a.mul_(2)
         count()
+    count()  # nothing, although `kept` has saved a tensor
+    assert kept.requires_grad
     return counts
 
 
@@ -100,7 +103,7 @@ def test_copies_of_saved_tensors_that_are_written():
     """`ctx.cloned` has the saved tensors that were written since, as long as a node needs them."""
     counts = _counts(weft)
     assert counts == _counts(torch)
-    assert counts[0] == (0, 1) and counts[2] == (2, 3) and counts[-1] == (0, 0)
+    assert counts[0] == (0, 2) and counts[2] == (2, 4) and counts[-2:] == [(0, 1), (0, 0)]
 
 
 def test_saved_views_and_bases_that_are_written():

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from ..autograd.current_pass import (
-    _get_current_graph_task_keep_graph as _get_current_graph_task_keep_graph,
-)
-from ..autograd.grad_mode import _unsafe_set_version_counter as _unsafe_set_version_counter
-from ..autograd.saved import SavedTensor as SavedTensor
-from ..autograd.saved import hooks
+from ..autograd import hooks as contexts
+from ..autograd.current_pass import _get_current_graph_task_keep_graph
+from ..autograd.grad_mode import _unsafe_set_version_counter
+from ..autograd.saved import SavedTensor, hooks
 from ..compat.missing import module_getattr
+
+__all__ = ["SavedTensor", "_get_current_graph_task_keep_graph", "_unsafe_set_version_counter"]
+
+
+def _saved_tensors_hooks_disable(message: str) -> None:
+    """Let `saved_tensors_hooks` raise RuntimeError with this message. Raises it if hooks are in use."""
+    contexts.disable_hooks(message)
 
 
 def _saved_tensors_hooks_is_enabled() -> bool:
     """Whether contexts of `saved_tensors_hooks` may be opened in this thread."""
     return hooks.disabled is None
-
-
-def _saved_tensors_hooks_disable(message: str) -> None:
-    """Let `saved_tensors_hooks` raise RuntimeError with this message."""
-    hooks.disabled = message
 
 
 def _saved_tensors_hooks_enable() -> None:

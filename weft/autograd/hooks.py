@@ -60,10 +60,18 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
         super().__init__(pack, unpack)
 
 
+def disable_hooks(message: str) -> None:
+    """Let `saved_tensors_hooks` raise RuntimeError with this message. Raises it if hooks are in use."""
+    if saved.hooks.stack:
+        raise RuntimeError(message)
+    saved.hooks.disabled = message
+
+
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Within this context, `saved_tensors_hooks` raises RuntimeError with this message."""
-    outer, saved.hooks.disabled = saved.hooks.disabled, error_message
+    outer = saved.hooks.disabled
+    disable_hooks(error_message)
     try:
         yield
     finally:
@@ -147,6 +155,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
             yield context
     finally:
         _mutation_allowed = context.is_open = False
+        context.tid_to_weakhandle.clear()
 
 
 def region_activation_memory_budget(budget: float) -> Any:

@@ -548,7 +548,7 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv
     for each in self:
         if not each.isfinite().all():
             found_inf.fill_(1)
-        each.mul_(inv_scale.to(each.dtype))
+        each.mul_(inv_scale.reshape(()).to(each.dtype))
 
 
 @public("function")

@@ -318,6 +318,16 @@ def test_only_memory_of_the_cpu_is_shared(name):
         weft.UntypedStorage(4)._share_filename_cpu_()
 
 
+@pytest.mark.parametrize("read", [lambda s: s.tolist(), list, lambda s: s[0]])
+def test_typed_storages_without_memory_have_no_values(read):
+    for t in (torch, weft):
+        storage = t.TypedStorage([1, 2], dtype=t.float32, device="meta", _internal=True)
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            read(storage)
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            storage.cpu()
+
+
 def test_bytes_written_to_a_file(tmp_path):
     for t in (torch, weft):
         storage = t.arange(4.0).untyped_storage()

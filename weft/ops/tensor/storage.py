@@ -170,8 +170,7 @@ class TypedStorage:
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
-        if self.device.type == "meta":
-            raise NotImplementedError("Not available for 'meta' device type")
+        self._check_values()
         if not -self.size() <= index < self.size():
             raise IndexError(f"index {index} out of range for storage of size {self.size()}")
         return self._tensor().select(0, index).item()
@@ -185,7 +184,12 @@ class TypedStorage:
         return iter(self.tolist())
 
     def tolist(self) -> list:
+        self._check_values()
         return self._tensor().tolist()
+
+    def _check_values(self) -> None:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
 
     def fill_(self, value: Any) -> TypedStorage:
         """Write one number everywhere."""

@@ -11,10 +11,6 @@ import weft.nn.functional as F
 from weft.core.dtype import when_default_changes
 from weft.engine import gemm, narrow_gemm
 
-pytestmark = pytest.mark.skipif(
-    not narrow_gemm.available(), reason="this processor does not multiply bfloat16 (AVX512-BF16)"
-)
-
 
 def forget_plans():
     for forget in when_default_changes:

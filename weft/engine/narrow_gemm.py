@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ..core.dtype import DType, bfloat16, float32, int16
 from ..core.symbols import per_plan
-from . import host, workers
+from . import workers
 from .convert import convert
 from .expr import load
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, Places, Tasks, dot_products, tasks_of
@@ -37,11 +37,6 @@ _HEADER, _TASK = 5, 5
 
 _SUM = f"<{_LANES} x float>"
 _PAIRS = f"<{_LANES} x i32>"
-
-
-def available() -> bool:
-    """Whether this processor multiplies bfloat16."""
-    return "+avx512bf16" in host.cpu()[1].split(",")
 
 
 @functools.cache

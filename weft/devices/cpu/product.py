@@ -15,6 +15,7 @@ from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...engine import blas, narrow_gemm
 from ...engine.gemm import Places, products
 from ...engine.kernel import Launch
+from ...engine.vectors import multiplies_and_adds, multiplies_bfloat16
 
 # NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
 _QUIET: Any = contextvars.Context()
@@ -121,14 +122,14 @@ def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
 def _suits_narrow(a: Spec, b: Spec) -> bool:
     """Whether bfloat16 operands are multiplied as they are. The tiles of the kernel waste their work on few columns."""
     rows, columns, terms = math.prod(a.shape[:-1]), _columns_of(b), a.shape[-1]
-    if not narrow_gemm.available() or not terms or len(a.shape) == len(b.shape) == 1:
+    if not terms or len(a.shape) == len(b.shape) == 1:
+        return False
+    if a.stride[-1] == 1 if columns == 1 else _is_row_by_columns(a, b):
+        return multiplies_and_adds()  # dot products
+    if not multiplies_bfloat16():
         return False
     if columns == 1:
-        if a.stride[-1] == 1:
-            return True
         columns = rows
-    elif _is_row_by_columns(a, b):
-        return True
     return terms <= narrow_gemm.MOST_TERMS and (
         columns >= FEW_COLUMNS or rows * columns * terms <= SMALL_NARROW_WORK
     )

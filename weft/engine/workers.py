@@ -235,9 +235,11 @@ value:
 %waiting = icmp ne i64 %awake, 0
 %worth = or i1 %large, %waiting
 br i1 %worth, label %take, label %later
-later: ; for the work that comes after this
+later: ; for the work that comes after this; a worker that saw no job while this one ran has parked again
 call void @wake(ptr %first)
-br label %alone
+call void %function(ptr %operands, ptr %meta, i64 0, i64 %count)
+call void @wake(ptr %first)
+ret void
 take:
 %exchange = cmpxchg ptr %pool, i64 0, i64 1 seq_cst seq_cst, align 8
 %free = extractvalue {{ i64, i1 }} %exchange, 1

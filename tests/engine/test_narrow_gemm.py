@@ -8,12 +8,12 @@ import torch
 
 import weft
 import weft.nn.functional as F
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 from weft.engine import gemm, narrow_gemm
 
 
 def forget_plans():
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
 
 

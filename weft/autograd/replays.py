@@ -42,6 +42,7 @@ from ..families.reduce import Reduce
 from ..ops.assembly.copying import CopyTo, plan_of_copy
 from ..ops.creation.creation import filled_plans
 from ..ops.creation.random_launches import drawn, launches_of_draws
+from ..ops.creation.uninitialized import when_filling_changes
 from . import replay_calls as calls
 from .graph import Leaf, Node
 from .saved import Saved
@@ -502,6 +503,7 @@ def _forget_records() -> None:
 
 when_plans_expire.append(_forget_records)
 default_device_hooks.append(_forget_records)
+when_filling_changes.append(_forget_records)
 
 
 def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:

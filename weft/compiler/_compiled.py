@@ -23,6 +23,7 @@ from ..core.locks import new_lock
 from ..core.restoring import Restoring
 from ..core.spec import Spec, kind_of
 from ..core.tensor import Tensor
+from ..ops.creation.uninitialized import when_filling_changes
 from ._interpreter import IS_KNOWN, VALUES
 from ._record import MISS, Unsupported, is_usual, record
 from ._tape import GraphBreak
@@ -208,6 +209,7 @@ def forget_all() -> None:
 # What constructors make depends on these settings.
 when_plans_expire.append(forget_all)
 default_device_hooks.append(forget_all)
+when_filling_changes.append(forget_all)
 
 
 def wrapped(function: Callable, fullgraph: bool, limit: int | None) -> Callable:

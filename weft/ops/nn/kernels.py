@@ -117,12 +117,6 @@ def to_cpu(tensors: Any) -> tuple[Tensor, ...]:
     return tuple(each.cpu() for each in tensors)
 
 
-@public("function")
-def _lazy_clone(input: Tensor) -> Tensor:
-    """A copy. PyTorch's is made at the first write."""
-    return input.clone()
-
-
 # ---- Elementwise -----------------------------------------------------------------------------------------------------
 
 

@@ -162,7 +162,7 @@ _LATER = {
             *("is_grad_enabled", "_set_grad_enabled", "get_num_threads", "set_num_threads", "_get_cpu_capability"),
             *("_is_torch_function_enabled", "_has_torch_function", "_has_torch_function_unary", "_is_tracing"),
             *("_has_torch_function_variadic", "_log_api_usage_metadata", "_is_alias_of", "_data_address"),
-            "_storage_address",
+            *("_storage_address", "_are_functorch_transforms_active"),
         ),
         "_process",
     ),

@@ -18,6 +18,30 @@ def values(lib, tensor):
     return pytest.approx(tensor.tolist())
 
 
+def test_a_function_that_runs_within_a_transform_is_told():
+    def program(lib, functorch):
+        is_active, found = lib._C._are_functorch_transforms_active, []
+
+        def f(x):
+            found.append(is_active())
+            return x.sum()
+
+        x = lib.ones(2)
+        lib.vmap(f)(x)
+        for transform in (lib.func.grad, lib.func.jacrev, lib.func.jacfwd, lib.func.functionalize):
+            transform(f)(x)
+        lib.func.vjp(f, x)
+        lib.func.jvp(f, (x,), (x,))
+        lib.func.grad(lambda x: f(lib.func.grad(f)(x)))(x)
+        with pytest.raises(ZeroDivisionError):
+            lib.func.grad(lambda x: 1 / 0)(x)
+        f(x)
+        return found
+
+    found, expected = both(program)
+    assert found == expected and found.count(False) == 1
+
+
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_modules_as_functions():
     def program(lib, functorch):

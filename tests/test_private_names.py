@@ -84,6 +84,10 @@ EXPRESSIONS = [
     "torch.cuda.jiterator._create_jit_fn('template <typename T> T f(T x) { return x; }')(torch.ones(1))",
     "torch.storage._dtype_to_storage_type_map()[torch.float32], torch.storage._storage_type_to_dtype_map()['LongStorage']",
     "torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL",
+    "torch.autograd.function._nested_map(lambda x: isinstance(x, int), str)([1, (None, {'a': 2}), (3,)])",
+    "torch.autograd.function._nested_map(torch.is_tensor, torch.neg)(torch.return_types.max((torch.ones(1), torch.ones(1))))",
+    "torch.autograd.function._nested_map(torch.is_tensor, torch.neg, 'Tensors')([1])",
+    "torch.autograd.function._nested_map(torch.is_tensor, torch.neg)({1: 'a'})",
 ]
 
 

@@ -160,9 +160,11 @@ PRIVATE = """
     torch.distributed.tensor._dtensor_spec torch.distributed.tensor._utils
     torch.distributed.tensor.experimental._attention torch.distributed.tensor.parallel._utils
     torch.cuda._utils torch.cuda._memory_viz torch.cuda._sanitizer
+    torch.jit._logging
 """.split()
 # Private names that libraries use, of modules that are declared.
 PRIVATE_NAMES = {
+    "torch.jit.mobile": "_load_for_lite_interpreter",
     "torch.distributed.checkpoint.format_utils": "_EmptyStateDictLoadPlanner",
     "torch.distributed.checkpoint.state_dict_loader": "_load_state_dict _load_state_dict_from_keys",
     "torch.distributed.fsdp.wrap": "_or_policy _module_wrap_policy _wrap _Policy",
@@ -228,6 +230,10 @@ def modules(package: str) -> list[str]:
         if (info.name.startswith("_") and name not in PRIVATE) or info.name in SKIPPED_PARTS:
             continue
         found += modules(name) if info.ispkg else [name]
+    # A package may put modules of another package under its own name; they have no files there.
+    found += [
+        each for each in PRIVATE if each.rpartition(".")[0] == package and each not in found and quietly(each)
+    ]
     return found
 
 

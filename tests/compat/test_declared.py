@@ -97,6 +97,18 @@ def test_classes_can_be_asked_about_and_enumerations_are_real():
         raise weft.cuda.CudaError("the class is an exception")
 
 
+def test_modules_under_the_name_of_another_package(run_weft):
+    code = """
+import torch
+import torch.distributed._tensor.experimental as old
+import torch.distributed.tensor.experimental as new
+from torch.distributed._tensor.device_mesh import DeviceMesh
+print(old.local_map is new.local_map, DeviceMesh is torch.distributed.DeviceMesh)
+"""
+    done = run_weft("run", "-c", code)
+    assert done.stdout.split() == ["True", "True"], done.stderr
+
+
 def test_what_pytorchs_modules_import_can_be_imported_from_them(run_weft):
     code = """
 from torch.distributions.multivariate_normal import Distribution, lazy_property

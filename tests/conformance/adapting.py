@@ -23,8 +23,12 @@ _INTEL = (
 )
 
 
+# Both: classes in C++ that a few tests of torch.fx use. weft loads no compiled libraries; the tests that need it fail on both.
+_COMPILED = (r"^(\s+)torch\.ops\.load_library\(str\(lib_file_path\)\)$", r"\1pass")
+
+
 def adapted(source):
     """The text of a test file with the CPU in the place of another project's device."""
-    for pattern, replacement in _ASCEND if "torch_npu" in source else _INTEL:
+    for pattern, replacement in (*(_ASCEND if "torch_npu" in source else _INTEL), _COMPILED):
         source = re.sub(pattern, replacement, source, flags=re.MULTILINE)
     return source

@@ -1,4 +1,5 @@
 import collections
+import importlib
 
 import pytest
 import torch
@@ -34,6 +35,20 @@ def test_gather():
     for outputs in ([None, None], [{"a": None}, {"a": None}], [{"a": None}, {}], [(None,), (None,)], [1, 2]):
         same(lambda library, outputs=outputs: library.nn.parallel.gather(outputs, 0))
     same(lambda library: library.nn.parallel.gather([library.ones(2)], 0))
+
+
+def test_the_steps_of_data_parallelism_refuse_tensors_of_the_cpu():
+    def steps(library):
+        return importlib.import_module(f"{library.__name__}.nn.parallel._functions")
+
+    same(lambda library: steps(library).Broadcast.apply([0]))
+    same(lambda library: steps(library).Broadcast.apply([0], library.ones(2)))
+    same(lambda library: steps(library).Gather.apply(0, 0, library.ones(2)))
+    for call in (lambda: steps(weft).Scatter.apply([0], None, 0, weft.ones(2)),):
+        with pytest.raises(RuntimeError, match="no GPU is available"):
+            call()
+    with pytest.raises(AssertionError, match="input 0 is on CPU"):
+        steps(weft).ReduceAddCoalesced.apply(0, 1, weft.ones(2))
 
 
 def test_what_needs_gpus():

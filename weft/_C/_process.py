@@ -16,6 +16,7 @@ from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..engine.workers import get_num_threads as get_num_threads
 from ..engine.workers import set_num_threads as set_num_threads
+from ..func.running import is_running as _are_functorch_transforms_active  # noqa: F401
 
 TensorBase = _TensorBase = Tensor  # programs ask `isinstance(x, torch._C.TensorBase)`
 _GLIBCXX_USE_CXX11_ABI = True  # what extensions for PyTorch 2.13 are built with

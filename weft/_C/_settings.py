@@ -51,6 +51,22 @@ _jit_set_nvfuser_guard_mode = _switch("_jit_set_nvfuser_guard_mode", True)
 
 _get_graph_executor_optimize = _switch("_get_graph_executor_optimize", True)
 _profiled_runs = 1
+_emit_hooks: tuple[Callable | None, Callable | None] = (None, None)
+
+
+def _jit_set_emit_hooks(module_hook: Callable | None, function_hook: Callable | None, /) -> None:
+    """Keep the functions that TorchScript calls with what it has compiled. Nothing is compiled, so they are not called."""
+    global _emit_hooks
+    _emit_hooks = module_hook, function_hook
+
+
+def _jit_clear_class_registry() -> None:
+    """Nothing: TorchScript has compiled no classes."""
+
+
+def _jit_get_emit_hooks() -> tuple[Callable | None, Callable | None]:
+    """The functions that were kept last."""
+    return _emit_hooks
 
 
 def _jit_set_num_profiled_runs(count: int, /) -> int:

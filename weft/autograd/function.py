@@ -23,6 +23,7 @@ from ..ops.creation.creation import zeros, zeros_like
 from . import anomaly, dual, graph
 from .graph import Leaf, Node, NodeSpec, Output, next_order, node_type, original
 from .inplace import CUSTOM, MANY, check_write, rebase
+from .nesting import nested_map as _nested_map  # noqa: F401 (PyTorch's tests import it)
 from .saved import RELEASED, SECOND_TIME, SavedDual, SavedTensor, save
 
 

@@ -18,7 +18,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from ..core.device import default_device_hooks
-from ..core.dtype import when_default_changes
+from ..core.dtype import when_plans_expire
 from ..core.locks import new_lock
 from ..core.restoring import Restoring
 from ..core.spec import Spec, kind_of
@@ -207,7 +207,7 @@ def forget_all() -> None:
 
 
 # What constructors make depends on these settings.
-when_default_changes.append(forget_all)
+when_plans_expire.append(forget_all)
 default_device_hooks.append(forget_all)
 when_filling_changes.append(forget_all)
 

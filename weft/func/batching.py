@@ -17,6 +17,7 @@ from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..ops.assembly.joining import cat
 from ..utils._pytree import tree_flatten, tree_unflatten
+from .running import running
 
 
 def vmap(
@@ -81,7 +82,7 @@ def _map(
     kwargs: dict[str, Any],
 ) -> Any:
     """The results of `func` for a batch of this size."""
-    with opened(size, randomness) as level:
+    with opened(size, randomness) as level, running():
         batches = [x if d in (0, None) else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
         samples = [x if d is None else wrap(x, level) for x, d in zip(batches, dims, strict=True)]
         result = func(*tree_unflatten(samples, structure), **kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.batched import BatchedStorage, beneath, physical
 from ..core.tensor import Tensor
+from .running import running
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
@@ -25,7 +26,8 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return func(*args, **kwargs)
+        with running():
+            return func(*args, **kwargs)
 
     return wrapped
 

@@ -11,6 +11,7 @@ from ..core.tensor import Tensor
 from ..ops.creation.creation import eye, zeros_like
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .batching import vmap
+from .running import running
 from .transforms import (
     check_tensors,
     chosen,
@@ -55,7 +56,7 @@ def jacrev(
         def inner(*values: Any) -> Any:
             return func(*with_arguments(args, positions, values), **kwargs)
 
-        with enable_grad():
+        with enable_grad(), running():
             values, inputs = stand_ins(list(picked))
             output, aux = split_aux("jacrev", inner(*values), has_aux)
         outputs, structure = tree_flatten(output)

@@ -21,6 +21,7 @@ from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor, make
 from ..ops.creation.creation import ones_like, zeros_like
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from .running import running
 
 
 def stand_in(tensor: Tensor) -> Tensor:
@@ -170,7 +171,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         positions = chosen(args, argnums)
-        with enable_grad():
+        with enable_grad(), running():
             values, inputs = stand_ins([args[k] for k in positions])
             output, aux = split_aux(
                 "grad_and_value", func(*with_arguments(args, positions, values), **kwargs), has_aux
@@ -234,7 +235,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> pull(torch.ones(2))
     (tensor([1.0000, 0.5403]),)
     """
-    with enable_grad():
+    with enable_grad(), running():
         values, inputs = stand_ins(list(primals))
         output, aux = split_aux("vjp", func(*values), has_aux)
     outputs, structure = tree_flatten(output)
@@ -289,7 +290,7 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
             )
     level = dual.open_level()
     try:
-        with enable_grad():
+        with enable_grad(), running():
             values = [dual.with_tangent(x, level, t) for x, t in zip(leaves, given, strict=True)]
             output, aux = split_aux("jvp", func(*tree_unflatten(values, structure)), has_aux)
             check_tensors("jvp(f, primals, tangents): expected f(*primals)", tree_flatten(output)[0])
@@ -324,7 +325,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     >>> push(torch.tensor(2.0)), push(torch.tensor(3.0))
     (tensor(2.), tensor(3.))
     """
-    with enable_grad():
+    with enable_grad(), running():
         values, inputs = stand_ins(list(primals))
         outputs, structure = tree_flatten(func(*values))
         dummies = [require_grad(zeros_like(y.detach())) for y in outputs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import inspect
 import re
 import types
 import typing
@@ -18,6 +19,7 @@ from ..utils import _pytree as pytree
 from ._namespace import _custom_builtins, _Namespace
 from ._qualified_name import is_from_torch, is_operator
 from .node import Argument, Node, _get_qualified_name, _type_repr, dtype_abbrs, map_arg
+from .tensor_type import Dyn, TensorType
 
 # How calls of functions of the module `operator` are written.
 magic_methods = {
@@ -243,12 +245,20 @@ class CodeGen:
         wrapped = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
         for name, value in self.additional_globals():
             writer.add_global(name, value)
-        head = self.gen_fn_def(writer.parameters, writer.return_annotation, expanded_def=expanded_def)
+        head = _call_with_known(
+            self.gen_fn_def, writer.parameters, writer.return_annotation, expanded_def=expanded_def
+        )
         text, line_of_node = _without_marks("".join(body))
         code = "\n".join(INDENT + line for line in text.lstrip("\n").split("\n"))
         source = f"\n{wrapped}\n\n{head}\n{code}"
         prologue = len(source.split("\n")) - len(code.split("\n"))
         return PythonCode(source, writer.globals, line_of_node, _prologue_start=prologue)
+
+
+def _call_with_known(method: Callable[..., str], *args: Any, **options: Any) -> str:
+    """Call a method with those of the options that it has: subclasses may override it with the parameters of earlier versions."""
+    known = inspect.signature(method).parameters
+    return method(*args, **{name: value for name, value in options.items() if name in known})
 
 
 class _Options(NamedTuple):
@@ -322,6 +332,12 @@ class _Writer:
             return f"[{','.join(map(self.type_name, kind))}]"
         if isinstance(kind, str):
             return repr(kind)
+        if kind is Dyn:  # PyTorch writes the class of the object, which generated code never evaluates
+            return "torch.fx.tensor_type._DynType"
+        if isinstance(kind, TensorType):
+            sizes = ",".join(map(self.type_name, kind.dims))
+            base = self.add_global(_type_repr(TensorType), TensorType)
+            return f"{base}[{sizes}]" if sizes else base
         origin = typing.get_origin(kind)
         if origin is None:
             return self.add_global(_type_repr(kind), kind)
@@ -389,7 +405,7 @@ class _Writer:
         elif node.op == "output":
             if node.type is not None:
                 self.return_annotation = f" -> {self.type_name(node.type)}"
-            self.lines.append(self.codegen.generate_output(node.args[0], repr_fn=self.text))
+            self.lines.append(_call_with_known(self.codegen.generate_output, node.args[0], repr_fn=self.text))
         else:
             self._write_step(node, annotation)
 
@@ -532,7 +548,8 @@ class _PyTreeCodeGen(CodeGen):
         names = [each.partition(":")[0].partition("=")[0].strip() for each in free_vars]
         in_spec = self.pytree_info.in_spec
         left = f"{', '.join(names)}, "
-        if len(in_spec.children_specs) == 2 and in_spec.type is tuple and in_spec.child(1).type is dict:
+        is_call = in_spec.type is tuple and [each.type for each in in_spec.children_specs] == [tuple, dict]
+        if is_call:
             keys = list(in_spec.child(1).context)
             count = in_spec.child(0).num_children
             positional = "".join(f"{each}, " for each in fn_args[:count])
@@ -546,8 +563,8 @@ class _PyTreeCodeGen(CodeGen):
         self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False
     ) -> str:
         arguments = self.pytree_info.orig_args
-        if arguments and arguments[0] == "self":
-            arguments = arguments[1:]
+        if arguments and arguments[0] == "self":  # the module is one of the arguments that are taken apart
+            free_vars.insert(0, "self")
         head = super().gen_fn_def(list(arguments), maybe_return_annotation, expanded_def=expanded_def)
         if free_vars:
             head += self.gen_var_bindings(list(arguments), free_vars, expanded_def)

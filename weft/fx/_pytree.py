@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -66,3 +67,4 @@ def _same_size(values: Any, spec: TreeSpec) -> bool:
 register_pytree_flatten_spec(dict, _of_dict, _same_size)
 register_pytree_flatten_spec(list, _of_sequence, _same_size)
 register_pytree_flatten_spec(tuple, _of_sequence, _same_size)
+register_pytree_flatten_spec(namedtuple, _of_sequence, _same_size)  # type: ignore[arg-type]  # the type in a TreeSpec

@@ -19,7 +19,7 @@ from .._jit_internal import (
 )
 from ..compat.missing import module_getattr
 from ..core.names import name_public
-from . import _state, annotations, frontend
+from . import _recursive, _state, annotations, frontend
 from ._async import Future, fork, wait
 from ._await import _Await, _awaitable, _awaitable_nowait, _awaitable_wait
 from ._freeze import freeze, optimize_for_inference, run_frozen_optimizations

@@ -36,8 +36,9 @@ __all__ = [  # noqa: F822 (functions come from `namespace`, MaskedTensor from `_
 # Imported when it is first used: while no subclass of Tensor asks for `__torch_function__`, functions do not look for one.
 __getattr__ = module_getattr(
     __name__,
-    lazy=("maskedtensor",),
+    lazy=("_ops", "maskedtensor"),
     names={
+        **dict.fromkeys(("_input_mask", "_output_mask", "_reduction_identity"), "_ops"),
         "MaskedTensor": "maskedtensor.core",
         "is_masked_tensor": "maskedtensor.core",
         "as_masked_tensor": "maskedtensor.creation",

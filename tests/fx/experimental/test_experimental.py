@@ -160,6 +160,25 @@ def test_rewritten_programs():
     assert "%add : int" in str(graph)
 
 
+def leaf(x, y):
+    return x + 2 * y
+
+
+weft.fx.wrap("leaf")
+
+
+def calls_leaf(x):
+    return leaf(x, 3) + leaf(1, 1)
+
+
+def test_wrapped_functions_in_rewritten_programs(monkeypatch):
+    """The program has its own globals, in which tracing replaces the functions that are wrapped."""
+    monkeypatch.setitem(globals(), "torch", weft)
+    graph = weft.fx.experimental.rewriter.RewritingTracer().trace(calls_leaf)
+    assert str(graph).count("leaf](args = ") == 1
+    assert weft.fx.GraphModule({}, graph)(10) == 19
+
+
 def test_unification():
     def solved(library):
         unification = library.fx.experimental.unification

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
 
-import weft.masked  # noqa: F401 (makes the name known)
+import weft
+import weft.masked
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -70,3 +71,48 @@ def test_errors():
     check("masked.sum", torch.ones(2), mask=torch.ones(2, 2, dtype=torch.bool))
     check("masked.mean", torch.ones(2, dtype=torch.int64))
     check("masked.median", torch.ones(2, dtype=torch.int64), 0, mask=torch.zeros(2, dtype=torch.bool))
+
+
+IDENTITIES = (
+    "sum cumsum masked.prod cumprod amax argmax logaddexp logsumexp amin argmin mean norm median var softmax"
+)
+
+
+@pytest.mark.parametrize("name", IDENTITIES.split())
+def test_values_that_reductions_ignore(name):
+    def found(library, dtype, *order):
+        try:
+            value = library.masked._reduction_identity(
+                name, library.ones(2, dtype=getattr(library, dtype)), *order
+            )
+        except (NotImplementedError, TypeError) as error:
+            return "complex" in dtype or (type(error), str(error).replace("weft", "torch"))
+        return value if value is None else (value.item(), str(value.dtype).partition(".")[2])
+
+    for dtype in "bool uint8 int8 int64 float16 bfloat16 float32 complex64".split():
+        assert repr(found(weft, dtype)) == repr(found(torch, dtype)), dtype
+    assert repr(found(weft, "float32", -float("inf"))) == repr(found(torch, "float32", -float("inf")))
+
+
+def test_masks_of_results():
+    def found(library):
+        masked, x = library.masked, library.arange(6.0).reshape(2, 3)
+        mask = library.tensor([[1, 0, 1], [0, 0, 0]])
+        return [
+            masked._input_mask(x, mask=mask[0]).tolist(),
+            masked._output_mask(masked.sum, x, dim=1, mask=mask).tolist(),
+            masked._output_mask(masked.amax, x, 0, keepdim=True, mask=mask).tolist(),
+            masked._output_mask(masked.norm, x, 2.0, 1, mask=mask).tolist(),
+            masked._output_mask(masked.mean, x, mask=mask).tolist(),
+            masked._output_mask(masked.softmax, x, 1, mask=mask).tolist(),
+            masked._output_mask(masked.cumsum, x, 1, mask=mask).tolist(),
+        ]
+
+    assert found(weft) == found(torch)
+    for library in (torch, weft):
+        x = library.ones(2)
+        for wrong in (library.relu, 3):
+            with pytest.raises(ValueError, match="expected masked operation"):
+                library.masked._output_mask(wrong, x, mask=x > 0)
+        with pytest.raises(ValueError, match="requires explicit mask"):
+            library.masked._input_mask(x)

@@ -1243,6 +1243,15 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry,
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
+# module torch.distributed._tensor.device_mesh: this version of weft runs in one process only
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+# module torch.distributed._tensor.experimental: this version of weft runs in one process only
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.experimental import (
+    context_parallel, implicit_replication, local_map, register_sharding
+)
+
 # module torch.distributed._tools: this version of weft runs in one process only
 class FSDPMemTracker(torch.utils._python_dispatch.TorchDispatchMode):
     def __init__(self, mod, optm=None): ...

@@ -26,15 +26,15 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 (PyTorch's name)
         source = textwrap.dedent("".join(inspect.getsourcelines(fn)[0]))
         tree = ast.fix_missing_locations(self.visit(ast.parse(source)))
         code = compile(tree, "", "exec")
-        scope = {**fn.__globals__, "torch": weft}
+        # The function keeps its own globals if it can, because tracing replaces functions that are wrapped there.
+        is_own = fn.__globals__.get("torch") is weft
+        scope = fn.__globals__ if is_own else {**fn.__globals__, "torch": weft}
         defined: dict[str, Any] = {}
         exec(code, scope, defined)
         (made,) = defined.values()
 
         def scoped(f: FunctionType) -> Callable:
-            g = FunctionType(
-                f.__code__, {**fn.__globals__, "torch": weft}, f.__name__, f.__defaults__, f.__closure__
-            )
+            g = FunctionType(f.__code__, scope, f.__name__, f.__defaults__, f.__closure__)
             g = cast(FunctionType, functools.update_wrapper(g, f))
             g.__kwdefaults__ = copy.copy(f.__kwdefaults__)
             return g

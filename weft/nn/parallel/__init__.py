@@ -28,4 +28,4 @@ def __getattr__(name: str) -> Any:
     return _missing(name)
 
 
-_missing = module_getattr(__name__, ("comm", "distributed"))
+_missing = module_getattr(__name__, ("_functions", "comm", "distributed"))

@@ -14,7 +14,7 @@ from .extrema import highest, lowest
 from .norms import vector_norm
 
 
-def _full_mask(input: Tensor, mask: Tensor) -> Tensor:
+def full_mask(input: Tensor, mask: Tensor) -> Tensor:
     """The mask as bools in the shape of the input."""
     if mask.spec.ndim > input.spec.ndim:
         raise IndexError(
@@ -30,7 +30,7 @@ def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
         return input
     if input.spec.dtype is bool_:
         value = bool(value)
-    return input.masked_fill(~_full_mask(input, mask), value)
+    return input.masked_fill(~full_mask(input, mask), value)
 
 
 def _dims(input: Tensor, dim: Any, name: str) -> tuple[int, ...]:
@@ -163,7 +163,7 @@ def _count(input: Tensor, dim: Any, keepdim: bool, mask: Tensor | None) -> Any:
     """How many elements count."""
     dims = _dims(input, dim, "sum")
     if mask is not None:
-        return _full_mask(input, mask).sum(dims, keepdim)
+        return full_mask(input, mask).sum(dims, keepdim)
     return math.prod(input.spec.shape[d] for d in dims)
 
 

@@ -4,6 +4,7 @@ import copy
 import ctypes
 import gc
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -288,3 +289,12 @@ def test_a_storage_of_another_dtype_is_refused():
             RuntimeError, match="^Expected a Storage of type .* or an UntypedStorage, but got type Double"
         ):
             library.tensor([]).set_(library.ones(2).double().storage())
+
+
+def test_sizes_that_programs_add_up():
+    """Summaries of models add `sys.getsizeof` of the storages of inputs."""
+
+    def sizes(library):
+        return [sys.getsizeof(library.ones(count).untyped_storage()) for count in (0, 1, 100)]
+
+    assert sizes(weft) == sizes(torch)

@@ -75,3 +75,26 @@ def test_pictures_come_back(suffix, tmp_path):
     difference = (decoded.int() - picture.int()).abs().max()
     assert difference == 0 if suffix == "png" else difference < 8
     assert weft.ops.image.decode_image(read, 1).shape == (1, 16, 24)
+
+
+def test_a_program_that_has_defined_an_operator_before(run, tmp_path):
+    """As programs do for installations whose compiled library cannot be loaded."""
+    folder = tmp_path / "torchvision"
+    folder.mkdir()
+    for name in ("_C_stable.so", "_C.so"):
+        folder.joinpath(name).touch()
+    code = f"""
+import weft as torch
+
+library = torch.library.Library("torchvision", "DEF")
+library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+library.define("roi_pool(Tensor input) -> Tensor")
+library.impl("roi_pool", lambda input: input + 1, "CPU")
+for name in ("_C_stable.so", "_C.so"):
+    torch.ops.load_library({str(folder)!r} + "/" + name)
+boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 10, 10], [20, 20, 30, 30]])
+print(torch.ops.torchvision.nms(boxes, torch.tensor([0.5, 0.9, 0.1]), 0.5).tolist())
+print(torch.ops.torchvision.roi_pool(torch.ones(1)).tolist(), torch.ops.torchvision.ps_roi_pool)
+"""
+    done = run("-c", code)
+    assert done.stdout.splitlines() == ["[1, 2]", "[2.0] torchvision.ps_roi_pool"], done.stderr

@@ -4,6 +4,7 @@ import pickle
 import weakref
 
 import pytest
+import torch
 from alike import same
 
 import weft
@@ -411,3 +412,55 @@ def test_a_parameter_of_two_modules_is_given_once():
     assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias", "1.bias"]
     assert len(list(net.parameters())) == 3
     assert len(list(net.named_parameters(remove_duplicate=False))) == 4
+
+
+def test_buffers_that_are_assigned():
+    def run(library):
+        nn, found = library.nn, []
+
+        class Like:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                raise NotImplementedError
+
+        class Old(nn.Linear):
+            def __init__(self, persistent):
+                super().__init__(2, 2)
+                self.bar = nn.Buffer(library.ones(2), persistent)
+
+            def register_buffer(self, name, value):
+                super().register_buffer(name, value, True)
+
+        def attempt(function):
+            try:
+                found.append(function())
+            except Exception as error:
+                found.append((type(error), str(error).splitlines()[0]))
+
+        module = nn.Module()
+        like = Like()
+        module.register_buffer("like", like)
+        module.like = like
+        found.append(module.get_buffer("like") is like)
+        module.other = 5
+        attempt(lambda: setattr(module, "other", nn.Buffer(library.ones(2))))
+        module.weight = nn.Parameter(library.ones(1))
+        attempt(lambda: setattr(module, "weight", nn.Buffer(library.ones(2))))
+        attempt(lambda: module.register_buffer("wrong", 5))
+        attempt(lambda: setattr(module, "like", 5))
+        attempt(lambda: list(dict(Old(True).named_buffers())))
+        attempt(lambda: Old(False))
+        del module.like
+        module.given = nn.Buffer(library.ones(2), persistent=False)
+        found.append(list(module.state_dict()))
+        return found
+
+    assert run(weft) == run(torch)
+
+
+def test_channels_that_do_not_fit_are_found_without_a_batch():
+    for library in (weft, torch):
+        norm = library.nn.InstanceNorm2d(3, affine=True)
+        assert norm._get_no_batch_dim() == 3
+        with pytest.raises(ValueError, match="dim=0 to match num_features"):
+            norm(library.ones(2, 4, 4))

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.dtype import DType
 from ..core.names import ROOT
+from ..core.tensor import Tensor
+from ..families.reduce import dims_of
 
 
 def references(module: str, home: str, *submodules: str) -> Callable[[str], Any]:
@@ -35,6 +38,15 @@ def _drawn(name: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     return function
+
+
+def prod(a: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The product over `dim`: an int, several, or all."""
+    if not a.dim():
+        return a.prod(dtype=dtype)
+    for each in sorted(dims_of(dim, a.dim(), "prod"), reverse=True):
+        a = a.prod(each, keepdim, dtype=dtype)
+    return a
 
 
 cauchy, exponential, geometric, log_normal = map(_drawn, ("cauchy", "exponential", "geometric", "log_normal"))

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .dtype import LEGACY_NAMES, int64
+from .dtype import LEGACY_NAMES, DType, bool_, int64, uint8
 from .recording import needs_recording
 from .spec import Spec, contiguous_spec, make_spec
 from .storage import Storage
@@ -40,9 +40,15 @@ def with_out(function: Callable, name: str, how: bool | str | Callable = True) -
                 return out
             if how == "apart":
                 check_apart(out, (*args, *kwargs.values()), name)
-            if how == "decides" and kwargs.get("dtype") is None:
-                kwargs["dtype"] = out.spec.dtype
-            return write_out(out, function(*args, **kwargs), name, exact)
+            if how == "decides":
+                dtype = kwargs["dtype"] = kwargs.get("dtype") or out.spec.dtype
+                check_result_dtype(out, dtype, name)
+            elif how == "flags" and out.spec.dtype not in (bool_, uint8):
+                raise RuntimeError(
+                    f"{name} only supports bool tensor for result, got: {LEGACY_NAMES[out.spec.dtype]}"
+                )
+            result = function(*args, **kwargs)
+            return write_out(out, result.to(out.spec.dtype) if how == "flags" else result, name, exact)
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
         check_unrecorded(name, out)
@@ -111,14 +117,20 @@ def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Te
     return _fill(out, result, name)
 
 
+def check_result_dtype(out: Tensor, dtype: DType, name: str) -> None:
+    """Raises: RuntimeError if a result of this dtype may not be written into `out`, which has another one."""
+    if out.spec.dtype is not dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {dtype.name}, but got {out.spec.dtype.name} instead\n{name}"
+        )
+
+
 def _check_target(out: Any, result: Any, name: str, exact: bool) -> None:
     if not isinstance(out, Tensor) or not isinstance(result, Tensor):
         expected = "tuple of Tensors" if isinstance(out, Tensor) else "Tensor"
         raise TypeError(f"{name}(): argument 'out' must be {expected}, not {type(out).__name__}")
-    if exact and out.spec.dtype is not result.spec.dtype:
-        raise RuntimeError(
-            f"Expected out tensor to have dtype {result.spec.dtype.name}, but got {out.spec.dtype.name} instead\n{name}"
-        )
+    if exact:
+        check_result_dtype(out, result.spec.dtype, name)
     check_unrecorded(name, (out,))
     check_out(out, result.spec.dtype, result.spec.device, name)
     if out.spec.shape == result.spec.shape:

@@ -24,6 +24,8 @@ class _Foreign(deque):
 
 FOREIGN: Any = _Foreign(maxlen=0)
 _UINT8 = np.dtype(np.uint8)
+# Bytes of the object itself in `sys.getsizeof`, from which programs add up the sizes of models. It is what PyTorch's object has.
+_OBJECT = 48
 
 LENT = object()  # the owner of memory that belongs to a Storage and that an array of NumPy reads
 
@@ -372,7 +374,7 @@ class Storage:
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + self.nbytes_
+        return _OBJECT + self.nbytes_
 
     def __repr__(self) -> str:
         content = "..." if self.device.type == "meta" else " " + "\n ".join(map(str, self))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._library.operators import find
 from ..library import Library
 from . import boxes, deformable, regions
 
@@ -47,10 +48,16 @@ def _cuda_version() -> int:
     return -1
 
 
-_library = Library("torchvision", "DEF")
+# Programs define some of the operators themselves, for the case that the compiled library cannot be loaded. Their schemas and
+# kernels stay.
+_library = Library("torchvision", "FRAGMENT")
+registered = []  # the names of the operators that weft computes
 for _name, _arguments, _results, _function in OPERATORS:
-    _library.define(f"{_name}({_arguments}) -> {_results}")
-    if _function is not None:
+    _own = find(f"torchvision::{_name}", "")
+    if _own is None:
+        _library.define(f"{_name}({_arguments}) -> {_results}")
+    if _function is not None and (_own is None or not _own.has("CPU")):
         _library.impl(_name, _function, "CPU")
+        registered.append(_name)
 _library.define("_cuda_version() -> int")
 _library.impl("_cuda_version", _cuda_version, "CompositeExplicitAutograd")

@@ -10,7 +10,7 @@ from typing import Any
 from .._C._keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 from ..core.tensor import Tensor
 from ..library import Library
-from .torchvision import OPERATORS
+from .torchvision import OPERATORS, registered
 
 
 def _widened(value: Any) -> Any:
@@ -32,7 +32,7 @@ def _autocast(name: str) -> Any:
 
 _library = Library("torchvision", "IMPL")
 for _name, _, _, _function in OPERATORS:
-    if _function is not None:
+    if _function is not None and _name in registered:
         _library.impl(_name, _function, "AutogradCPU")
-for _name in ("nms", "roi_align"):
+for _name in {"nms", "roi_align"}.intersection(registered):
     _library.impl(_name, _autocast(_name), "AutocastCPU")

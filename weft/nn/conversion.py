@@ -40,9 +40,9 @@ class Conversion:
         """Convert to a device, a dtype (floating point and complex tensors only) or a memory format, in place.
 
         Forms: to(device), to(dtype), to(device, dtype), to(tensor), to(memory_format=...).
-        Raises: TypeError for a dtype that is neither floating point nor complex.
+        Raises: TypeError for a dtype that is neither floating point nor complex, RuntimeError for the argument `copy`.
         """
-        device, dtype, _, memory_format = parse_to(args, kwargs)
+        device, dtype, _, memory_format = parse_to(args, kwargs, copies=False)
         if dtype is not None:
             _check_dtype(dtype)
 

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from .module import Module
 
 
+def is_buffer(value: Any) -> bool:
+    """Whether a module may hold the value as a buffer."""
+    return value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+
+
 class Members:
     """The part of `Module` that holds parameters, buffers and other modules."""
 
@@ -45,10 +50,11 @@ class Members:
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is not trained but belongs to the module's state, unless `persistent` is False.
 
-        Raises: KeyError for a name that is empty, taken or has a dot in it; TypeError for anything but a Tensor.
+        Raises: KeyError for a name that is empty, taken or has a dot in it; TypeError for anything but a Tensor or an object
+        that overrides functions of tensors.
         """
         self._check_name("buffer", "_buffers", name)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if not is_buffer(tensor):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from ..ops.tensor.predicates import typename
 from . import hooks, members, state
 from .conversion import Conversion
 from .hooks import Hooks
-from .members import Members
+from .members import Members, is_buffer
 from .native_attributes import NativeAttributes
 from .parameter import Buffer, Parameter
 from .state import State
@@ -167,17 +168,27 @@ class Module(Members, Hooks, State, Conversion):
                 raise TypeError(_cannot_assign(value, "child module", name, "torch.nn.Module or None"))
             own["_modules"][name] = hooks.registered(hooks.module_registration, self, name, None)
         elif isinstance(value, Tensor) and isinstance(value, Buffer):
-            self._check_initialised("buffer")
-            self._forget(name, "_parameters", "_modules")
-            self.register_buffer(name, value, value.persistent)
+            self._register_assigned(name, value)
         elif name in own.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
+            if not is_buffer(value):
                 raise TypeError(
                     _cannot_assign(value, "buffer", name, "torch.nn.Buffer, torch.Tensor or None")
                 )
             own["_buffers"][name] = hooks.registered(hooks.buffer_registration, self, name, value)
         else:
             object.__setattr__(self, name, value)
+
+    def _register_assigned(self, name: str, value: Any) -> None:
+        """Register a Buffer that is assigned. Subclasses may override `register_buffer` without its parameter `persistent`."""
+        if "persistent" in inspect.signature(self.register_buffer).parameters:
+            self.register_buffer(name, value, value.persistent)
+        elif value.persistent:
+            self.register_buffer(name, value)
+        else:
+            raise RuntimeError(
+                "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without the "
+                "persistent argument is not allowed."
+            )
 
     def _check_initialised(self, what: str) -> None:
         if "_parameters" not in self.__dict__:

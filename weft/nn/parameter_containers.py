@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..core import device as places
 from ..core.tensor import Tensor
 from ..ops.tensor.predicates import typename
 from .containers import pairs
@@ -27,7 +28,8 @@ class _Holder(Module):
             if isinstance(value, Tensor):
                 kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
                 size = "x".join(map(str, value.shape))
-                where = "" if value.is_cpu else f" ({value.device})"
+                named = value.device.type in ("cuda", places.private_name)
+                where = f" ({value.device})" if named else ""
                 lines.append(f"  ({name}): {kind} containing: [{type_of(value)} of size {size}{where}]")
             else:
                 lines.append(f"  ({name}): Object of type: {type(value).__name__}")

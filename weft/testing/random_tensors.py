@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..core.dtype import DType, bool_
 from ..core.limits import finfo, iinfo
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..ops.creation.creation import empty
 from ..ops.creation.random import randint
 from ..ops.views.complex_views import view_as_real
@@ -71,7 +73,14 @@ def _bounds(low: float | None, high: float | None, dtype: DType) -> tuple[Any, A
     last = default[1] if high is None else high
     if any(isinstance(each, float) and math.isnan(each) for each in (first, last)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
-    if first >= last:
+    if first == last and not (dtype.is_integral or dtype is bool_):
+        warnings.warn(
+            "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated since 2.1 and will "
+            "be removed in 2.3. Use `torch.full(...)` instead.",
+            FutureWarning,
+            stacklevel=user_level(),
+        )
+    elif first >= last:
         raise ValueError(f"`low` must be less than `high`, but got {first} >= {last}")
     first, last = max(first, limits[0]), min(last, limits[1])
     if dtype.is_integral or dtype is bool_:

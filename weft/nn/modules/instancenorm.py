@@ -35,10 +35,14 @@ class _InstanceNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        single = input.dim() == self._dims[0]
+        single = input.dim() == self._get_no_batch_dim()
         if input.size(0 if single else 1) != self.num_features:
             self._complain(input, 0 if single else 1)
         return self._normalized(input.unsqueeze(0)).squeeze(0) if single else self._normalized(input)
+
+    def _get_no_batch_dim(self) -> int:
+        """The number of dims of an input without a batch."""
+        return self._dims[0]
 
     def _normalized(self, input: Tensor) -> Tensor:
         return F.instance_norm(

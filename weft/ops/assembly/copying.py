@@ -268,8 +268,13 @@ _to_entry = entry(_moved, "to")
 add_member("to", in_front_of(_to_entry)(to))
 
 
-def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bool, MemoryFormat]:
-    """(device, dtype, copy, memory_format) of any form of `to`; None where the call states nothing."""
+def parse_to(
+    args: tuple, kwargs: dict, copies: bool = True
+) -> tuple[device | None, DType | None, bool, MemoryFormat]:
+    """(device, dtype, copy, memory_format) of any form of `to`; None where the call states nothing.
+
+    Raises: RuntimeError for the argument `copy` unless `copies`.
+    """
     positional = list(args)
     options = dict(kwargs)
     if positional and isinstance(positional[0], Tensor):
@@ -277,9 +282,7 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bo
     elif positional and _is_dtype(positional[0]):
         names = ["dtype"]
     elif positional and (positional[0] is None or isinstance(positional[0], (str, int, device))):
-        names = ["device"]
-        if len(positional) > 1 and (positional[1] is None or _is_dtype(positional[1])):
-            names.append("dtype")
+        names = ["device", "dtype"]
     else:
         names = []
     for name in (*names, "non_blocking", "copy"):
@@ -297,6 +300,8 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bo
         and not _is_format(options)
     ):
         raise _invalid_to(args, kwargs)
+    if not copies and "copy" in options:
+        raise RuntimeError(".to() does not accept copy argument")
     other = options.get("other")
     if isinstance(other, Tensor):
         options = {"device": other.spec.device, "dtype": other.spec.dtype, **options}

@@ -154,8 +154,11 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     n = len(widths) // 2
     if not 1 <= n <= 3 or len(sizes) not in (n + 1, n + 2):
         raise NotImplementedError(
-            f"Padding size {len(widths)} is not supported for {len(sizes)}D input tensor: of a tensor with batch and "
-            "channels the dims behind them can be padded"
+            f"Padding size {len(widths)} is not supported for {len(sizes)}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
     if 0 in sizes[len(sizes) - n - 1 :]:
         raise RuntimeError(

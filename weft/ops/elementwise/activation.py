@@ -204,7 +204,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 shortcut(mish, MISH, 1)
 
 
-@public(name="nn.functional.softplus")
+@public(name="nn.functional.softplus", out=True)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta input)) / beta; input itself where beta * input > threshold."""
     return SOFTPLUS(input, float(beta), float(threshold))
@@ -280,7 +280,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _finish(HARDSWISH, (input,), inplace)
 
 
-@public(name="nn.functional.logsigmoid")
+@public(name="nn.functional.logsigmoid", out=True)
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(input))."""
     return LOGSIGMOID(input)
@@ -304,7 +304,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return HARDSHRINK(input, float(lambd))
 
 
-@public(name="nn.functional.softshrink")
+@public(name="nn.functional.softshrink", out=True)
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by lambd; 0 where |input| <= lambd. Raises: RuntimeError if lambd is negative or does not fit the dtype."""
     dtype = input.spec.dtype

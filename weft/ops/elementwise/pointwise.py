@@ -262,7 +262,13 @@ def _logaddexp(exp: Callable, factor: float) -> Callable:
 def _complex_logaddexp(a, b):
     swap = a.real < b.real
     larger, smaller = s.where(swap, b, a), s.where(swap, a, b)
-    return larger + s.log(s.exp(smaller - larger) + 1.0)
+    found = larger + s.log(s.exp(smaller - larger) + 1.0)
+    # The difference of equal infinite numbers is NaN. exp(-inf) is 0, whatever the imaginary part is.
+    equal = s.isinf(a.real) & s.eq(a.real, b.real)
+    found = s.where(equal, s.where(a.real < 0, smaller, s.log(s.exp(a) + s.exp(b))), found)
+    nan = s.as_expr(math.nan, a.real)
+    is_nan = s.isnan(a.real) | s.isnan(a.imag) | s.isnan(b.real) | s.isnan(b.imag)
+    return s.where(is_nan, s.Complex(nan, nan), found)
 
 
 def _xlogy(a, b):

@@ -11,11 +11,12 @@ import numpy as np
 
 from ...core.dtype import LEGACY_NAMES, compute_type
 from ...core.iteration import broadcast_shapes
+from ...core.limits import largest
 from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.recording import needs_recording, unrecorded
 from ...core.tensor import Tensor
-from ...engine.expr import Expr
+from ...engine.expr import Expr, isnan, select
 from ...engine.scalar import sgn
 from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
@@ -178,10 +179,20 @@ def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     return result
 
 
+def _order(p: float) -> Any:
+    """The norm of differences. That of order 0, which counts, is NaN where one of them is."""
+    order = norm_order(p)
+    if p:
+        return order
+    return order._replace(
+        to_state=lambda difference: select(isnan(difference), difference, norm_order(0).to_state(difference))
+    )
+
+
 @functools.lru_cache(maxsize=64)
 def _along_vectors(p: float) -> Reduce:
     """The distance of a and b, which lie along the reduced dim."""
-    order = norm_order(p)
+    order = _order(p)
     return Reduce(
         "cdist",
         lambda dtype, result: Types(dtype, (dtype,)),
@@ -196,7 +207,7 @@ def _along_vectors(p: float) -> Reduce:
 @functools.lru_cache(maxsize=64)
 def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
     """The contribution of some dimensions to the distances, added to that of those before."""
-    order = norm_order(p)
+    order = _order(p)
 
     def element(*values: Expr) -> Expr:
         total: Any = None if is_first else values[0]
@@ -283,5 +294,8 @@ def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
     """x / max(|x|, eps); as in PyTorch the derivative of the length is that of |x|, even below eps."""
     length = vector_norm(x, 2, dim, keepdim=True).clone()
     with unrecorded():
-        length.clamp_min_(eps)
+        own, wide = largest(x.spec.dtype), largest(compute_type(x.spec.dtype))
+        length.clamp_min_(
+            math.inf if own < eps <= wide else eps
+        )  # a length of half precision may be infinite
     return x / length

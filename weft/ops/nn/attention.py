@@ -229,7 +229,7 @@ def multi_head_attention_forward(
         if dropout_p > 0:
             shares = dropout(shares, dropout_p)
         found = shares.bmm(v).transpose(0, 1).contiguous().view(length * batch, features)
-        result = linear(found, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        result = linear(found, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
         shares = shares.view(batch, num_heads, length, keys)
         shares = shares.mean(1) if average_attn_weights else shares
         return (result, shares) if batched else (result.squeeze(1), shares.squeeze(0))
@@ -239,7 +239,7 @@ def multi_head_attention_forward(
     k, v = (each.view(batch, num_heads, keys, per_head) for each in (k, v))
     found = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
     found = found.permute(2, 0, 1, 3).contiguous().view(length * batch, features)
-    result = linear(found, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    result = linear(found, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     return (result if batched else result.squeeze(1)), None
 
 

@@ -356,10 +356,11 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
             f"but got: {list(sizes)}"
         )
-    if min(_positions(sizes[-2:], kernel, step, pad, gap)) < 1:
+    counts = tuple(_positions(sizes[-2:], kernel, step, pad, gap))
+    if min(counts) < 1:
         raise RuntimeError(
             f"Given input with spatial size {tuple(sizes[-2:])}, kernel_size={kernel}, dilation={gap}, padding={pad}, "
-            "calculated shape of the array of sliding blocks is not positive: the window does not fit"
+            f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
         )
     batched = input if len(sizes) == 4 else input.unsqueeze(0)
     if any(pad):
@@ -395,8 +396,13 @@ def fold(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={own[-2]} and kernel_size={kernel}."
         )
-    counts = _positions(sizes, kernel, step, pad, gap)
-    if own[-1] != math.prod(counts) or min(counts) < 1:
+    counts = tuple(_positions(sizes, kernel, step, pad, gap))
+    if min(counts) < 1:
+        raise RuntimeError(
+            f"Given output_size={sizes}, kernel_size={kernel}, dilation={gap}, padding={pad}, stride={step}, calculated shape "
+            f"of the array of sliding blocks as {counts}, which is too small (non-positive)"
+        )
+    if own[-1] != math.prod(counts):
         raise RuntimeError(
             f"Given output_size={sizes}, kernel_size={kernel}, dilation={gap}, padding={pad}, stride={step}, expected "
             f"size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = "

@@ -31,23 +31,23 @@ def _functional(name: str) -> Callable:
 # ---- softmax ---------------------------------------------------------------------------------------------------------
 
 
-def _check_half(name: str, half_to_float: bool) -> None:
-    if half_to_float:
+def _converted(name: str, input: Tensor, half_to_float: bool) -> Tensor:
+    """The input in the dtype of the result. A tensor without memory may ask for what GPUs do: float32 from half precision."""
+    if half_to_float and input.spec.device.backend.has_memory:
         raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
+    return input.to(float32) if half_to_float else input
 
 
 @public("function", out=True)
 def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`softmax(input, dim)`."""
-    _check_half("softmax", half_to_float)
-    return _F["softmax"](input, dim)
+    return _F["softmax"](_converted("softmax", input, half_to_float), dim)
 
 
 @public("function", out=True)
 def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`log_softmax(input, dim)`."""
-    _check_half("log_softmax", half_to_float)
-    return _F["log_softmax"](input, dim)
+    return _F["log_softmax"](_converted("log_softmax", input, half_to_float), dim)
 
 
 @public("function")

@@ -67,6 +67,8 @@ def _check_batch(name: str, spec: Spec, training: bool, *parameters: Spec | None
             raise RuntimeError(f"{which} must be defined in evaluation mode")
         if each is not None and each.numel != channels:
             raise RuntimeError(f"{which} should contain {channels} elements not {each.numel}")
+    if not spec.numel:  # nothing is computed
+        return spec.dtype
     return _check_dtypes(name, spec, *parameters)
 
 
@@ -273,8 +275,12 @@ def instance_norm(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
         )
     samples, channels, *rest = input.spec.shape
-    scale, shift, means, variances = (
-        None if each is None else each.repeat(samples) for each in (weight, bias, running_mean, running_var)
+    scale, shift = (None if each is None else each.repeat(samples) for each in (weight, bias))
+    # Statistics of another dtype than the input are converted to it, and back when they are kept.
+    usable = input.spec.dtype, compute_type(input.spec.dtype)
+    means, variances = (
+        each if each is None else (each if each.spec.dtype in usable else each.to(usable[0])).repeat(samples)
+        for each in (running_mean, running_var)
     )
     rows = input.contiguous().view(1, samples * channels, *rest)
     arguments = (rows, scale, shift, means, variances, use_input_stats, momentum, eps)

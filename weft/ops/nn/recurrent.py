@@ -195,7 +195,7 @@ rnn_tanh, rnn_relu, gru, lstm = (
 
 
 @PlanCache
-def _cell_checked(input: Spec, w_ih: Spec, w_hh: Spec, *states: Spec) -> bool:
+def _cell_checked(gates: int, input: Spec, w_ih: Spec, w_hh: Spec, *states: Spec) -> bool:
     """Raises: RuntimeError for sizes that do not fit, IndexError for operands without the dims that sizes are asked of."""
     for each in (w_ih, w_hh, input, *states):
         own_dim(1, each.ndim, "rnn_cell")
@@ -212,6 +212,12 @@ def _cell_checked(input: Spec, w_ih: Spec, w_hh: Spec, *states: Spec) -> bool:
             raise RuntimeError(
                 f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {w_hh.shape[1]}"
             )
+    rows = gates * w_hh.shape[1]
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.shape[0] != rows:
+            raise RuntimeError(
+                f"{name} first dim must be {gates} * hidden_size = {rows}, but got {weight.shape[0]}"
+            )
     return True
 
 
@@ -227,7 +233,7 @@ def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
         b_hh: Tensor | None = None,
     ) -> Any:
         weights, state = Weights(w_ih, w_hh, b_ih, b_hh), state_of(kind, hx)
-        _cell_checked[input.spec, w_ih.spec, w_hh.spec, *(each.spec for each in state)]
+        _cell_checked[kind.n_gates, input.spec, w_ih.spec, w_hh.spec, *(each.spec for each in state)]
         hidden, _, *rest = layer(kind, (input.size(0),), False, input, weights, state)
         return (hidden, *rest) if rest else hidden
 

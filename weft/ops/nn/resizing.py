@@ -14,6 +14,7 @@ from ...core.arguments import number
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int32, uint8
 from ...core.layout import contiguous_format, suggested_format
 from ...core.public import public
+from ...core.recording import needs_recording
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address, empty
 from ...core.warn import user_level
@@ -102,7 +103,7 @@ def _target(
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        if not all(isinstance(each, int) or hasattr(each, "__index__") for each in given):
+        if not all(map(_is_size, given)):
             raise TypeError(
                 f"expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with "
                 f"types {[type(each) for each in given]}"
@@ -114,6 +115,13 @@ def _target(
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: sizes {wanted}")
     sizes = list(map(math.floor, wanted))
     return sizes, [None] * n if recompute or mode == "area" else [float(scale) for scale in given]
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a value is an int, or a tensor of one."""
+    if isinstance(value, Tensor):
+        return value.spec.dtype.is_integral
+    return isinstance(value, int) or hasattr(value, "__index__")
 
 
 def _check_sizes(input: Tensor, sizes: Sequence[int]) -> None:
@@ -146,7 +154,8 @@ def _resized(input: Tensor, sizes, scales, mode: str, align_corners: bool, antia
 
 def _as_floats(image: Tensor, first: int, sizes, scales, mode: str, align_corners: bool, antialias: bool):
     dtype, nearest = image.spec.dtype, mode in _NEAREST
-    found = image if nearest else wide(dtype, image)[0]
+    # The gradient of an element that is chosen often is a long sum, which narrow floats would round at each step.
+    found = image if nearest and not needs_recording((image,)) else wide(dtype, image)[0]
     if mode == "bilinear" and not antialias:
         return _bilinear_of(found, first, sizes, scales, align_corners).to(dtype)
     # PyTorch copies a dim that keeps its size, even if the scale factor is not 1, in these modes.

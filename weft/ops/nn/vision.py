@@ -93,11 +93,6 @@ def _check_grid(input: Tensor, grid: Tensor, mode: str) -> None:
             f"grid_sampler(): expected input and grid to be on same device, but input is on {input.spec.device} and grid is on "
             f"{grid.spec.device}"
         )
-    if len(spec) not in (4, 5) or len(spec) != len(points):
-        raise RuntimeError(
-            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
-            f"{list(spec)} and grid with sizes {list(points)}"
-        )
     if spec[0] != points[0]:
         raise RuntimeError(
             "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
@@ -107,9 +102,15 @@ def _check_grid(input: Tensor, grid: Tensor, mode: str) -> None:
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {len(spec) - 2} in last dimension, but got grid with sizes {list(points)}"
         )
+    if len(spec) not in (4, 5) or len(spec) != len(points):
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(spec)} and grid with sizes {list(points)}"
+        )
     if 0 in spec[2:]:
         raise RuntimeError(
-            f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(spec)}"
+            f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(spec)} with "
+            f"dimension {spec.index(0, 2)} being empty"
         )
     if len(spec) == 5 and mode == "bicubic":
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
@@ -294,6 +295,12 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         raise NotImplementedError(
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. "
             f"Got size {list(sizes)}."
+        )
+    if align_corners and min(sizes[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an "
+            "intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=user_level(),
         )
     if theta.spec.ndim != 3 or theta.spec.shape[-2:] != (n, n + 1):
         raise ValueError(

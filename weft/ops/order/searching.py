@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim
+from ...core.warn import user_level
 from ...families.array_op import array, array_op, here, tensor_of, wide_array
 from ...families.map import NUMBERS, normalise
 from ..creation.creation import dtype_of_number
@@ -313,10 +315,22 @@ def searchsorted(
             f"whether out_int32 flag is True, but we got output tensor's dtype {LEGACY_NAMES[out.spec.dtype]} and "
             f"out_int32 flag is {out_int32}"
         )
+    _warn_of_copies(boundary=sorted_sequence, input_value=input, sorter=sorter)
     boundaries, values = _in_common(sorted_sequence, input)
     check_comparable(boundaries, "searchsorted_out_cpu")
     result = _searchsorted(boundaries, values, sorter, "right" if right else side or "left", dtype)
     return result if out is None else write_out(out, result, "searchsorted")
+
+
+def _warn_of_copies(**tensors: Any) -> None:
+    for name, given in tensors.items():
+        if isinstance(given, Tensor) and not given.is_contiguous():
+            what = name.replace("_", " ")
+            warnings.warn(
+                f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due to extra data copy "
+                f"when converting non-contiguous tensor to contiguous, please use contiguous {what} tensor if possible.",
+                stacklevel=user_level(),
+            )
 
 
 @public("function")

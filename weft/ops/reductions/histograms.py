@@ -104,7 +104,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if low == high:
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low >= high:
         raise RuntimeError(f"torch.histc: max must be larger than min\nmin = {low}, max = {high}")
     values = input.detach().to(float32) if dtype in FLOAT8 else input.detach()

@@ -72,6 +72,8 @@ def prod(
     """The product of the elements that count, over `dim` (an int, several, or all)."""
     result = _filled(input, mask, 1).to(_summed_type(input, dtype))
     dims = _dims(input, dim, "prod") if input.spec.shape or dim is None or dim == () else (0,)
+    if dim == []:  # as in PyTorch, an empty list names no dims, although an empty tuple stands for all
+        dims = ()
     for each in reversed(dims):
         result = result.prod(each, bool(keepdim))
     return result

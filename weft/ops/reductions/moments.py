@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...core.dtype import (
 from ...core.public import public
 from ...core.symbols import as_float, per_plan
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...engine.complexes import Complex
 from ...engine.scalar import sqrt
 from ...families.custom_vjp import custom_vjp
@@ -84,7 +86,14 @@ def _moment_arguments(
     unbiased = boolean(arguments.get("unbiased", True), name, "unbiased")
     correction = arguments.get("correction")
     correction = int(unbiased) if correction is None else number(correction, name, "correction")
-    return dims_of(arguments.get("dim"), len(input.spec.shape), name), correction, keepdim
+    dims = dims_of(arguments.get("dim"), len(input.spec.shape), name)
+    if (input.spec.numel and count_elements(input, dims)) <= correction:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+            "divided by output numel).",
+            stacklevel=user_level(),
+        )
+    return dims, correction, keepdim
 
 
 def _build_moment(graph: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:

@@ -394,7 +394,7 @@ def _define_flag(op: Reduce) -> None:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"Whether {op.name} elements over `dim` (an int, several, or all) are nonzero."
-    public("function method", out=True)(function)
+    public("function method", out="flags")(function)
 
 
 _define_flag(ANY)

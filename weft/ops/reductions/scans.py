@@ -25,7 +25,7 @@ from ...core.dtype import (
 )
 from ...core.grad_mode import mode
 from ...core.limits import largest
-from ...core.outputs import write_out
+from ...core.outputs import check_result_dtype, write_out
 from ...core.public import add_inplace, inplace, public
 from ...core.recording import check_recorded_write, needs_recording
 from ...core.return_types import return_type
@@ -116,6 +116,8 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
             return op(input, dim)
         if dtype is None:
             dtype = out.spec.dtype if out is not None else int64 if own.category < 2 else own
+        elif out is not None:
+            check_result_dtype(out, dtype, name)
         if dtype is bool_ and input.spec.shape and input.spec.numel:
             raise not_implemented(f"{name}_out_cpu", dtype)
         if dtype.category < FLOAT and needs_recording((input,)):
@@ -196,7 +198,7 @@ COMPLEX_LOGCUMSUMEXP = Scan(
     _wider,
     lambda dtype: (-math.inf,),
     _value,
-    lambda a, b: (OPS["logaddexp"].element(a[0], b[0]),),
+    lambda a, b: (OPS["logaddexp"].element(b[0], a[0]),),
     derivative=_logcumsumexp_rule,
 )
 

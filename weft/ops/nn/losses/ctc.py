@@ -35,6 +35,8 @@ def ctc_loss(
     """
     reduction = REDUCTIONS[reduction] if isinstance(reduction, int) else reduction
     check_reduction(reduction)
+    if not log_probs.spec.numel:
+        raise RuntimeError("log_probs tensor must not be empty")
     batched = log_probs.spec.ndim == 3
     inputs, lengths = _lengths(input_lengths), _lengths(target_lengths)
     losses, _ = alignment_losses(

@@ -98,7 +98,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     input = input if input.spec.shape else input.reshape(1)
     own = input.spec.shape
-    if len(own) > 2 or 0 in own[1:]:
+    if len(own) > 2 or 0 in own[-1:]:
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(own)}"
         )
@@ -126,7 +126,7 @@ def multi_margin_loss(
     if weight is not None:
         lacking = lacking * weight.reshape(-1).index_select(0, index.flatten()).view(index.spec.shape)
     loss = lacking.scatter(-1, index, 0.0).sum(-1) / classes
-    loss = reduced(loss if target.spec.ndim else loss.reshape(()), reduction)
+    loss = reduced(loss.reshape(target.spec.shape), reduction)
     return with_node_name(loss, "MultiMarginLossBackward0")
 
 
@@ -150,7 +150,7 @@ def multilabel_margin_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     check_reduction(reduction)
     own = input.spec.shape
-    if len(own) > 2 or 0 in own[1:]:
+    if len(own) > 2 or 0 in own[-1:]:
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(own)}"
         )

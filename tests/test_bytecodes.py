@@ -70,9 +70,9 @@ LIMITS = {
     "(x * 1.0).add_(b)": 675,
     "(x * 1.0).mul_(b)": 693,
     # -- recorded, and backward
-    "(x * b).sum().backward()": 1491,
-    "x.exp().sum().backward()": 1439,
-    "F.mse_loss(layer(m), m).backward()": 3505,
+    "(x * b).sum().backward()": 1489,
+    "x.exp().sum().backward()": 1437,
+    "F.mse_loss(layer(m), m).backward()": 3440,
     # -- not recorded, although an operand requires grad
     "no_grad(lambda: x + b)": 188,
 }

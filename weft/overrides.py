@@ -190,7 +190,7 @@ _IGNORED_METHODS = (
     "__class__ __delitem__ __dir__ __hash__ __init_subclass__ __iter__ __new__ __subclasshook__ __torch_dispatch__ "
     "__torch_function__ _addmm_activation _conj _conj_physical _has_symbolic_sizes_strides _is_all_true _is_any_true "
     "_is_zerotensor _make_subclass _make_wrapper_subclass _neg_view _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc "
-    "_to_sparse_csr _typed_storage _use_count _view_func _view_func_unsafe as_subclass eig lstsq new new_empty "
+    "_to_sparse_csr _lazy_clone _typed_storage _use_count _view_func _view_func_unsafe as_subclass eig lstsq new new_empty "
     "new_empty_strided new_full new_ones new_tensor new_zeros reinforce solve stride symeig to_padded_tensor to_sparse_bsc "
     "to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten"
 ).split()

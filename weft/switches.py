@@ -1,4 +1,4 @@
-"""PyTorch's global switches for what weft does in one way only: they are kept, and change nothing."""
+"""PyTorch's global switches. Most are for what weft does in one way only: they are kept, and change nothing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import Any
 from .core.device import as_device, get_default_device
 from .core.names import ROOT
 from .core.warn import warn_once
+from .ops.creation.uninitialized import set_filling
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
 _deterministic = 0  # an index into _DEBUG_MODES
+_fill_uninitialized_memory = True
 _precision = "highest"
 _interop_threads = 1
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for the same bits at every run, which weft gives in any case.
+    """Ask for the same bits at every run, which weft gives in any case, and fill new memory.
+
+    Functions such as `empty` fill it with NaN, the largest integer or True, unless
+    `torch.utils.deterministic.fill_uninitialized_memory` is False.
 
     >>> import weft as torch
     >>> torch.use_deterministic_algorithms(True)
@@ -52,10 +57,24 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     if not 0 <= debug_mode <= 2:
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
     _deterministic = int(debug_mode)
+    set_filling(_deterministic > 0 and _fill_uninitialized_memory)
 
 
 def get_deterministic_debug_mode() -> int:
     return _deterministic
+
+
+def set_fill_uninitialized_memory(mode: bool) -> None:
+    """Whether deterministic mode fills new memory. Raises: RuntimeError unless `mode` is a bool."""
+    global _fill_uninitialized_memory
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+    _fill_uninitialized_memory = mode
+    set_filling(_deterministic > 0 and mode)
+
+
+def get_fill_uninitialized_memory() -> bool:
+    return _fill_uninitialized_memory
 
 
 def set_float32_matmul_precision(precision: str) -> None:

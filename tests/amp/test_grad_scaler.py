@@ -91,3 +91,44 @@ def test_scale_stays_finite():
         scaler.step(library.optim.SGD([weight], lr=0.0))
         scaler.update()
         assert scaler.get_scale() == scaler._scale.item() < math.inf
+
+
+def _unscaled(t, bad=None, allow_fp16=True):
+    """The gradients of an optimizer of several dtypes after `_unscale_grads_`, and what it found."""
+    parameters = [t.zeros(4, 4), t.zeros(4, 4)[:, :2], t.zeros(3, dtype=t.float16), t.zeros(())]
+    for k, each in enumerate(parameters):
+        each.grad = t.full_like(each, 4.0)
+        if k == bad:
+            each.grad.view(-1)[0] = float("inf") if each.is_contiguous() else float("nan")
+    scaler = t.amp.GradScaler("cpu")
+    optimizer = t.optim.SGD(parameters, lr=1.0)
+    found = scaler._unscale_grads_(optimizer, t.full((1,), 0.25), t.zeros(1), allow_fp16)
+    return [each.grad.tolist() for each in parameters], [(str(k), v.tolist()) for k, v in found.items()]
+
+
+@pytest.mark.parametrize("bad", [None, 0, 2, 3])
+def test_unscaling_gradients_of_several_dtypes(bad):
+    assert str(_unscaled(weft, bad)) == str(_unscaled(torch, bad))
+
+
+def test_unscaling_refuses_float16():
+    for t in (torch, weft):
+        with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients"):
+            _unscaled(t, allow_fp16=False)
+
+
+def test_subclasses_may_unscale_themselves():
+    """As those of sharded models do, which reduce `found_inf` over all processes."""
+    for t in (torch, weft):
+
+        class Pessimist(t.amp.GradScaler):
+            def _unscale_grads_(self, *arguments):
+                found = super()._unscale_grads_(*arguments)
+                return {device: each.fill_(1) for device, each in found.items()}
+
+        x = t.ones(2, requires_grad=True)
+        scaler, optimizer = Pessimist("cpu", init_scale=4.0), t.optim.SGD([x], lr=1.0)
+        scaler.scale(x.sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert (x.tolist(), x.grad.tolist(), scaler.get_scale()) == ([1, 1], [1, 1], 2)

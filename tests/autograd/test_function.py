@@ -24,6 +24,25 @@ def F(lib, forward, backward=None, **others):  # noqa: N802
 
 
 @program
+def setup_context_gets_default_arguments(lib):
+    def setup_context(ctx, inputs, output):
+        x, power = inputs
+        ctx.save_for_backward(x)
+        ctx.power = power
+
+    def backward(ctx, gradient):
+        return gradient * ctx.power * ctx.saved_tensors[0] ** (ctx.power - 1), None
+
+    function = F(lib, lambda x, power=3: x**power, backward, setup_context=setup_context)
+    gradients = []
+    for given, named in ((), {}), ((2,), {}), ((), {"power": 4}):
+        x = leaf(lib)
+        function.apply(x, *given, **named).sum().backward()
+        gradients.append(x.grad)
+    return gradients
+
+
+@program
 def attributes_of_ctx_do_not_meet_those_of_the_node(lib):
     names = "op edges specs static saved result order hooks extra function pushing output pull release finish".split()
 

@@ -111,6 +111,153 @@ def test_as_in_pytorch_whatever_the_message():
         assert ours == theirs, program.__name__
 
 
+def shifted(lib, by=1e-2):
+    """A copy whose cotangent a hook changes."""
+
+    def function(x):
+        y = x.clone()
+        y.register_hook(lambda cotangent: cotangent + by)
+        return y
+
+    return function
+
+
+@program
+def a_cotangent_that_is_not_multiplied(lib):
+    return lib.autograd.gradcheck(shifted(lib), xd(lib), atol=1e-1)
+
+
+@program
+def neither_direction(lib):
+    return lib.autograd.gradcheck(lambda x: x.sin(), xd(lib), check_backward_ad=False)
+
+
+@program
+def batches_forward_without_forward(lib):
+    return lib.autograd.gradcheck(lambda x: x.sin(), xd(lib), check_batched_forward_grad=True)
+
+
+@program
+def batches_without_backward(lib):
+    return lib.autograd.gradcheck(
+        lambda x: x.sin(), xd(lib), check_batched_grad=True, check_forward_ad=True, check_backward_ad=False
+    )
+
+
+@program
+def all_checks(lib):
+    options = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
+    return [
+        lib.autograd.gradcheck(function, inputs, fast_mode=fast, **options)
+        for fast in (False, True)
+        for function, inputs in (
+            (lambda x: x.sin() * x, (xd(lib),)),
+            (lambda x, y: (x * y, x + 2), (xd(lib), xd(lib))),
+            (lambda x, y: (x * y).sum(), (xd(lib), lib.ones(3, dtype=lib.float64))),
+        )
+    ]
+
+
+@program
+def shapes_that_follow_values(lib):
+    return lib.autograd.gradcheck(
+        lambda x: lib.cat([x, x]) if (x >= 1).all() else x,
+        lib.ones(1, dtype=lib.float64, requires_grad=True),
+    )
+
+
+@program
+def dtypes_that_follow_values(lib):
+    return lib.autograd.gradcheck(
+        lambda x: x.to(lib.float32) if (x >= 1).all() else x,
+        lib.ones(1, dtype=lib.float64, requires_grad=True),
+    )
+
+
+def two_results(lib, pull):
+    methods = {
+        "forward": staticmethod(lambda ctx, x: (ctx.set_materialize_grads(False), (x * 2, x * 3))[1]),
+        "backward": staticmethod(pull),
+    }
+    return type("Two", (lib.autograd.Function,), methods).apply
+
+
+@program
+def a_missing_cotangent(lib):
+    """`backward` does not expect None."""
+    return lib.autograd.gradcheck(two_results(lib, lambda ctx, a, b: 2 * a + 3 * b), xd(lib))
+
+
+@program
+def a_missing_cotangent_that_is_not_asked_for(lib):
+    def pull(ctx, a, b):
+        parts = [factor * each for factor, each in ((2, a), (3, b)) if each is not None]
+        return sum(parts) if parts else None
+
+    return (
+        lib.autograd.gradcheck(two_results(lib, pull), xd(lib)),
+        lib.autograd.gradcheck(lambda x: x.sin(), xd(lib), check_undefined_grad=False),
+    )
+
+
+@program
+def forward_mode_alone(lib):
+    """No backward is needed, the inputs do not require grad, and `jvp` is called as often as in PyTorch."""
+    calls, seen = [], []
+
+    def forward(ctx, x, y):
+        seen.append((x.requires_grad, y.requires_grad))
+        return x.clone(), y.clone()
+
+    def push(ctx, a, b):
+        calls.append(1)
+        return a, b
+
+    methods = {"forward": staticmethod(forward), "jvp": staticmethod(push)}
+    function = type("Forward", (lib.autograd.Function,), methods).apply
+    one = lib.ones(1, dtype=lib.float64, requires_grad=True)
+    counts = []
+    for missing, batched, fast in ((False, False, False), (True, False, True), (True, True, False)):
+        del calls[:]
+        lib.autograd.gradcheck(
+            function,
+            (one, one.detach().clone().requires_grad_()),
+            check_backward_ad=False,
+            check_forward_ad=True,
+            check_undefined_grad=missing,
+            check_batched_forward_grad=batched,
+            fast_mode=fast,
+        )
+        counts.append(len(calls))
+    return counts, set(seen)
+
+
+@program
+def a_missing_tangent(lib):
+    """A rule that gives something else for a missing tangent than for zeros."""
+
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        return x + y
+
+    def push(ctx, a, b):
+        return b if a is None else 2 * a if b is None else a + b
+
+    methods = {"forward": staticmethod(forward), "jvp": staticmethod(push)}
+    function = type("Wrong", (lib.autograd.Function,), methods).apply
+    return [
+        lib.autograd.gradcheck(
+            function,
+            (xd(lib), xd(lib)),
+            check_backward_ad=False,
+            check_forward_ad=True,
+            check_undefined_grad=missing,
+            raise_exception=False,
+        )
+        for missing in (False, True)
+    ]
+
+
 def outcome(program, lib):
     try:
         return program(lib)
@@ -129,3 +276,85 @@ def test_wrong_forward_mode_is_found():
     for fast in (False, True):
         with pytest.raises(weft.autograd.GradcheckError, match="forward mode"):
             weft.autograd.gradcheck(f, xd(weft), check_forward_ad=True, fast_mode=fast)
+
+
+def _refuse_zeros(ctx, a, b):
+    if a is None and (b is None or not b.any()):
+        raise RuntimeError("nothing to do")
+    parts = [factor * each for factor, each in ((2, a), (3, b)) if each is not None]
+    return sum(parts)
+
+
+MESSAGES = {
+    "Jacobian mismatch for output 0 with respect to input 0": lambda lib, fast: lib.autograd.gradcheck(
+        shifted(lib), xd(lib), fast_mode=fast
+    ),
+    "backward not multiplied by grad_output": lambda lib, fast: lib.autograd.gradcheck(
+        shifted(lib), xd(lib), atol=1e-1, fast_mode=fast
+    ),
+    "Expected at least one of": lambda lib, fast: lib.autograd.gradcheck(
+        shifted(lib), xd(lib), check_backward_ad=False, fast_mode=fast
+    ),
+    "the same shape when inputs are perturbed": lambda lib, fast: shapes_that_follow_values(lib),
+    "the same dtype when inputs are perturbed": lambda lib, fast: dtypes_that_follow_values(lib),
+    "Expected backward function to handle undefined output grads": lambda lib, fast: lib.autograd.gradcheck(
+        two_results(lib, _refuse_zeros), xd(lib), fast_mode=fast
+    ),
+}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("message", MESSAGES)
+@pytest.mark.filterwarnings("ignore:Backwards compatibility")
+def test_messages(message, fast):
+    for lib in (torch, weft):
+        with pytest.raises((RuntimeError, AssertionError), match=message):
+            MESSAGES[message](lib, fast)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda lib, x: shifted(lib)(x), lambda lib, x: shifted(lib)(lib.complex(x.real, x.real))],
+    ids=["complex to complex", "real to complex"],
+)
+def test_the_part_of_a_complex_output_is_said(function):
+    for lib in (torch, weft):
+        x = lib.ones(2, dtype=lib.complex128, requires_grad=True)
+        with pytest.raises(
+            RuntimeError, match="the (imaginary|real) part of complex outputs only, Jacobian mismatch"
+        ):
+            lib.autograd.gradcheck(lambda x, lib=lib: function(lib, x), x)
+
+
+def test_a_batch_that_differs():
+    """`vmap` gives something else than one sample after the other. PyTorch's gradcheck uses a `vmap` that does not ask the Function."""
+
+    class Wrong(weft.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, cotangent):
+            return Pull.apply(cotangent)
+
+    class Pull(weft.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return x * 3, in_dims[0]
+
+    assert weft.autograd.gradcheck(Wrong.apply, xd(weft))
+    with pytest.raises(RuntimeError, match="failed while testing batched gradient"):
+        weft.autograd.gradcheck(Wrong.apply, xd(weft), check_batched_grad=True)

@@ -46,6 +46,13 @@ def post_accumulate_hooks_are_for_leaves(lib):
 
 
 @program
+def post_accumulate_hooks_return_nothing(lib):
+    x = leaf(lib)
+    x.register_post_accumulate_grad_hook(lambda tensor: tensor.grad)
+    (x * 2).sum().backward()
+
+
+@program
 def post_accumulate_hooks_need_requires_grad(lib):
     lib.ones(3).register_post_accumulate_grad_hook(print)
 
@@ -298,6 +305,7 @@ def a_deep_copy_has_no_hooks(lib):
         "a_hook_needs_requires_grad",
         "post_accumulate_hooks_are_for_leaves",
         "post_accumulate_hooks_need_requires_grad",
+        "post_accumulate_hooks_return_nothing",
         "a_hook_that_returns_text",
         "a_hook_that_changes_the_shape_of_a_leaf",
         "a_hook_that_changes_the_shape",

@@ -70,6 +70,99 @@ def test_writing_to_saved_tensors(lib):
         late.backward()
 
 
+def _counts(lib):
+    """The numbers of copies and of saved tensors within `allow_mutation_on_saved_tensors`, after each step."""
+    counts = []
+    with lib.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        kept = (lib.ones(2, requires_grad=True) * 1) ** 2
+
+        def count():
+            counts.append((len(list(context.cloned.items())), len(list(context.tid_to_weakhandle.items()))))
+
+        a = lib.full((2, 3), 0.5, requires_grad=True).clone()
+        first, second = (a**2).sum(), (a**2).sum()  # one tensor, saved twice
+        count()
+        a[0].sin_()
+        count()
+        third = (a**2).sum()
+        a.mul_(2)
+        count()
+        del first
+        count()
+        del second
+        count()
+        third.backward()
+        a.mul_(2)
+        count()
+    count()  # nothing, although `kept` has saved a tensor
+    assert kept.requires_grad
+    return counts
+
+
+def test_copies_of_saved_tensors_that_are_written():
+    """`ctx.cloned` has the saved tensors that were written since, as long as a node needs them."""
+    counts = _counts(weft)
+    assert counts == _counts(torch)
+    assert counts[0] == (0, 2) and counts[2] == (2, 4) and counts[-2:] == [(0, 1), (0, 0)]
+
+
+def test_saved_views_and_bases_that_are_written():
+    """Where both are written, PyTorch computes a wrong gradient."""
+    with weft.autograd.graph.allow_mutation_on_saved_tensors():
+        x = weft.arange(6.0, requires_grad=True)
+        base = x * 1
+        view = base[1:3]
+        out = (base**2).sum() + (view**3).sum()
+        view.mul_(10)
+        base.zero_()
+        out.backward()
+    assert x.grad.tolist() == [0, 2 + 3, 4 + 12, 6, 8, 10]
+
+
+def test_saved_memory_is_shared_until_it_is_written():
+    with weft.autograd.graph.allow_mutation_on_saved_tensors():
+        x = weft.ones(3, requires_grad=True)
+        y = x * 1
+        out = (y * y).sum()
+        assert weft._C._is_cow_tensor(y)
+        y.add_(1)
+        assert not weft._C._is_cow_tensor(y)
+        out.backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_a_context_of_hooks_that_is_left_too_often():
+    """PyTorch stops with an internal error, or does nothing, depending on what the thread did before."""
+    context = weft.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    context.__enter__()
+    context.__exit__(None, None, None)
+    context.__exit__(None, None, None)
+    x = weft.ones(3, requires_grad=True)
+    y = x * x
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)  # no hooks are left
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+@BOTH
+def test_saved_values_that_are_none_take_no_hooks(lib):
+    class Custom(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    y = Custom.apply(lib.ones(2, requires_grad=True))
+    first, second = y.grad_fn._raw_saved_tensors
+    assert first.unpack().tolist() == [1, 1] if lib is weft else first is not None
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        second.register_hooks(lambda t: t, lambda t: t)
+
+
 @BOTH
 def test_dtype_of_gradients(lib):
     w = lib.ones(3, dtype=lib.bfloat16, requires_grad=True)

@@ -5,7 +5,7 @@ import pytest
 
 import weft
 import weft.nn.functional as F
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 from weft.devices.cpu import Cpu
 from weft.engine import chain
 from weft.engine.chain import Chain, Operand
@@ -32,7 +32,7 @@ LAYOUTS = {
 
 def forget_plans():
     """Forget all plans, so that the next calls plan their chains again."""
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
 
 

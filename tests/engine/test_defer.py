@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft as torch
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 from weft.core.promised import Promised, Watched
 from weft.core.storage import Storage
 from weft.engine import background, defer, fusion
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def forget_plans():
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
 
 

@@ -4,7 +4,7 @@ import textwrap
 import pytest
 
 import weft as torch
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 from weft.engine import defer
 
 
@@ -12,11 +12,11 @@ from weft.engine import defer
 def deferred(monkeypatch):
     torch.synchronize()
     monkeypatch.setattr(defer, "LEAST_ELEMENTS", 1)
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
     yield
     torch.synchronize()
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
 
 

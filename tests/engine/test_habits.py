@@ -3,7 +3,7 @@
 import pytest
 
 import weft as torch
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 from weft.core.promised import Promised
 from weft.core.spec import contiguous_spec
 from weft.engine import defer, fusion, habits
@@ -17,11 +17,11 @@ def deferred(monkeypatch):
     torch.synchronize()
     monkeypatch.setattr(defer, "LEAST_ELEMENTS", 1)
     monkeypatch.setattr(fusion, "in_background", False)
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
     yield
     torch.synchronize()
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
 
 

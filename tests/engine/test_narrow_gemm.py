@@ -1,4 +1,4 @@
-"""Products of bfloat16 by the processor's instruction: the right numbers from any strides and sizes, however they are shared."""
+"""Products of narrow floats, by the processor's instruction where it has one: the right numbers from any strides and sizes, however they are shared."""
 
 import itertools
 
@@ -8,16 +8,12 @@ import torch
 
 import weft
 import weft.nn.functional as F
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 from weft.engine import gemm, narrow_gemm
-
-pytestmark = pytest.mark.skipif(
-    not narrow_gemm.available(), reason="this processor does not multiply bfloat16 (AVX512-BF16)"
-)
 
 
 def forget_plans():
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
 
 
@@ -89,11 +85,12 @@ def rows_and_columns(matrix):
 # Terms: less than a line, whole lines, one more, and more than fit a panel.
 @pytest.mark.parametrize("terms", [1, 2, 31, 64, 65, 5001])
 @pytest.mark.parametrize("others", [1, 7, 8, 40])
-def test_vectors(terms, others):
+@pytest.mark.parametrize("dtype", [weft.bfloat16, weft.float16], ids=str)
+def test_vectors(dtype, terms, others):
     random = np.random.default_rng(0)
     integers = random.integers(-2, 3, (others, terms)), random.integers(-2, 3, (terms, 1))
-    matrix, vector = (weft.from_numpy(x.astype(np.float32)).to(weft.bfloat16) for x in integers)
-    wanted = weft.from_numpy((integers[0] @ integers[1]).astype(np.float32)).to(weft.bfloat16)
+    matrix, vector = (weft.from_numpy(x.astype(np.float32)).to(dtype) for x in integers)
+    wanted = weft.from_numpy((integers[0] @ integers[1]).astype(np.float32)).to(dtype)
     for a, v in itertools.product(rows_and_columns(matrix), rows_and_columns(vector)):
         assert weft.equal(a, matrix) and weft.equal(v, vector)
         assert weft.equal(a @ v, wanted)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft as torch
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 from weft.engine import kernel
 from weft.engine.streaming import HAS_STREAMS
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not HAS_STREAMS, reason="this processor has no s
 
 
 def forget_plans():
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
 
 

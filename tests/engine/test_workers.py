@@ -11,6 +11,7 @@ import pytest
 import weft
 from weft.engine import workers
 from weft.engine.memory import FENCE
+from weft.ops.linalg.matmul import MM
 
 BIG = 2_000_000  # large enough that the loops are shared
 
@@ -147,3 +148,14 @@ def test_a_process_ends_while_its_workers_look_for_jobs():
     code = "import weft\nx = weft.ones(2_000_000)\nfor _ in range(50): x += 1"
     for _ in range(5):
         assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_plans_are_made_again_for_another_number_of_threads(threads):
+    """A product that was planned for one thread is cut for two once there are two."""
+    x = weft.rand(300, 300)
+    tasks = []
+    for count in (1, 2, 1):
+        threads(count)
+        weft.mm(x, x)
+        tasks.append(MM.plans[x.spec, x.spec].count)
+    assert tasks == [1, 2, 1]

@@ -130,7 +130,7 @@ def test_signals_at_any_time_lose_nothing():
 THREADS = """
 import os, random, threading, time
 import weft as torch
-from weft.core.dtype import when_default_changes
+from weft.core.dtype import when_plans_expire
 
 errors, end = [], time.monotonic() + 1.5
 def work(seed):
@@ -151,7 +151,7 @@ threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
 for each in threads:
     each.start()
 while time.monotonic() < end:
-    for forget in when_default_changes:
+    for forget in when_plans_expire:
         forget()
     if random.random() < 0.05:
         child = os.fork()

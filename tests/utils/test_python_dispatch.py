@@ -207,6 +207,33 @@ def test_methods_without_an_operation_are_told_as_well():
     assert found[0] == found[1]
 
 
+TWICE = {
+    "exp": lambda lib, x: x.exp(),
+    "tanh": lambda lib, x: x.tanh(),
+    "sigmoid": lambda lib, x: x.sigmoid(),
+    "relu": lambda lib, x: (x * x).relu(),
+    "repeat": lambda lib, x: x.repeat(2, 3) ** 3,
+    "sqrt": lambda lib, x: x.sqrt(),
+    "rsqrt": lambda lib, x: x.rsqrt(),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_second_derivatives_of_wrappers(name):
+    """Saved results are parts of the graph, too."""
+    found = []
+    for lib in (torch, weft):
+        cls = wrapper(lib)
+        x = cls(lib.full((2, 3), 0.3, dtype=lib.float64)).requires_grad_()
+        y = TWICE[name](lib, x)
+        (first,) = lib.autograd.grad((y * 2).sum(), x, create_graph=True)
+        assert type(first) is cls and first.requires_grad
+        (second,) = lib.autograd.grad((first * 3).sum(), x)
+        assert type(second) is cls
+        found.append([torch.tensor(each.elem.tolist()) for each in (first, second)])
+    torch.testing.assert_close(*found)
+
+
 def test_slices_of_wrappers_can_be_differentiated_twice():
     kind, _ = _noting(weft)
     x = kind(weft.arange(1.0, 5.0)).requires_grad_()

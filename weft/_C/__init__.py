@@ -9,7 +9,14 @@ from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
 from ..core.tensor import Tensor as _Tensor
 from ..ops.linalg.lapack import LinAlgError as _LinAlgError
+from ..switches import are_deterministic_algorithms_enabled as _get_deterministic_algorithms
+from ..switches import get_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory
 from ..switches import has_lapack, has_mkl, has_openmp, has_spectral
+from ..switches import (
+    is_deterministic_algorithms_warn_only_enabled as _get_deterministic_algorithms_warn_only,
+)
+from ..switches import set_fill_uninitialized_memory as _set_deterministic_fill_uninitialized_memory
+from ..switches import use_deterministic_algorithms as _set_deterministic_algorithms
 from . import _keys, _schema, _types
 from ._archives import PyTorchFileReader, PyTorchFileWriter
 from ._future import Future
@@ -108,6 +115,12 @@ __all__ = [
     ),
     *("ScriptModule", "ScriptObject"),
     *("_get_accelerator", "_get_default_device", "_get_privateuse1_backend_name"),
+    *(
+        "_get_deterministic_algorithms",
+        "_get_deterministic_algorithms_warn_only",
+        "_set_deterministic_algorithms",
+    ),
+    *("_get_deterministic_fill_uninitialized_memory", "_set_deterministic_fill_uninitialized_memory"),
     *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
     *("_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode"),
     *("_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_set_texpr_fuser_enabled"),
@@ -166,7 +179,8 @@ _LATER = {
             *("is_grad_enabled", "_set_grad_enabled", "get_num_threads", "set_num_threads", "_get_cpu_capability"),
             *("_is_torch_function_enabled", "_has_torch_function", "_has_torch_function_unary", "_is_tracing"),
             *("_has_torch_function_variadic", "_log_api_usage_metadata", "_is_alias_of", "_data_address"),
-            *("_storage_address", "_are_functorch_transforms_active"),
+            *("_storage_address", "_is_cow_tensor", "_WeakTensorRef", "_current_graph_task_id", "_will_engine_execute_node"),
+            *("_are_functorch_transforms_active",),
         ),
         "_process",
     ),
@@ -179,7 +193,19 @@ _LATER = {
     ),
 }  # fmt: skip
 __getattr__ = module_getattr(
-    __name__, ("_distributed_c10d", "_fft", "_functorch", "_linalg", "_nn", "_profiler", "_special"), _LATER
+    __name__,
+    (
+        "_autograd",
+        "_distributed_c10d",
+        "_fft",
+        "_functions",
+        "_functorch",
+        "_linalg",
+        "_nn",
+        "_profiler",
+        "_special",
+    ),
+    _LATER,
 )
 
 name_public(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.current_pass import _current_graph_task_id as _current_graph_task_id
+from ..autograd.current_pass import _will_engine_execute_node as _will_engine_execute_node
+from ..core.copy_on_write import CopyOnWrite
 from ..core.grad_mode import is_grad_enabled as is_grad_enabled
 from ..core.grad_mode import mode
 from ..core.overrides import overrides_functions, overriding, switch
@@ -64,11 +68,29 @@ def _is_alias_of(a: Tensor, b: Tensor) -> bool:
 
 
 def _data_address(tensor: Tensor) -> int:
-    """The address of a tensor's storage."""
-    return tensor.untyped_storage().data_ptr()
+    """The address of the first element, for comparing: unlike `data_ptr`, it does not expose the memory."""
+    return tensor._storage.ptr + tensor._byte_offset
 
 
-_storage_address = _data_address
+def _storage_address(tensor: Tensor) -> int:
+    """A number that identifies the storage of a tensor."""
+    return tensor._storage._cdata
+
+
+def _is_cow_tensor(tensor: Tensor) -> bool:
+    """Whether a tensor shares its memory with a lazy clone until one of them is written."""
+    return type(tensor._storage) is CopyOnWrite
+
+
+class _WeakTensorRef:
+    """A reference to a tensor that does not keep it alive."""
+
+    def __init__(self, tensor: Tensor):
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._reference() is None
 
 
 class _VariableFunctionsClass:

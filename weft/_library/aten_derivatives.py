@@ -122,6 +122,23 @@ formula("reciprocal", self=lambda c: _times_negative(aten.mul(c.result, c.result
 formula("tanh", self=lambda c: aten.tanh_backward(c.g, c.result))
 formula("sigmoid", self=lambda c: aten.sigmoid_backward(c.g, c.result))
 formula("relu", self=lambda c: aten.threshold_backward(c.g, c.result, 0))
+formula(
+    "threshold_backward",
+    grad_output=lambda c: aten.threshold_backward(c.g, c.self, c.threshold),
+    self=lambda c: aten.zeros_like(c.g),
+)
+formula(
+    "tanh_backward",
+    grad_output=lambda c: aten.tanh_backward(c.g, c.output),
+    output=lambda c: aten.mul(c.g, aten.mul(aten.mul.Scalar(c.output, -2), c.grad_output)),
+)
+formula(
+    "sigmoid_backward",
+    grad_output=lambda c: aten.sigmoid_backward(c.g, c.output),
+    output=lambda c: aten.mul(
+        aten.mul(c.g, c.grad_output), aten.add.Scalar(aten.mul.Scalar(c.output, -2), 1)
+    ),
+)
 formula("gelu", self=lambda c: aten.gelu_backward(c.g, c.self, approximate=c.approximate))
 formula("silu", self=lambda c: aten.silu_backward(c.g, c.self))
 formula("mish", self=lambda c: aten.mish_backward(c.g, c.self))
@@ -379,7 +396,26 @@ def _pieces(c: Context) -> list[Any]:
     return pieces
 
 
+def _summed_repeats(c: Context) -> Any:
+    """The gradient of a tensor that was repeated: the sum over its repetitions."""
+    sizes, repeats, g = c.sizes_of("self"), list(c.repeats), c.g
+    if 0 in repeats:
+        return aten.zeros(sizes, **c.options_of("self"))
+    leading = len(repeats) - len(sizes)
+    for _ in range(leading):
+        g = aten.sum.dim_IntList(g, [0])
+    parts: list[int] = []
+    dims = []
+    for count, size in zip(repeats[leading:], sizes, strict=True):
+        if count != 1:
+            dims.append(len(parts))
+            parts.append(count)
+        parts.append(size)
+    return aten.sum.dim_IntList(reshaped(g, parts), dims) if dims else g
+
+
 formula("t", self=lambda c: aten.t(c.g))
+formula("repeat", self=_summed_repeats)
 formula("transpose.int", self=lambda c: aten.transpose(c.g, c.dim0, c.dim1))
 formula("permute", self=lambda c: aten.permute(c.g, _inverse(c.dims)))
 formula("view", "_unsafe_view", "_reshape_alias", self=lambda c: reshaped(c.g, c.sizes_of("self")))

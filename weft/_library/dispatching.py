@@ -11,11 +11,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._ops import OpOverload, OpOverloadPacket, ops
 from ..autograd import engine
+from ..autograd.graph import endpoint
 from ..core import overrides
 from ..core.derivative import Derivative, Needs
 from ..core.dispatch import PLAIN, watch
@@ -197,6 +199,9 @@ class _Step:
             argument: value.spec for argument, value in self.values.items() if isinstance(value, Tensor)
         }
         self.result_shapes: list[Any] = []
+        self.node: Any = (
+            None  # a weak reference to the node of the results, because the node refers to this object
+        )
         self.read = self._read()
         self.saved = {
             key: value for key, value in self.values.items() if key in self.read or key not in self.specs
@@ -242,6 +247,9 @@ class _Step:
             if all(each.spec.dtype.category < FLOAT for each in made):
                 return result
             record(self.op, tuple(made) if several else made[0], self.tensors, ())
+            edge = next((each._autograd for each in made if each._autograd is not None), None)
+            if edge is not None:
+                self.node = weakref.ref(endpoint(edge)[0])
             for each in made:
                 if each._base is not None and any(each._storage is x._storage for x in self.tensors):
                     tape.recorded_view(each, self.tensors[0], several)
@@ -274,9 +282,11 @@ class _Step:
                     f"{version} instead."
                 )
         values = dict(self.saved)
-        for key in ("result", "result1", "result2"):
+        for index, key in enumerate(("result", "result1", "result2")):
             if key in self.read and key in values:
                 values[key] = self._detached(key, values[key])
+                if grad_mode.enabled and self.node is not None and values[key]._autograd is None:
+                    values[key]._autograd = self.node()._output(index)
         c = Context(g, values, self.specs)
         c.wanted = self.wanted  # type: ignore[attr-defined]
         if self.joint is not None:

@@ -7,11 +7,13 @@ from collections import abc
 from enum import Enum
 from typing import Any
 
+from ..core.device import device
 from ..core.dtype import float16, float32, int32
 from ..core.grad_mode import no_grad
 from ..core.layout_spec import is_strided
 from ..core.tensor import Tensor
 from ..ops.creation.creation import full
+from ..ops.nn.kernels import _amp_foreach_non_finite_check_and_unscale_ as check_and_unscale
 
 
 class OptState(Enum):
@@ -109,19 +111,35 @@ class GradScaler:
             )
         if own["stage"] == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        own["overflow"], own["gradients"] = False, 0
-        inverse = 1.0 / scale.item()
+        inverse = scale.double().reciprocal().float()
+        found = self._unscale_grads_(optimizer, inverse, full((), 0.0, device=scale.device), False)
+        own["checked"], own["overflow"] = bool(found), any(each.item() for each in found.values())
+        own["stage"] = _UNSCALED
+
+    @no_grad()
+    def _unscale_grads_(
+        self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+    ) -> dict[device, Tensor]:
+        """Multiply the gradients by `inv_scale`, and set `found_inf` to 1 if one is not finite. Subclasses may override this.
+
+        Returns: `found_inf` by the device of the gradients. Raises: ValueError for gradients in float16, unless `allow_fp16`.
+        """
+        by_device: dict[device, list[Tensor]] = {}
         for group in optimizer.param_groups:
             for param in group["params"]:
                 if param.grad is None:
                     continue
                 if param.grad.dtype is float16:
-                    raise ValueError("Attempting to unscale FP16 gradients.")
+                    if not allow_fp16:
+                        raise ValueError("Attempting to unscale FP16 gradients.")
+                    if param.grad.is_sparse:  # sums of entries may overflow
+                        param.grad = param.grad.coalesce()
                 numbers = param.grad if is_strided(param.grad.spec) else param.grad._values()
-                own["overflow"] |= not numbers.isfinite().all().item()
-                own["gradients"] += 1
-                numbers.mul_(inverse)
-        own["stage"] = _UNSCALED
+                by_device.setdefault(numbers.device, []).append(numbers)
+        found = {where: found_inf.to(where) for where in by_device}
+        for where, gradients in by_device.items():
+            check_and_unscale(gradients, found[where], inv_scale.to(where))
+        return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step(*args, **kwargs)` with unscaled gradients, unless one of them overflowed: then None."""
@@ -135,7 +153,7 @@ class GradScaler:
             raise RuntimeError("step() has already been called since the last update().")
         if own["stage"] == _READY:
             self.unscale_(optimizer)
-        if not own["gradients"]:
+        if not own["checked"]:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         own["stage"] = _STEPPED
         return None if own["overflow"] else optimizer.step(*args, **kwargs)

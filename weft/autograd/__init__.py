@@ -21,9 +21,11 @@ from . import tensor as _tensor  # adds the methods of Tensor
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, NestedIOFunction
+from .grad_mode import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .graph import Node
+from .saved import SavedTensor
 from .variable import Variable
 
 # Modules that are loaded when first used.
@@ -57,3 +59,4 @@ _tape.rename = _graph.rename
 _tape.rename_after = _graph.rename_after
 _tape.require_grad = _tensor.require_grad
 _tape.recorded_view = _inplace.recorded_view
+_tape.note_view = _inplace.note_view

@@ -26,6 +26,9 @@ class Dual:
 
 DUAL = Dual()
 levels = open_levels  # outermost first
+user_levels: list[
+    int
+] = []  # those of `torch.autograd.forward_ad`; the others are those of transforms in `func/`
 _numbers = itertools.count(1)
 _marked: dict[int, list[weakref.ref[Tensor]]] = {}  # by level: the tensors that have a tangent at this level
 
@@ -96,4 +99,5 @@ def with_tangent(tensor: Tensor, level: int, tangent: Tensor) -> Tensor:
     tensor, tangent = within(tensor), as_cotangent(tangent)
     alias = view_of(tensor, tensor._byte_offset, tensor.spec)
     alias._autograd = tensor._autograd
+    tape.note_view(alias)
     return set_tangents(alias, {**tangents(tensor), level: tangent})

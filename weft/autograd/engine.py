@@ -109,11 +109,13 @@ def collected(ct: Any) -> Any:
 class _Pass:
     """One backward pass."""
 
+    callbacks: Sequence[Callable] = ()  # called when the pass has ended
+    number: int | None = None  # what programs know it by, if one has asked
+
     def __init__(self, roots, wanted, keep_graph: bool, create_graph: bool, accumulate: bool):
         self.keep_graph = keep_graph
         self.create_graph = create_graph
         self.accumulate = accumulate
-        self.wanted = None if wanted is None else {key(edge) for edge in wanted}
         self.captured: dict[Any, Tensor] = {}
         # The cotangents of nodes that have received one; a list for a node with several results.
         self.pending: dict[Node, Any] = {}
@@ -121,8 +123,12 @@ class _Pass:
         self.leaves: dict[Leaf, tuple[Any, bool]] = {}
         # For each leaf, the number of edges whose cotangent is missing; the nodes, and the order in which they run.
         self.uses, self.seen, self.nodes = _explore(tuple(map(_first, roots)))
-        # The nodes on a path to a wanted edge (None: all nodes).
-        self.needed = None if self.wanted is None else _on_path(self.nodes, self.wanted)
+        # The keys of the wanted edges, and the nodes on a path to one of them (None: all edges, and all nodes).
+        self.wanted: set | None = None
+        self.needed: set[Node] | None = None
+        if wanted is not None:
+            self.wanted = {key(edge) for edge in wanted}
+            self.needed = _on_path(self.nodes, self.wanted)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
         pending, keeping = self.pending, self.keep_graph
@@ -158,7 +164,16 @@ class _Pass:
         if self.leaves:  # leaves with an edge that brought no cotangent
             for leaf in list(self.leaves):
                 self._finish_collected(leaf)
+        if self.callbacks:
+            self._call_back()
         return self.captured
+
+    def _call_back(self) -> None:
+        """Call the callbacks, which may add further ones."""
+        while self.callbacks:
+            callbacks, self.callbacks = self.callbacks, ()
+            for each in callbacks:
+                each()
 
     def _run_nodes(self, nodes: Sequence[Node], usual: bool) -> None:
         """Run the nodes, the newest first. `usual`: nodes without hooks need nothing but their rules."""
@@ -394,7 +409,8 @@ class _Pass:
                     tensor._grad = _added_in_place(before, ct)  # type: ignore[attr-defined]
         if leaf.after:
             for hook in list(leaf.after.values()):
-                hook(tensor)
+                if hook(tensor) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         if leaf.of_node is not None:
             for hook in list(leaf.of_node.after.values()):
                 hook((), (ct,))

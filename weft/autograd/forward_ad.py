@@ -20,7 +20,6 @@ from ..ops.tensor.printing import tensor_repr
 from . import dual
 
 _current_level = -1
-_opened: list[int] = []
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -36,7 +35,7 @@ def enter_dual_level() -> int:
     if _current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _current_level += 1
-    _opened.append(dual.open_level())
+    dual.user_levels.append(dual.open_level())
     return _current_level
 
 
@@ -45,13 +44,13 @@ def exit_dual_level(*, level: int | None = None) -> None:
     global _current_level
     if level is None:
         level = _current_level
-    if not _opened:
+    if not dual.user_levels:
         raise RuntimeError("Dual level must be a positive number.")
     if level != _current_level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    dual.close_level(_opened.pop())
+    dual.close_level(dual.user_levels.pop())
     _current_level = level - 1
 
 
@@ -60,7 +59,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
     Raises: RuntimeError outside of `dual_level`, or if the shapes differ; ValueError for integer tensors.
     """
-    if not _opened:
+    if not dual.user_levels:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
@@ -74,16 +73,16 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
             f"{list(tangent.shape)}."
         )
-    return dual.with_tangent(tensor, _opened[-1], tangent)
+    return dual.with_tangent(tensor, dual.user_levels[-1], tangent)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The value and the tangent of a tensor."""
-    if not _opened:
+    if not dual.user_levels:
         return UnpackedDualTensor(tensor, None)
-    tangent = dual.tangents(tensor).get(_opened[-1])
+    tangent = dual.tangents(tensor).get(dual.user_levels[-1])
     return UnpackedDualTensor(
-        tensor if tangent is None else dual.at_outer_levels(tensor, _opened[-1]), tangent
+        tensor if tangent is None else dual.at_outer_levels(tensor, dual.user_levels[-1]), tangent
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from ..core.batched import function_hooks
@@ -15,6 +15,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
 from ..core.layout_spec import as_cotangent
 from ..core.op import Op
+from ..core.overrides import overrides_functions
 from ..core.recording import needs_recording, unrecorded
 from ..core.tensor import Tensor, make, view_of
 from ..core.warn import user_level
@@ -162,9 +163,19 @@ class FunctionMeta(type):
         super().__init__(name, bases, attrs)
         cls._node_type = node_type(f"{name}Backward", BackwardCFunction)
         cls._takes_ctx = not overrides(cls, "setup_context")
+        # Whether `setup_context` gets arguments that the caller of `apply` does not give.
+        cls._has_defaults = not cls._takes_ctx and _has_defaults(cls.forward)
         cls._backward = staticmethod(cls.vjp if overrides(cls, "vjp") else cls.backward)
         if overrides(cls, "vjp") and overrides(cls, "backward"):
             cls._backward = staticmethod(_both)
+
+
+def _has_defaults(function: Callable) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin function
+        return False
+    return any(each.default is not inspect.Parameter.empty for each in parameters)
 
 
 def _both(*args: Any) -> Any:
@@ -272,7 +283,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply_unbatched(cls: Any, args: tuple, kwargs: dict[str, Any], forward: Any = None) -> Any:
         """As `apply`, which asks `function_hooks` first. `forward` computes the results in place of `forward(*args)`."""
-        if kwargs and not cls._takes_ctx:
+        if (kwargs or cls._has_defaults) and not cls._takes_ctx:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, {}
@@ -286,11 +297,13 @@ class Function(metaclass=FunctionMeta):
         if not isinstance(output, (Tensor, tuple)):
             return output  # there is no tensor to differentiate
         if is_grad_enabled() and any(edge is not None for edge in ctx._edges):
-            output = _recorded(ctx, args, output)
+            result = _recorded(ctx, args, output)
+        else:
+            result = _apart_from_inputs(ctx, args, output)
         if dual.levels:
-            _push_forward(ctx, args, output)
+            _push_forward(ctx, args, output, result)
         ctx._to_save = ()
-        return output
+        return result
 
 
 def _context(cls: Any, args: Sequence[Any]) -> Any:
@@ -329,8 +342,7 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     for index, each in enumerate(results):
         if isinstance(each, Tensor) and id(each) not in dirty:
             if id(each) in inputs:
-                # For an input that `forward` returns as it is, return a view, because the input must keep its own grad_fn.
-                results[index] = view_of(each, each._byte_offset, each.spec)
+                results[index] = _view_of_input(each)
             elif each._autograd is not None:
                 results[index] = _without_history(each)
         applied[id(each)] = results[index]
@@ -353,16 +365,42 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     return results[0] if single else tuple(results)
 
 
+def _view_of_input(tensor: Tensor) -> Tensor:
+    """The result of `apply` for an input that `forward` returns as it is, because the input must keep its own grad_fn."""
+    if overrides_functions(type(tensor)):
+        return tensor.detach()  # the handler of the class makes the object
+    return view_of(tensor, tensor._byte_offset, tensor.spec)
+
+
+def _apart_from_inputs(ctx: Any, args: Sequence[Any], output: Any) -> Any:
+    """The results of a function that is not recorded: no input but those that `forward` has modified."""
+    if isinstance(output, Tensor):
+        return _apart_from_inputs(ctx, args, (output,))[0]
+    inputs = {id(each) for each in args if isinstance(each, Tensor)} - {id(each) for each in ctx._dirty}
+    if inputs.isdisjoint(map(id, output)):
+        return output
+    return tuple([_unrecorded_input(each) if id(each) in inputs else each for each in output])
+
+
+def _unrecorded_input(tensor: Tensor) -> Tensor:
+    return _without_history(tensor) if tensor.requires_grad else _view_of_input(tensor)
+
+
 def _without_history(tensor: Tensor) -> Tensor:
     result = make(tensor._storage, tensor._byte_offset, tensor.spec)
     result._base = tensor._base
     return result
 
 
-def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
-    """For every level at which an input has a tangent, call `jvp` and set the tangents of the results."""
+def _push_forward(ctx: Any, args: Sequence[Any], output: Any, result: Any) -> None:
+    """For every level at which an input has a tangent, call `jvp` and set the tangents of the results.
+
+    `output` is the result of `forward`, and `result` that of `apply`.
+    """
     by_input = [dual.tangents(x) for x in args]
-    results = [output] if isinstance(output, Tensor) else list(output)
+    outputs, results = [(each,) if isinstance(each, Tensor) else each for each in (output, result)]
+    constants = {id(each) for each in ctx._not_differentiable}
+    dirty = {id(each) for each in ctx._dirty}
     for level in sorted(set().union(*by_input)):
         input_tangents = [each.get(level) for each in by_input]
         if ctx.materialize_grads:
@@ -370,8 +408,10 @@ def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
                 zeros_like(x.detach()) if t is None and _is_float(x) else t
                 for x, t in zip(args, input_tangents, strict=True)
             ]
-        saved = ctx._forward_saved or ctx._to_save
-        ctx._pushing = tuple([dual.at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in saved])
+        versions = [None if t is None else t._storage.version for t in input_tangents]
+        ctx._pushing = tuple(
+            [dual.at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in ctx._forward_saved]
+        )
         pushed = ctx._function.jvp(ctx, *input_tangents)
         ctx._pushing = None
         pushed = pushed if isinstance(pushed, tuple) else (pushed,)
@@ -380,11 +420,64 @@ def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
                 f"Function {type(ctx).__name__} returned an incorrect number of jvp values (expected {len(results)}, got "
                 f"{len(pushed)})"
             )
-        for each, tangent in zip(results, pushed, strict=True):
-            if isinstance(each, Tensor) and tangent is not None:
-                dual.set_tangents(each, {**dual.tangents(each), level: tangent})
+        given = [each.get(level) for each in by_input]
+        for position, (own, each, tangent) in enumerate(zip(outputs, results, pushed, strict=True)):
+            if tangent is None or not isinstance(each, Tensor):
+                continue
+            if not _is_float(each) or id(own) in constants:
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {position}, but the corresponding forward output is "
+                    "not a differentiable Tensor. You should return None at that position instead."
+                )
+            if id(own) in dirty:
+                _check_modified(each, tangent, args, given, versions)
+            elif each._base is not None and level in dual.user_levels:
+                _check_view(each, tangent, args, given)
+            dual.set_tangents(each, {**dual.tangents(each), level: tangent})
     if ctx._saved:
         ctx._keep_tangents()
+
+
+def _check_modified(
+    result: Tensor, tangent: Tensor, args: Sequence[Any], given: Sequence[Any], versions: Sequence[Any]
+) -> None:
+    """Raises: RuntimeError unless `jvp` has modified the tangent of an input that `forward` has modified, and returns it."""
+    position = next(k for k, each in enumerate(args) if each is result)
+    own = given[position]
+    if own is None:
+        return
+    if tangent._storage.version == versions[position] or tangent._storage is not own._storage:
+        raise RuntimeError(
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
+            "input inplace, then the jvp function must modify the corresponding gradient inplace."
+        )
+    if tangent is not own:
+        raise RuntimeError(
+            "An inplace custom Function is not returning the forward mode gradients as-is. If the forward is modifying an "
+            "input inplace, then the jvp function must modify the gradient inplace and return it as-is."
+        )
+
+
+def _check_view(result: Tensor, tangent: Tensor, args: Sequence[Any], given: Sequence[Any]) -> None:
+    """Raises: RuntimeError if a result is a view of an input, and its tangent is no view of the tangent of the input."""
+    own = next(
+        (t for x, t in zip(args, given, strict=True) if t is not None and _root(x) is result._base), None
+    )
+    if own is None:
+        return
+    if tangent._base is None:
+        raise RuntimeError(
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+        )
+    if tangent._base is not _root(own):
+        what = "the given grad input" if own._base is None else "the same base as the given grad input"
+        raise RuntimeError(
+            f"A custom Function is returning a view but the jvp is not returning a view of {what}."
+        )
+
+
+def _root(tensor: Tensor) -> Tensor:
+    return tensor if tensor._base is None else tensor._base
 
 
 def _is_float(x: Any) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..compat.missing import module_getattr
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.names import name_public
 from ..core.restoring import Restoring
+from ..core.tensor import Tensor
 
 __all__ = [
     "enable_grad",
@@ -38,6 +40,28 @@ class set_multithreading_enabled(_Setting):  # noqa: N801 (PyTorch's name)
     def clone(self) -> Any:
         """Another switch to the same setting."""
         return type(self)(self.mode)
+
+
+def _unsafe_set_version_counter(tensors: Sequence[Tensor], versions: Sequence[int]) -> None:
+    """Set the versions of tensors, by which autograd knows that a saved tensor was written."""
+    for tensor, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+        tensor._storage.version = version
+
+
+class _unsafe_preserve_version_counter(Restoring):  # noqa: N801
+    """Within this context, autograd does not see that the tensors are written."""
+
+    def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tensors
+        self.versions = tuple([each._version for each in self.tensors])
+
+    def __enter__(self) -> None:
+        """Nothing changes yet."""
+
+    def _restore(self) -> None:
+        _unsafe_set_version_counter(self.tensors, self.versions)
 
 
 class enforce_grad_layout_policy(_Setting):  # noqa: N801

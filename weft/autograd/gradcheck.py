@@ -16,7 +16,7 @@ import numpy as np
 from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
 from ..core.layout_calls import rules_of
-from ..core.layout_spec import is_strided
+from ..core.overrides import handles_dispatch
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..interop.numpy import from_numpy
@@ -26,12 +26,22 @@ from ..ops.creation.creation import empty_strided, ones_like, zeros_like
 from ..ops.creation.random import randn
 from ..ops.views.complex_views import view_as_real
 from ..ops.views.slicing import as_strided
-from . import dual
+from . import forward_ad
 from .backward import grad
-
-
-class GradcheckError(RuntimeError):
-    """A derivative differs from the finite differences."""
+from .gradcheck_properties import (
+    GradcheckError,
+    as_tuple,
+    asks_for_gradient,
+    check_batched,
+    check_batched_forward,
+    check_missing_cotangents,
+    check_missing_tangents,
+    check_zero_cotangents,
+    dual_inputs,
+    is_float,
+    outputs_of,
+    tangent_of,
+)
 
 
 def gradcheck(
@@ -54,7 +64,9 @@ def gradcheck(
 ) -> bool:
     """Whether the derivatives of `func` in the inputs that require grad agree with central differences.
 
-    Inputs should be of double precision. Of sparse inputs the elements vary, with `masked` those that have an entry. fast_mode compares one random combination of rows and columns only.
+    Inputs should be of double precision. Of sparse inputs the elements vary, with `masked` those that have an entry. fast_mode compares
+    one random combination of rows and columns only. check_undefined_grad: results without cotangents, and inputs without tangents.
+    check_batched_grad, check_batched_forward_grad: derivatives of a batch, by `vmap`.
 
     Raises: GradcheckError where they differ, unless `raise_exception` is False; ValueError if no input requires grad.
 
@@ -63,21 +75,39 @@ def gradcheck(
     >>> torch.autograd.gradcheck(torch.sin, (x,))
     True
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     try:
-        values = _tuple(inputs)
+        values = as_tuple(inputs)
         if rules_of(values):
             func, values = of_values(func, values, bool(masked))
         _check_inputs(values)
-        checked = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
-        outputs = _outputs(func, values)
-        if not outputs:
+        checked = [k for k, x in enumerate(values) if asks_for_gradient(x)]
+        if not outputs_of(func, values):
             _check_constant(func, values, checked, eps)
             return True
-        _check_deterministic(func, values, checked, nondet_tol)
         compare = _compare_fast if fast_mode else _compare_all
-        compare(func, values, checked, eps, atol, rtol, check_backward_ad, check_forward_ad)
-        if check_grad_dtypes:
-            _check_dtypes(func, values, checked)
+        if check_backward_ad:
+            _check_deterministic(func, values, checked, nondet_tol)
+            compare(func, values, checked, eps, atol, rtol, False)
+            if check_grad_dtypes:
+                _check_dtypes(func, values, checked)
+        if check_forward_ad:
+            compare(func, values, checked, eps, atol, rtol, True)
+            if check_undefined_grad:
+                check_missing_tangents(func, values)
+            if check_batched_forward_grad:
+                check_batched_forward(func, values)
+        if check_backward_ad:
+            if check_batched_grad:
+                check_batched(func, values)
+            check_zero_cotangents(func, values, bool(masked))
+            if check_undefined_grad:
+                check_missing_cotangents(func, values)
     except GradcheckError:
         if raise_exception:
             raise
@@ -113,23 +143,26 @@ def gradgradcheck(
     >>> torch.autograd.gradgradcheck(torch.sin, (x,))
     True
     """
-    checked_inputs = _tuple(inputs)
+    checked_inputs = as_tuple(inputs)
     if rules_of(checked_inputs):
         func, checked_inputs = of_values(func, checked_inputs, masked)
-    outputs = _outputs(func, checked_inputs)
+    outputs = outputs_of(func, checked_inputs)
     if grad_outputs is None:
         cts = [_random_like(y, gen_non_contig_grad_outputs) for y in outputs]
     else:
-        cts = list(_tuple(grad_outputs))
+        cts = list(as_tuple(grad_outputs))
     count = len(cts)
+    required = [asks_for_gradient(x) for x in checked_inputs]
 
     def derivative(*args: Any) -> tuple:
-        values, seeds = args[:-count], args[-count:]
-        values = tuple(
-            x.view_as(x) if isinstance(x, Tensor) and x.requires_grad else x for x in values
-        )  # so that an input may be one of the results
-        leaves = [x for x in values if isinstance(x, Tensor) and x.requires_grad]
-        results = _outputs(func, values)
+        values, seeds = list(args[:-count]), args[-count:]
+        for k, wanted in enumerate(required):
+            if wanted:
+                values[k] = values[k].view_as(values[k])  # so that an input may be one of the results
+                if not values[k].requires_grad:  # in forward mode
+                    values[k].requires_grad_()
+        leaves = [x for x, wanted in zip(values, required, strict=True) if wanted]
+        results = outputs_of(func, values)
         return tuple(
             each
             for each in grad(results, leaves, seeds, create_graph=True, allow_unused=True)
@@ -144,20 +177,13 @@ def gradgradcheck(
         rtol=rtol,
         raise_exception=raise_exception,
         nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
     )
-
-
-def _tuple(value: Any) -> tuple:
-    return (value,) if isinstance(value, Tensor) else tuple(value)
-
-
-def _outputs(func: Callable, inputs: Sequence[Any]) -> list[Tensor]:
-    """The results that are differentiable; sparse ones are made dense."""
-    found = [y for y in _tuple(func(*inputs)) if isinstance(y, Tensor) and y.requires_grad]
-    return [y if is_strided(y.spec) else y.to_dense() for y in found]
 
 
 def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:
@@ -197,7 +223,10 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
 def _reals(x: Tensor) -> np.ndarray:
     """A copy of the elements as one row of real numbers; complex ones as pairs."""
     values = x.detach().clone().resolve_conj().resolve_neg().contiguous().view(-1)
-    return (view_as_real(values).reshape(-1) if x.is_complex() else values).double().numpy()
+    reals = (view_as_real(values).reshape(-1) if x.is_complex() else values).double()
+    if handles_dispatch(type(reals)):  # an object that wraps a tensor has no memory
+        return np.array([reals[k].item() for k in range(reals.numel())], np.float64)
+    return reals.numpy()
 
 
 def _units(x: Tensor) -> Iterator[Tensor]:
@@ -233,17 +262,27 @@ def _moved(inputs: Sequence[Any], which: int, by: Tensor) -> list[Any]:
     return found
 
 
-def _values(func: Callable, inputs: Sequence[Any]) -> list[np.ndarray]:
-    return [_reals(y) for y in _outputs(func, inputs)]
-
-
 def _numeric(
-    func: Callable, inputs: Sequence[Any], which: int, direction: Tensor, eps: float
+    func: Callable,
+    inputs: Sequence[Any],
+    which: int,
+    direction: Tensor,
+    eps: float,
+    chosen: Callable[[Any], bool] = asks_for_gradient,
 ) -> list[np.ndarray]:
-    """The central difference of the results along a direction of one input."""
-    above = _values(func, _moved(inputs, which, direction * eps))
-    below = _values(func, _moved(inputs, which, direction * -eps))
-    return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
+    """The central difference of the results along a direction of one input.
+
+    Raises: AssertionError if the results have another shape or dtype than those of the input itself.
+    """
+    above, below = [outputs_of(func, _moved(inputs, which, direction * step), chosen) for step in (eps, -eps)]
+    for a, b in zip(above, below, strict=True):
+        for what, one, other in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
+            if one != other:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed by {eps}, but got: "
+                    f"{what}s {one} and {other}."
+                )
+    return [(_reals(a) - _reals(b)) / (2 * eps) for a, b in zip(above, below, strict=True)]
 
 
 def _rows(
@@ -251,7 +290,7 @@ def _rows(
 ) -> list[np.ndarray]:
     """The gradients of all inputs for a cotangent of one result."""
     fresh = _copies(inputs)
-    y = _outputs(func, fresh)[index]
+    y = outputs_of(func, fresh)[index]
     gradients = grad(y, [fresh[k] for k in checked], ct, allow_unused=True)
     return [
         np.zeros_like(_reals(fresh[k])) if g is None else _reals(g)
@@ -267,64 +306,54 @@ def _copies(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _pushed(func: Callable, inputs: Sequence[Any], which: int, tangent: Tensor) -> list[np.ndarray]:
-    """The tangents of the results, by forward mode."""
-    level = dual.open_level()
-    try:
-        duals = list(inputs)
-        duals[which] = dual.with_tangent(inputs[which], level, tangent)
-        outputs = _outputs(func, duals)
-        tangents = [dual.tangents(y).get(level) for y in outputs]
-        return [
-            np.zeros_like(_reals(y)) if t is None else _reals(t)
-            for y, t in zip(outputs, tangents, strict=True)
-        ]
-    finally:
-        dual.close_level(level)
+    """The tangents of the results, by forward mode. The tangents of the other inputs are zeros."""
+    tangents = {
+        k: tangent.clone() if k == which else zeros_like(x.detach())
+        for k, x in enumerate(inputs)
+        if asks_for_gradient(x)
+    }
+    with forward_ad.dual_level():
+        return [_reals(tangent_of(y)) for y in outputs_of(func, dual_inputs(inputs, tangents), is_float)]
 
 
 # ---- Comparing -------------------------------------------------------------------------------------------------------
 
 
-def _compare_all(func, inputs, checked, eps, atol, rtol, backward: bool, forward: bool) -> None:
-    outputs = _outputs(func, inputs)
+def _compare_all(func, inputs, checked, eps, atol, rtol, forward: bool) -> None:
+    chosen = is_float if forward else asks_for_gradient
+    outputs = outputs_of(func, inputs, chosen)
     for place, which in enumerate(checked):
         units = list(_units(inputs[which]))
-        columns = [_numeric(func, inputs, which, unit, eps) for unit in units]
-        if forward:
-            pushed = [_pushed(func, inputs, which, unit) for unit in units]
+        columns = [_numeric(func, inputs, which, unit, eps, chosen) for unit in units]
+        pushed = [_pushed(func, inputs, which, unit) for unit in units] if forward else []
         for index, y in enumerate(outputs):
             size = len(_reals(y))
             numeric = np.stack([c[index] for c in columns], 1) if columns else np.zeros((size, 0))
-            if backward:
+            if forward:
+                analytic = np.stack([c[index] for c in pushed], 1) if pushed else np.zeros_like(numeric)
+                _same_parts(True, analytic, numeric, index, which, atol, rtol, inputs[which].is_complex())
+            else:
                 rows = [_rows(func, inputs, checked, index, ct)[place] for ct in _units(y)]
                 analytic = np.stack(rows) if rows else np.zeros_like(numeric)
-                _same("", analytic, numeric, index, which, atol, rtol)
-            if forward and units:
-                _same(
-                    "computed with forward mode ",
-                    np.stack([c[index] for c in pushed], 1),
-                    numeric,
-                    index,
-                    which,
-                    atol,
-                    rtol,
-                )
+                _same_parts(False, analytic, numeric, index, which, atol, rtol, y.is_complex())
 
 
-def _compare_fast(func, inputs, checked, eps, atol, rtol, backward: bool, forward: bool) -> None:
-    outputs = _outputs(func, inputs)
+def _compare_fast(func, inputs, checked, eps, atol, rtol, forward: bool) -> None:
+    chosen = is_float if forward else asks_for_gradient
+    outputs = outputs_of(func, inputs, chosen)
     random = np.random.default_rng(0)
     for place, which in enumerate(checked):
         direction = _random_direction(inputs[which], random)
-        numeric = _numeric(func, inputs, which, direction, eps)
+        numeric = _numeric(func, inputs, which, direction, eps, chosen)
         if forward:
             for index, pushed in enumerate(_pushed(func, inputs, which, direction)):
-                _same("computed with forward mode ", pushed, numeric[index], index, which, atol, rtol)
-        for index, y in enumerate(outputs if backward else ()):
+                _same(True, pushed, numeric[index], index, which, atol, rtol)
+            continue
+        for index, y in enumerate(outputs):
             ct = _random_direction(y, random)
             row = _rows(func, inputs, checked, index, ct)[place]
             analytic, projected = row @ _reals(direction), _reals(ct) @ numeric[index]
-            _same("(fast mode) ", np.asarray(analytic), np.asarray(projected), index, which, atol, rtol)
+            _same(False, np.asarray(analytic), np.asarray(projected), index, which, atol, rtol, _FAST)
 
 
 def _random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
@@ -334,19 +363,46 @@ def _random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
     return from_numpy(numbers).reshape(x.shape).to(x.dtype)
 
 
-def _same(how: str, analytic, numeric, index: int, which: int, atol: float, rtol: float) -> None:
+_FAST = "The numbers are those of fast mode: one random combination of rows and columns.\n"
+
+
+def _same(
+    forward: bool,
+    analytic,
+    numeric,
+    index: int,
+    which: int,
+    atol: float,
+    rtol: float,
+    note: str = "",
+    part: str = "",
+) -> None:
     if not np.allclose(analytic, numeric, rtol=rtol, atol=atol, equal_nan=True):
+        how = "computed with forward mode " if forward else ""
         raise GradcheckError(
-            f"Jacobian {how}mismatch for output {index} with respect to input {which},\n"
-            f"numerical:{numeric}\nanalytical:{analytic}\n"
+            f"{part}Jacobian {how}mismatch for output {index} with respect to input {which},\n"
+            f"numerical:{numeric}\nanalytical:{analytic}\n{note}"
         )
+
+
+def _same_parts(
+    forward: bool, analytic, numeric, index: int, which: int, atol: float, rtol: float, is_complex: bool
+) -> None:
+    """As `_same`; a message says whether the real or the imaginary part of a complex input or output is meant."""
+    if not is_complex:
+        _same(forward, analytic, numeric, index, which, atol, rtol)
+        return
+    for start, name in ((1, "imaginary"), (0, "real")):
+        chosen = (slice(None), slice(start, None, 2)) if forward else slice(start, None, 2)
+        part = f"While considering the {name} part of complex {'inputs' if forward else 'outputs'} only, "
+        _same(forward, analytic[chosen], numeric[chosen], index, which, atol, rtol, part=part)
 
 
 def _check_constant(func: Callable, inputs: Sequence[Any], checked: Sequence[int], eps: float) -> None:
     """Raises: GradcheckError if results change with inputs, though they do not require grad."""
     for which in checked:
         for unit in _units(inputs[which]):
-            outputs = [_tuple(func(*_moved(inputs, which, unit * step))) for step in (eps, -eps)]
+            outputs = [as_tuple(func(*_moved(inputs, which, unit * step))) for step in (eps, -eps)]
             for above, below in zip(*outputs, strict=True):
                 if isinstance(above, Tensor) and not np.array_equal(
                     _reals(above), _reals(below), equal_nan=True
@@ -358,7 +414,7 @@ def _check_deterministic(
     func: Callable, inputs: Sequence[Any], checked: Sequence[int], tolerance: float
 ) -> None:
     fresh = _copies(inputs)
-    y = _outputs(func, fresh)
+    y = outputs_of(func, fresh)
     runs = [
         grad(
             y,
@@ -380,7 +436,7 @@ def _check_deterministic(
 
 def _check_dtypes(func: Callable, inputs: Sequence[Any], checked: Sequence[int]) -> None:
     fresh = _copies(inputs)
-    y = _outputs(func, fresh)
+    y = outputs_of(func, fresh)
     gradients = grad(y, [fresh[k] for k in checked], [ones_like(each) for each in y], allow_unused=True)
     for k, g in zip(checked, gradients, strict=True):
         if g is not None and g.spec.dtype is not fresh[k].spec.dtype and g.spec.dtype.category >= FLOAT:
@@ -402,8 +458,8 @@ def get_numerical_jacobian(
         raise ValueError(
             "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."
         )
-    values = _tuple(inputs)
-    targets = values if target is None else _tuple(target)
+    values = as_tuple(inputs)
+    targets = values if target is None else as_tuple(target)
     places = [k for k, x in enumerate(values) if any(x is each for each in targets)]
     return tuple(
         get_numerical_jacobian_wrt_specific_input(lambda *args: fn(args), k, values, None, eps)[0]
@@ -420,7 +476,7 @@ def _get_numerical_jacobian(
     is_forward_ad: bool = False,
 ) -> list[tuple[Tensor, ...]]:
     """For each of the inputs in `target` (all that require gradients) the Jacobians of all results of `fn(*inputs)`."""
-    values = _tuple(inputs)
+    values = as_tuple(inputs)
     if target is None:
         places = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
     else:
@@ -470,7 +526,7 @@ def get_analytical_jacobian(
         raise ValueError(
             "Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0."
         )
-    leaves = [x for x in _tuple(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    leaves = [x for x in as_tuple(inputs) if isinstance(x, Tensor) and x.requires_grad]
     runs = [
         [grad(output, leaves, unit, retain_graph=True, allow_unused=True) for unit in _units(output)]
         for _ in range(2)

@@ -72,6 +72,10 @@ class Leaf:
     def variable(self) -> Tensor | None:
         return self.tensor()
 
+    @property
+    def metadata(self) -> dict:
+        return self._node_hooks().metadata
+
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 

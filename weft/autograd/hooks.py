@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from ..core.copy_on_write import CopyOnWrite
 from ..core.grad_mode import detours
 from ..core.locks import new_lock
 from ..core.restoring import Restoring, contextmanager
 from ..core.tensor import Tensor
+from ..ops.assembly.copying import lazy_clone
 from . import saved
 
 
@@ -37,9 +40,10 @@ class saved_tensors_hooks(Restoring):  # noqa: N801 (PyTorch's name)
         detours.append("hooks")
 
     def _restore(self) -> None:
-        del saved.hooks.stack[-1:]
-        saved.hooked -= 1
-        detours.remove("hooks")
+        if saved.hooks.stack:  # empty if the context is left more often than it was entered
+            del saved.hooks.stack[-1]
+            saved.hooked -= 1
+            detours.remove("hooks")
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
@@ -56,14 +60,37 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
         super().__init__(pack, unpack)
 
 
+def disable_hooks(message: str) -> None:
+    """Let `saved_tensors_hooks` raise RuntimeError with this message. Raises it if hooks are in use."""
+    if saved.hooks.stack:
+        raise RuntimeError(message)
+    saved.hooks.disabled = message
+
+
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Within this context, `saved_tensors_hooks` raises RuntimeError with this message."""
-    outer, saved.hooks.disabled = saved.hooks.disabled, error_message
+    outer = saved.hooks.disabled
+    disable_hooks(error_message)
     try:
         yield
     finally:
         saved.hooks.disabled = outer
+
+
+class _Handle:
+    """A lazy copy that nodes have saved. Nodes that save the same tensor at the same version share it."""
+
+    __slots__ = ("copy", "original", "__weakref__")
+
+    def __init__(self, tensor: Tensor):
+        self.copy = lazy_clone(tensor)
+        self.original = weakref.ref(tensor._storage)
+
+    def is_separate(self) -> bool:
+        """Whether the copy has memory of its own."""
+        original, own = self.original(), self.copy._storage
+        return type(own) is not CopyOnWrite or original is not None and original.ptr != own.ptr
 
 
 class _AllowMutationOnSavedContext:
@@ -71,19 +98,30 @@ class _AllowMutationOnSavedContext:
 
     def __init__(self) -> None:
         self.is_open = True
-        self.copies = 0  # tensors that were kept as copies
+        # (id of the storage, start, spec, version) -> the handle, as long as a node has it
+        self.tid_to_weakhandle: WeakValueDictionary[tuple, _Handle] = WeakValueDictionary()
 
-    def pack(self, tensor: Tensor) -> Tensor:
-        self.copies += 1
-        return tensor.clone()
+    @property
+    def cloned(self) -> dict[_Handle, Tensor]:
+        """The saved copies whose memory is no longer that of the tensor, because the tensor was written."""
+        handles = self.tid_to_weakhandle.values()
+        return {each: each.copy for each in handles if each.is_separate()}
 
-    def unpack(self, copy: Tensor) -> Tensor:
+    def pack(self, tensor: Tensor) -> _Handle:
+        storage = tensor._storage
+        key = id(storage), tensor._byte_offset, tensor.spec, storage.version
+        handle = self.tid_to_weakhandle.get(key)
+        if handle is None or handle.original() is not storage:
+            handle = self.tid_to_weakhandle[key] = _Handle(tensor)
+        return handle
+
+    def unpack(self, handle: _Handle) -> Tensor:
         if not self.is_open:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally "
                 "recorded."
             )
-        return copy
+        return handle.copy
 
 
 _mutation_allowed = False
@@ -91,7 +129,7 @@ _mutation_allowed = False
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
-    """Within this context, programs may write to tensors that are saved for backward, because nodes save copies.
+    """Within this context, programs may write to tensors that are saved for backward, because nodes save lazy copies.
 
     Forward and backward must both run within the context.
 
@@ -117,6 +155,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
             yield context
     finally:
         _mutation_allowed = context.is_open = False
+        context.tid_to_weakhandle.clear()
 
 
 def region_activation_memory_budget(budget: float) -> Any:

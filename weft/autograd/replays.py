@@ -20,7 +20,7 @@ from ..core import autocast, grad_mode, modes, tensor
 from ..core.checking import write_checks
 from ..core.device import CPU, default_device_hooks, device
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
-from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_default_changes
+from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_plans_expire
 from ..core.layout import Layout, MemoryFormat
 from ..core.layout_calls import rules_of
 from ..core.recording import tape
@@ -42,6 +42,7 @@ from ..families.reduce import Reduce
 from ..ops.assembly.copying import CopyTo, plan_of_copy
 from ..ops.creation.creation import filled_plans
 from ..ops.creation.random_launches import drawn, launches_of_draws
+from ..ops.creation.uninitialized import when_filling_changes
 from . import replay_calls as calls
 from .graph import Leaf, Node
 from .saved import Saved
@@ -500,8 +501,9 @@ def _forget_records() -> None:
         table.forget()
 
 
-when_default_changes.append(_forget_records)
+when_plans_expire.append(_forget_records)
 default_device_hooks.append(_forget_records)
+when_filling_changes.append(_forget_records)
 
 
 def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:

@@ -91,7 +91,9 @@ class SavedTensor:
 
     __slots__ = ("_node", "_place")
 
-    def __init__(self, node: Any, place: int):
+    def __init__(self, node: Any = None, place: int = 0):
+        if node is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node, self._place = node, place
 
     def _entry(self) -> Any:
@@ -130,6 +132,8 @@ class SavedTensor:
         if not callable(pack_hook) or not callable(unpack_hook):
             raise TypeError("register_hooks(): two functions are expected, pack_hook and unpack_hook")
         entry = self._entry()
+        if entry is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden.")
         if type(entry) is Packed:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "

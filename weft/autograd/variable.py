@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
+from .current_pass import ExecutionEngine
 
 
 class VariableMeta(type):
@@ -21,6 +22,8 @@ class Variable(metaclass=VariableMeta):
     >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
     tensor([1., 1.], requires_grad=True)
     """
+
+    _execution_engine = ExecutionEngine()
 
     def __new__(cls, data: Tensor, requires_grad: bool = False) -> Any:
         return data.detach().requires_grad_(requires_grad)

@@ -18,11 +18,12 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from ..core.device import default_device_hooks
-from ..core.dtype import when_default_changes
+from ..core.dtype import when_plans_expire
 from ..core.locks import new_lock
 from ..core.restoring import Restoring
 from ..core.spec import Spec, kind_of
 from ..core.tensor import Tensor
+from ..ops.creation.uninitialized import when_filling_changes
 from ._interpreter import IS_KNOWN, VALUES
 from ._record import MISS, Unsupported, is_usual, record
 from ._tape import GraphBreak
@@ -206,8 +207,9 @@ def forget_all() -> None:
 
 
 # What constructors make depends on these settings.
-when_default_changes.append(forget_all)
+when_plans_expire.append(forget_all)
 default_device_hooks.append(forget_all)
+when_filling_changes.append(forget_all)
 
 
 def wrapped(function: Callable, fullgraph: bool, limit: int | None) -> Callable:

@@ -257,8 +257,8 @@ def from_numpy_dtype(dtype: Any) -> DType:
 
 _default: DType = float32
 
-# Called when the default dtype changes, because cached plans depend on it.
-when_default_changes: list[Callable[[], None]] = []
+# Called when cached plans must be made again: the default dtype has changed, or the number of threads.
+when_plans_expire: list[Callable[[], None]] = []
 
 
 def get_default_dtype() -> DType:
@@ -285,7 +285,7 @@ def set_default_dtype(d: DType) -> None:
         raise TypeError("only floating-point types are supported as the default type")
     if d is not _default:
         _default = d
-        for forget in when_default_changes:
+        for forget in when_plans_expire:
             forget()
 
 

@@ -22,9 +22,13 @@ def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
     copy_values = function
 
 
-def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
-    """A wrapper of `function` with an argument `out=`: a tensor, or a tuple with one tensor per result."""
+def with_out(function: Callable, name: str, how: bool | str | Callable = True) -> Callable:
+    """A wrapper of `function` with an argument `out=`: a tensor, or a tuple with one tensor per result.
+
+    how: see `public`; a function `how(out, *args)` writes the result into `out` and returns True, or returns False where it cannot.
+    """
     exact = how in ("exact", "apart")
+    write: Any = how if callable(how) else None
 
     @functools.wraps(function)
     def complete(*args, out=None, **kwargs):
@@ -32,6 +36,8 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
             return function(*args, **kwargs)
         check_unrecorded(name, args)
         if isinstance(out, Tensor):
+            if write is not None and not kwargs and write(out, *args):
+                return out
             if how == "apart":
                 check_apart(out, (*args, *kwargs.values()), name)
             if how == "decides":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from .dtype import when_default_changes
+from .dtype import when_plans_expire
 from .layout_spec import first_layout_hooks, refuse_layouts
 from .spec import Spec, kind_of
 from .symbols import Symbol, Trace, Untraceable, traces
@@ -25,7 +25,7 @@ _planning: list[PlanCache] = []
 _caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()
 
 
-@when_default_changes.append
+@when_plans_expire.append
 def _forget_plans() -> None:
     for cache in list(_caches.values()):
         cache.clear()

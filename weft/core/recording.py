@@ -30,6 +30,7 @@ class Tape:
     )
     record_overwrite: Callable  # (op, target, source=None)
     recorded_view: Callable  # (view, input, several=False)
+    note_view: Callable  # (view): a view with the grad_fn of its base follows in-place operations on the base
     check_write: Callable  # (target)
     rebase_history: Callable  # (target, result)
     take_grad_fn_of: Callable  # (target, result)

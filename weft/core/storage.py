@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -147,14 +148,54 @@ class Storage:
         return getattr(self.owner, "shared", False)
 
     def share_memory_(self) -> Storage:
-        """Move the bytes to shared memory. All tensors on this storage use the new memory."""
+        """Move the bytes to shared memory. All tensors on this storage use the new memory.
+
+        Raises: RuntimeError unless it is on the CPU.
+        """
+        self._check_sharing("_share_fd_")
         from .shared import SharedMemory  # imported here, because only programs of several processes need it
 
-        if not isinstance(self.owner, SharedMemory) and self.device is CPU:
+        if not isinstance(self.owner, SharedMemory):
             memory = SharedMemory(self.nbytes_)
             self._move(foreign(memory.address, self.nbytes_, memory))
             self.exposed = True
         return self
+
+    def _check_sharing(self, name: str) -> None:
+        if self.device is not CPU:
+            raise RuntimeError(f"{name}: only available on CPU")
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        """Move the bytes to shared memory, and return its file descriptor, which the storage keeps, and its size."""
+        owner: Any = self.share_memory_().owner
+        return (owner.fd, self.nbytes_) if self.nbytes_ else (-1, 0)
+
+    def _share_filename_cpu_(self) -> NoReturn:
+        """Share memory that has a name. Raises: NotImplementedError, because weft's has none."""
+        self._check_sharing("_share_filename_")
+        raise NotImplementedError("shared memory with a name; _share_fd_cpu_ shares a file descriptor")
+
+    @staticmethod
+    def _new_shared_fd_cpu(fd: int, size: int) -> Storage:
+        """A storage on the shared memory of a file descriptor, which it closes when it is deleted."""
+        from .shared import SharedMemory
+
+        memory = SharedMemory(size, fd)
+        return foreign(memory.address, size, memory)
+
+    @staticmethod
+    def _new_using_fd_cpu(size: int) -> Storage:
+        """A storage in new shared memory."""
+        return Storage(size).share_memory_()
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> Storage:
+        """A storage that other processes can use: in new shared memory, if it is on the CPU."""
+        return (
+            Storage(size, device=as_device(device))
+            if as_device(device) is not CPU
+            else cls._new_using_fd_cpu(size)
+        )
 
     @property
     def filename(self) -> str | None:
@@ -218,13 +259,25 @@ class Storage:
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes_} bytes but src was {source.nbytes_} bytes"
             )
-        if not self.device.backend.has_memory:
-            self.version += 1
-        elif source.device.backend.has_memory:
-            self._write(source.content())
+        if self.device.backend.has_memory:
+            self._write(source._to_copy())
         else:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+            self.version += 1
         return self
+
+    def _to_copy(self) -> np.ndarray:
+        if not self.device.backend.has_memory:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        return self.content()
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes to a file, after the number of elements in 8 bytes if `save_size`."""
+        content = self._to_copy()
+        if save_size:
+            file.write((self.nbytes_ // element_size).to_bytes(8, sys.byteorder))
+        file.write(content.tobytes())
+        if is_real_file:
+            file.flush()
 
     def byteswap(self, dtype: Any) -> None:
         """Reverse the bytes of every element. The two parts of a complex element are swapped separately."""

@@ -300,9 +300,8 @@ def view_dtype(spec: Spec, dtype: DType) -> tuple[Spec, int]:
     old, new = spec.dtype.itemsize, dtype.itemsize
     if old == new:
         return spec.like(dtype=dtype), 0
-    what = f"to view {LEGACY_NAMES[spec.dtype]} as {LEGACY_NAMES[dtype]} (different element sizes)"
-    if not spec.shape:
-        raise RuntimeError(f"self.dim() cannot be 0 {what}")
+    check_last_size(spec, dtype)
+    what = described(spec, dtype)
     if spec.stride[-1] != 1:
         raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {spec.stride[-1]}")
     if old > new:
@@ -310,13 +309,26 @@ def view_dtype(spec: Spec, dtype: DType) -> tuple[Spec, int]:
         sizes = (*spec.shape[:-1], spec.shape[-1] * ratio)
         return make_spec(sizes, (*(step * ratio for step in spec.stride[:-1]), 1), dtype, spec.device), 0
     ratio = new // old
-    if spec.shape[-1] % ratio:
-        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {what}, but got {spec.shape[-1]}")
     for dim, step in enumerate(spec.stride[:-1]):
         if step % ratio:
             raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {what}, but got {step}")
     sizes = (*spec.shape[:-1], spec.shape[-1] // ratio)
     return make_spec(sizes, (*(step // ratio for step in spec.stride[:-1]), 1), dtype, spec.device), 0
+
+
+def check_last_size(spec: Spec, dtype: DType) -> None:
+    """Raises: RuntimeError unless the size of the last dim fits elements of a dtype of another size."""
+    what = described(spec, dtype)
+    if not spec.shape:
+        raise RuntimeError(f"self.dim() cannot be 0 {what}")
+    ratio = dtype.itemsize // spec.dtype.itemsize
+    if ratio > 1 and spec.shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {what}, but got {spec.shape[-1]}")
+
+
+def described(spec: Spec, dtype: DType) -> str:
+    """What a view of another dtype does, for error messages."""
+    return f"to view {LEGACY_NAMES[spec.dtype]} as {LEGACY_NAMES[dtype]} (different element sizes)"
 
 
 def view_as_real(spec: Spec) -> tuple[Spec, int]:

@@ -1,13 +1,14 @@
 """Products of a vector and the rows of a matrix, whose elements are neighbours, as LLVM IR: a few dot products side by side.
 
-bfloat16 is multiplied by the processor's own instruction (`narrow_gemm.py`), so that nothing is converted in memory.
+bfloat16 and float16 are widened in registers, or multiplied by the processor's own instruction (`narrow_gemm.py`), so that nothing is
+converted in memory.
 """
 
 from __future__ import annotations
 
 import functools
 
-from ..core.dtype import DType, bfloat16, float32, int16
+from ..core.dtype import DType, bfloat16, compute_type, float16, int16
 from .convert import convert
 from .expr import load
 from .kernel import Code, compile_loop
@@ -31,14 +32,14 @@ def dots_code(dtype: DType, result: DType, order: str) -> Code:
 
 
 class _Terms:
-    """Loads and products of a line of terms. The products of bfloat16 are added in pairs, as float32."""
+    """Loads and products of a line of terms. Narrow floats are added up as float32, the products of bfloat16 in pairs."""
 
     def __init__(self, b: Body, dtype: DType):
-        self.b, self.dtype, self.at_once = b, dtype, LINE // dtype.itemsize
-        self.narrow = dtype is bfloat16
-        self.sums = float32 if self.narrow else dtype
+        self.b, self.dtype = b, dtype
+        self.sums = compute_type(dtype)
         self.lanes = LINE // self.sums.itemsize
-        self.bits = int16 if self.narrow else dtype
+        self.at_once = 2 * self.lanes if dtype is bfloat16 else self.lanes
+        self.bits = int16 if dtype is bfloat16 else dtype
         self.line = value_type(self.bits, self.at_once)
 
     def load(self, address: str, inside: str = "") -> str:
@@ -50,10 +51,12 @@ class _Terms:
         """Add the products of two lines to the vector in the variable `total`."""
         kind = value_type(self.sums, self.lanes)
         before = self.b.get(total, kind)
-        if self.narrow:
+        if self.dtype is bfloat16:
             after = add_pairs(self.b, before, x, y, self.line)
         else:
-            after = self.b.intrinsic("fma", self.dtype, self.lanes, x, y, before)
+            if self.dtype is float16:
+                x, y = (self.b.let(f"fpext {self.line} {each} to {kind}") for each in (x, y))
+            after = self.b.intrinsic("fma", self.sums, self.lanes, x, y, before)
         self.b.set(total, kind, after)
 
 

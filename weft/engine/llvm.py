@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterable
 
 from ..core.dtype import DType, bool_, float16, float32, float64, int32, int64, uint32, uint64
+from .bounds import bounds
 from .expr import Expr, load, postorder
 from .host import converts_half, scales_by_powers
 
@@ -189,9 +190,13 @@ def _cast(block, expr, lanes, a):
         return _is_nonzero(block, source, lanes, a)
     if target.kind == "f":
         return _to_float(block, source, target, lanes, a)
-    if source.kind == "f":
-        return _float_to_integer(block, source, target, lanes, a)
-    return _resize_integer(block, source, target, lanes, a)
+    if source.kind != "f":
+        return _resize_integer(block, source, target, lanes, a)
+    if (within := bounds(expr.args[0])) is not None and -(2.0**31) <= within[0] <= within[1] < 2.0**31:
+        return _resize_integer(
+            block, int32, target, lanes, _convert(block, "fptosi", source, int32, lanes, a)
+        )
+    return _float_to_integer(block, source, target, lanes, a)
 
 
 def _is_nonzero(block, source, lanes, a):

@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from ..core.dtype import DType, bfloat16, float32, int16
+from ..core.dtype import DType, float32, int16
 from ..core.symbols import per_plan
-from . import host, workers
+from . import workers
 from .convert import convert
 from .expr import load
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, Places, Tasks, dot_products, tasks_of
@@ -37,11 +37,6 @@ _HEADER, _TASK = 5, 5
 
 _SUM = f"<{_LANES} x float>"
 _PAIRS = f"<{_LANES} x i32>"
-
-
-def available() -> bool:
-    """Whether this processor multiplies bfloat16."""
-    return "+avx512bf16" in host.cpu()[1].split(",")
 
 
 @functools.cache
@@ -210,23 +205,30 @@ def _loop(result: DType, order: str, declarations: set[str]) -> str:
 
 
 def products(
-    result: DType, sizes: tuple[int, int, int], left: Sequence[int], right: Sequence[int], places: Places
+    dtype: DType,
+    result: DType,
+    sizes: tuple[int, int, int],
+    left: Sequence[int],
+    right: Sequence[int],
+    places: Places,
 ) -> Launch:
-    """`c[i] = a[i] @ b[i]` of bfloat16, as `entry(c, a, b, meta, count)` with three addresses.
+    """`c[i] = a[i] @ b[i]` of narrow floats, as `entry(c, a, b, meta, count)` with three addresses.
 
-    result: the dtype of c, bfloat16 or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms, but for
+    dtype: of a and b; float16 only for products with a vector. result: the dtype of c, that of a and b or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms, but for
     products with a vector whose terms are neighbours in both operands.
     left, right: the strides of the matrices of a and b; the columns of a and either columns or rows of b are neighbours. All are in
     elements.
     """
     rows, terms, columns = sizes
     order = "cab"
+    if terms == 1:  # the stride of a dim of size 1 is never used
+        left, right = (left[0], 1), (1, right[1])
     if columns == 1:
         # The product of the transposes, whose result has the same place.
         rows, columns, left, right = 1, rows, (right[1], right[0]), (left[1], left[0])
         places, order = places.transposed(), "cba"
     if rows == left[1] == right[0] == 1:
-        return dot_products(bfloat16, result, (terms, columns), (left, right), places, order)
+        return dot_products(dtype, result, (terms, columns), (left, right), places, order)
     if columns == 1:
         # The stride of a dim of size 1 is never used: choose that of the faster way to pack.
         right = right[0], 1

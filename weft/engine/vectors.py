@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import platform
 from collections.abc import Sequence
 
-from ..core.dtype import DType
+from ..core.dtype import DType, float32
 from .host import cpu
 from .llvm import Block, suffix, value_type
 from .structured import Body
@@ -53,11 +54,38 @@ def prefetch(b: Body, address: str) -> None:
 
 def add_pairs(b: Body, total: str, x: str, y: str, kind: str) -> str:
     """`total`, of 16 float32, plus the products of the two bfloat16 in each of its lanes of x and y, which are of the type `kind`."""
+    if not multiplies_bfloat16():
+        return _add_one_of_each_pair(
+            b, _add_one_of_each_pair(b, total, x, y, kind, "shl", 16), x, y, kind, "and", -1 << 16
+        )
     sums, pairs = "<16 x float>", "<32 x bfloat>"
     name = "@llvm.x86.avx512bf16.dpbf16ps.512"
     b.declarations.add(f"declare {sums} {name}({sums}, {pairs}, {pairs})")
     x, y = (b.let(f"bitcast {kind} {operand} to {pairs}") for operand in (x, y))
     return b.let(f"call {sums} {name}({sums} {total}, {pairs} {x}, {pairs} {y})")
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this processor has an instruction for pairs of bfloat16."""
+    return "+avx512bf16" in cpu()[1].split(",")
+
+
+def multiplies_and_adds() -> bool:
+    """Whether this processor has an instruction for a * b + c. Without it, LLVM calls a function for each element."""
+    return "+fma" in cpu()[1].split(",") or platform.machine() in ("aarch64", "arm64")
+
+
+def _add_one_of_each_pair(
+    b: Body, total: str, x: str, y: str, kind: str, operation: str, operand: int
+) -> str:
+    """Add the products of the bfloat16 that an operation on each pair, as int32, makes a float32."""
+    wide = "<16 x i32>"
+    values = []
+    for each in (x, y):
+        pairs = b.let(f"bitcast {kind} {each} to {wide}")
+        bits = b.let(f"{operation} {wide} {pairs}, splat (i32 {operand})")
+        values.append(b.let(f"bitcast {wide} {bits} to <16 x float>"))
+    return b.intrinsic("fma", float32, 16, *values, total)
 
 
 def add_quads(b: Body, how: str, lanes: int, total: str, x: str, y: str) -> str:

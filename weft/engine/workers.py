@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.dtype import when_plans_expire
 from ..core.locks import new_lock
 from . import blas
 from .background import own_threads
@@ -235,9 +236,11 @@ value:
 %waiting = icmp ne i64 %awake, 0
 %worth = or i1 %large, %waiting
 br i1 %worth, label %take, label %later
-later: ; for the work that comes after this
+later: ; for the work that comes after this; a worker that saw no job while this one ran has parked again
 call void @wake(ptr %first)
-br label %alone
+call void %function(ptr %operands, ptr %meta, i64 0, i64 %count)
+call void @wake(ptr %first)
+ret void
 take:
 %exchange = cmpxchg ptr %pool, i64 0, i64 1 seq_cst seq_cst, align 8
 %free = extractvalue {{ i64, i1 }} %exchange, 1
@@ -367,7 +370,7 @@ def _hire() -> None:
                 _pool[SLOTS + len(_workers)] = worker.slot
                 _workers.append(worker)
         except (RuntimeError, MemoryError):  # no more threads
-            set_num_threads(len(_workers) + 1)
+            _set_num_threads(len(_workers) + 1)
         _pool[HIRED] = len(_workers)
 
 
@@ -405,7 +408,14 @@ def set_num_threads(count: int) -> None:
         raise TypeError(f"set_num_threads expects an int, but got {type(count).__name__}")
     if not 1 <= count < 2**31:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {count}")
-    get_num_threads()
+    before = get_num_threads()
+    _set_num_threads(count)
+    if count != before:
+        for forget in when_plans_expire:  # plans cut products for a number of threads
+            forget()
+
+
+def _set_num_threads(count: int) -> None:
     _pool[WANTED] = count
     blas.set_threads(count)
 

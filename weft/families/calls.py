@@ -165,8 +165,8 @@ def _into(op: Map, out: Any, input: Tensor, other: Tensor | None = None) -> bool
         plan = op.into_plans[out.spec, input.spec, other.spec]
     if type(plan) is Spec or out._autograd is not None:
         return False
+    storage.version += 1  # first, because it may raise, and may give the storage other memory
     address = storage.ptr + out._byte_offset
-    storage.version += 1  # first, because it may raise
     if other is None:
         plan.entry(address, input._storage.ptr + input._byte_offset, plan.meta, plan.count)
     else:

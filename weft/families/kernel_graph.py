@@ -229,10 +229,11 @@ class GraphBuilder:
         lines = [""]
         lines += [f"    {_names('x', self.inputs)} = inputs"] if self.inputs else []
         lines += [f"    {_names('number', self.numbers)} = numbers"] if self.numbers else []
+        # Before the addresses are read, because a write may give a storage other memory.
+        lines += [f"    x{k}._storage.version += 1" for k in self.written]
         for each in filter(None, self.inputs):
             k = each.number
             lines.append(f"    input{k} = x{k}._storage.ptr + x{k}._byte_offset")
-        lines += [f"    x{k}._storage.version += 1" for k in self.written]
         for place, each in enumerate(results):
             lines.append(
                 f"    storage{place} = allocate{place}()\n    made{each.number} = storage{place}.ptr"

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from ..core import modes
 from ..core.dispatch import fast_path_switches, watchers
-from ..core.dtype import DType, compute_type, float32, float64, when_default_changes
+from ..core.dtype import DType, compute_type, float32, float64, when_plans_expire
 from ..core.locks import new_lock
 from ..core.registry import FUNCTIONS
 from ..core.settings import refuse_setting
@@ -88,7 +88,7 @@ def _set_modes(on: bool) -> None:
     _watched[1] = on
 
 
-@when_default_changes.append
+@when_plans_expire.append
 def _forget_records() -> None:
     if Table.code:
         for table in _tables:

@@ -95,6 +95,17 @@ class Product(Op):
             )
         self._run(plan, target, a, b)
 
+    def write_alone(self, target: Tensor, a: Any, b: Any = None) -> bool:
+        """Write the product into the tensor given as `out=`, if nothing else is to be done; whether it was."""
+        if not (type(target) is type(a) is type(b) is Tensor) or watchers or target._autograd is not None:
+            return False
+        plan = self.plans[a.spec, b.spec]
+        if target.spec is not plan.spec or plan.entry is None or target._storage in (a._storage, b._storage):
+            return False
+        target._storage.version += 1  # first, because it may raise
+        self._run(plan, target, a, b)
+        return True
+
     def _run(self, plan: Plan, result: Tensor, a: Tensor, b: Tensor) -> None:
         if plan.entry is None:
             self._after_copies(plan, result, a, b)

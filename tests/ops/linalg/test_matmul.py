@@ -358,3 +358,26 @@ torch.kron(torch.eye(2, requires_grad=True), torch.ones(1, 2)).detach_()
 def test_kron_is_no_view(expression):
     """The result of kron may be detached in place."""
     check_expression(expression)
+
+
+@pytest.mark.parametrize("name", ["mm", "matmul"])
+def test_out_is_written_directly_or_through_a_copy(name):
+    function, theirs = getattr(weft, name), getattr(torch, name)
+    a, b = torch.rand(40, 30), torch.rand(30, 40)
+    x, y = to_weft(a), to_weft(b)
+    wanted = theirs(a, b)
+    made = weft.zeros(40, 40)
+    before, waiting = made._version, made + 1  # reads what is overwritten
+    assert function(x, y, out=made) is made and made._version > before
+    assert_same(made, wanted)
+    assert (waiting == 1).all()
+    for out in (weft.empty(40, 40).t(), weft.empty(0), weft.empty(40, 40, dtype=weft.float64)):
+        assert_same(function(x, y, out=out).contiguous(), wanted.to(to_torch(out).dtype))
+    square = torch.rand(40, 40)
+    own = to_weft(square)
+    assert_same(function(own, own, out=own), theirs(square, square))
+    needed = to_weft(square).requires_grad_()
+    with pytest.raises(RuntimeError, match="automatic differentiation"):
+        function(needed, x, out=made)
+    with pytest.raises(RuntimeError):
+        function(x, x, out=made)

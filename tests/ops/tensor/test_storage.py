@@ -3,6 +3,8 @@
 import copy
 import ctypes
 import gc
+import io
+import os
 import pickle
 import sys
 import warnings
@@ -298,3 +300,54 @@ def test_sizes_that_programs_add_up():
         return [sys.getsizeof(library.ones(count).untyped_storage()) for count in (0, 1, 100)]
 
     assert sizes(weft) == sizes(torch)
+
+
+def test_memory_shared_by_its_file_descriptor():
+    for t in (torch, weft):
+        tensor = t.arange(4.0)
+        storage = tensor.untyped_storage()
+        fd, size = storage._share_fd_cpu_()
+        assert size == 16 == os.fstat(fd).st_size and storage.is_shared()
+        assert storage._share_fd_cpu_() == (fd, size)
+        other = t.UntypedStorage._new_shared_fd_cpu(os.dup(fd), size)
+        tensor += 1
+        assert other.tolist() == storage.tolist() == list(np.arange(1, 5, dtype=np.float32).tobytes())
+        typed = t.TypedStorage([1, 2], dtype=t.int16, device="cpu", _internal=True)
+        assert typed._share_fd_cpu_()[1] == 2
+        shared = typed._new_shared(3)
+        assert (shared.dtype, len(shared), shared.is_shared()) == (t.int16, 3, True)
+        assert t.UntypedStorage(0)._share_fd_cpu_() == (-1, 0)
+
+
+@pytest.mark.parametrize("name", ["_share_fd_cpu_", "_share_filename_cpu_", "share_memory_"])
+def test_only_memory_of_the_cpu_is_shared(name):
+    for t in (torch, weft):
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            getattr(t.UntypedStorage(4, device="meta"), name)()
+    with pytest.raises(NotImplementedError, match="a name"):
+        weft.UntypedStorage(4)._share_filename_cpu_()
+
+
+@pytest.mark.parametrize("read", [lambda s: s.tolist(), list, lambda s: s[0]])
+def test_typed_storages_without_memory_have_no_values(read):
+    for t in (torch, weft):
+        storage = t.TypedStorage([1, 2], dtype=t.float32, device="meta", _internal=True)
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            read(storage)
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            storage.cpu()
+
+
+def test_bytes_written_to_a_file(tmp_path):
+    for t in (torch, weft):
+        storage = t.arange(4.0).untyped_storage()
+        with open(tmp_path / "bytes", "wb") as file:
+            storage._write_file(file, True, True, 4)
+            storage._write_file(file, True, False, 4)
+        content = np.arange(4, dtype=np.float32).tobytes()
+        assert (tmp_path / "bytes").read_bytes() == (4).to_bytes(8, "little") + 2 * content
+        stream = io.BytesIO()
+        storage._write_file(stream, False, True, 4)
+        assert stream.getvalue() == (4).to_bytes(8, "little") + content
+        with pytest.raises(NotImplementedError, match="Cannot copy out"):
+            t.UntypedStorage(4, device="meta")._write_file(io.BytesIO(), False, True, 1)

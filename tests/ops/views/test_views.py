@@ -363,3 +363,19 @@ def test_results_in_memory_of_their_own_are_no_views(call):
             tensors = {"x": library.ones(2, 2, requires_grad=graded), "y": library.tensor([[0.5, 0.25]])}
             found = eval(f"library.{call}", {"library": library, **tensors})
             assert not found._is_view() and found.detach_() is found, library
+
+
+@pytest.mark.parametrize(
+    ("what", "make"),
+    [
+        (r"self.dim\(\) cannot be 0", lambda t: t.zeros(3)[1]),
+        (r"self.stride\(-1\) must be 1", lambda t: t.zeros(4, 4).t()),
+        (r"self.size\(-1\) must be divisible by 2", lambda t: t.zeros(4, 4)[:, 1:]),
+        (r"self.storage_offset\(\) must be divisible by 2", lambda t: t.zeros(4, 5)[:, 1:]),
+        (r"self.stride\(0\) must be divisible by 2", lambda t: t.zeros(4, 5)[:, :4]),
+    ],
+)
+def test_the_first_reason_why_a_view_of_another_dtype_is_refused(what, make):
+    for t in (torch, weft):
+        with pytest.raises(RuntimeError, match=what):
+            make(t).view(t.float64)

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtype import INTEGER, DType, bfloat16, compute_type, numpy_dtype
+from ...core.dtype import INTEGER, DType, bfloat16, compute_type, float16, numpy_dtype
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...engine import blas, narrow_gemm
 from ...engine.gemm import Places, products
+from ...engine.host import converts_half
 from ...engine.kernel import Launch
+from ...engine.vectors import multiplies_and_adds, multiplies_bfloat16
 
 # NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
 _QUIET: Any = contextvars.Context()
@@ -28,6 +30,8 @@ MOST_WORK = 1 << 28
 MOST_PRODUCTS = 1 << 14  # each needs a few words of the plan
 # Products with a vector of more multiplications are left to NumPy, which calls BLAS's function for them.
 VECTOR_WORK = 1 << 16
+
+NARROW = (bfloat16, float16)
 
 # Columns, and multiplications: with fewer columns and more work, BLAS in float32 is faster than tiles of 32 columns of bfloat16.
 FEW_COLUMNS = 16
@@ -44,7 +48,7 @@ def prepare_product(a: Spec, b: Spec, result: Spec) -> Launch:
     """See `devices/base.py`."""
     if a.dtype.category <= INTEGER:
         return Launch(_integers(a, b, result), 0, 0, None)
-    if a.dtype is bfloat16:
+    if a.dtype in NARROW:
         return _narrow(a, b, result)
     return _direct(a, b, result)
 
@@ -53,7 +57,7 @@ def product_operands(a: Spec, b: Spec) -> tuple[Spec, Spec]:
     """The specs that BLAS can read: the operands' own, or those of copies."""
     if a.dtype.category <= INTEGER:
         return _without_negation(a), _without_negation(b)
-    if a.dtype is bfloat16 and _suits_narrow(a, b):
+    if a.dtype in NARROW and _suits_narrow(a, b):
         if _columns_of(b) == 1:  # the product of the transposes
             # A stack of single rows is multiplied as one matrix, so the stride between its rows counts.
             dims = (-1,) if len(a.shape) > 2 and a.shape[-2] == 1 else (-1, -2)
@@ -119,16 +123,16 @@ def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
 
 
 def _suits_narrow(a: Spec, b: Spec) -> bool:
-    """Whether bfloat16 operands are multiplied as they are. The tiles of the kernel waste their work on few columns."""
+    """Whether narrow operands are multiplied as they are. The tiles of the kernel waste their work on few columns."""
     rows, columns, terms = math.prod(a.shape[:-1]), _columns_of(b), a.shape[-1]
-    if not narrow_gemm.available() or not terms or len(a.shape) == len(b.shape) == 1:
+    if not terms or len(a.shape) == len(b.shape) == 1:
+        return False
+    if a.stride[-1] == 1 if columns == 1 else _is_row_by_columns(a, b):
+        return multiplies_and_adds() and (a.dtype is bfloat16 or converts_half())  # dot products
+    if a.dtype is float16 or not multiplies_bfloat16():
         return False
     if columns == 1:
-        if a.stride[-1] == 1:
-            return True
         columns = rows
-    elif _is_row_by_columns(a, b):
-        return True
     return terms <= narrow_gemm.MOST_TERMS and (
         columns >= FEW_COLUMNS or rows * columns * terms <= SMALL_NARROW_WORK
     )
@@ -152,7 +156,7 @@ def _with_neighbours(spec: Spec, dims: Sequence[int]) -> Spec:
 
 
 def _narrow(a: Spec, b: Spec, result: Spec) -> Launch:
-    """The product of bfloat16 operands as `_with_neighbours` wants them."""
+    """The product of narrow operands as `_with_neighbours` wants them."""
     a_shape, b_shape, shape = tuple(a.shape), tuple(b.shape), tuple(result.shape)
     left, right = tuple(a.stride), tuple(b.stride)
     if len(a_shape) == 1:  # a row
@@ -166,7 +170,7 @@ def _narrow(a: Spec, b: Spec, result: Spec) -> Launch:
     batch = shape[:-2]
     places = _places(batch, math.prod(shape[-2:]), (a_shape, left), (b_shape, right))
     sizes = a_shape[-2], a_shape[-1], b_shape[-1]
-    return narrow_gemm.products(result.dtype, sizes, left[-2:], right[-2:], places)
+    return narrow_gemm.products(a.dtype, result.dtype, sizes, left[-2:], right[-2:], places)
 
 
 def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | None:

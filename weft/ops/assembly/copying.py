@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtype as dt
+from ...core.copy_on_write import can_share, lazy_copy
 from ...core.device import as_device, as_named_device, device
 from ...core.dispatch import watchers
 from ...core.dtype import PYTHON_DTYPES, DType
@@ -31,6 +32,7 @@ from ...core.storage import Storage
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once
 from ...families.array_op import to_device
+from ...families.custom_vjp import custom_vjp
 from ...families.map import COPY, NUMBERS, Plan, storage_of
 
 
@@ -95,6 +97,20 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     """
     spec = input.spec
     return copy_to(input, _formats[spec, memory_format, spec.dtype, spec.device], COPY)
+
+
+@custom_vjp(lambda ct, out, a: ct)
+def _lazy_clone(input: Tensor) -> Tensor:
+    return make(lazy_copy(input._storage), input._byte_offset, input.spec)
+
+
+@public("function method", name="_lazy_clone")
+def lazy_clone(input: Tensor) -> Tensor:
+    """A copy with the same strides that shares the memory of `input` until one of the two is written.
+
+    Memory that code outside of weft may write is copied at once.
+    """
+    return _lazy_clone(input) if can_share(input._storage) else clone(input)
 
 
 TO_COPY = Op("to_copy", COPY.derivative)

@@ -33,6 +33,7 @@ from ...families.calls import is_operand
 from ...families.map import FILL, scalar_arguments
 from ..assembly.copying import formatted_spec
 from ..assembly.filling import fill_
+from .uninitialized import fill_rest, filler, when_filling_changes
 
 # ---- Arguments -------------------------------------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ _specs = PlanCache(_checked_spec, with_sizes=True)
 
 
 def filled(spec: Spec, value: Any) -> Tensor:
-    """A new dense tensor filled with 0 or 1 (or with nothing, if None): planned once for each spec."""
+    """A new dense tensor filled with 0 or 1, uninitialized if None: planned once for each spec."""
     allocate, launch, arguments = filled_plans[spec, value]
     storage = allocate()
     if launch is not None:
@@ -236,11 +237,14 @@ def filled(spec: Spec, value: Any) -> Tensor:
 
 def _filled_plan(spec: Spec, value: Any):
     """The function that allocates a tensor of this spec, the launch that fills it, and the arguments of the launch."""
-    launch = None if value is None or not spec.numel else FILL.write_plans[spec, int]
+    if value is None:
+        value = filler(spec.dtype)
+    launch = None if value is None or not spec.numel else FILL.write_plans[spec, type(value)]
     return spec.device.backend.allocator(spec.nbytes), launch, scalar_arguments(value or 0, spec.dtype)
 
 
 filled_plans = PlanCache(_filled_plan)
+when_filling_changes.append(filled_plans.clear)
 
 
 def _sized_in_full(
@@ -265,6 +269,7 @@ def _sized_in_full(
     dtype = check_dtype(dtype, name)
     if out is not None:
         target = resized_out(out, sizes, name, dtype, layout, device)
+        value = filler(target.spec.dtype) if value is None else value
         return with_grad(target if value is None else fill_(target, value), requires_grad)
     if layout in other_layouts and not value:
         return with_grad(other_layouts[layout](sizes, layout, dtype, device), requires_grad)
@@ -280,8 +285,7 @@ def _formatted(sizes, memory_format: MemoryFormat, dtype: DType | None, where: A
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve: a new tensor has no strides to preserve")
     plain = contiguous_spec(sizes, dtype or get_default_dtype(), as_device(where))
-    wanted = formatted_spec(check_storage_size(plain), memory_format, plain.dtype, plain.device)
-    return empty_of(wanted)
+    return filled(formatted_spec(check_storage_size(plain), memory_format, plain.dtype, plain.device), None)
 
 
 _CONTENT = {None: " with uninitialised memory", 0: " filled with 0", 1: " filled with 1"}
@@ -499,6 +503,7 @@ def empty_strided(
     spec = make_spec(sizes, strides, check_dtype(dtype) or get_default_dtype(), as_device(device))
     check_storage_size(spec)
     result = make(spec.device.backend.allocate(spec.span * spec.dtype.itemsize), 0, spec)
+    fill_rest(result._storage, 0, spec.dtype)
     return with_grad(result, requires_grad, names)
 
 

@@ -266,7 +266,7 @@ def check_tensors(name: str, **arguments: Any) -> None:
 # ---- Plain products --------------------------------------------------------------------------------------------------
 
 
-@public("function method", "linalg.matmul", out=True, autocast="lower")
+@public("function method", "linalg.matmul", out=MATMUL.write_alone, autocast="lower")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The product of vectors, matrices, or stacks of matrices whose leading dims broadcast.
 
@@ -282,7 +282,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return MATMUL(input, other)
 
 
-@public("function method", out=True, autocast="lower")
+@public("function method", out=MM.write_alone, autocast="lower")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices: [n, k] @ [k, m] -> [n, m]."""
     if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
@@ -290,7 +290,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return MM(input, mat2)
 
 
-@public("function method", out=True, autocast="lower")
+@public("function method", out=BMM.write_alone, autocast="lower")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices: [b, n, k] @ [b, k, m] -> [b, n, m]."""
     if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
@@ -298,7 +298,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     return BMM(input, mat2)
 
 
-@public("function method", out=True)
+@public("function method", out=MV.write_alone)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector: [n, k] @ [k] -> [n]."""
     if not isinstance(input, Tensor) or not isinstance(vec, Tensor):

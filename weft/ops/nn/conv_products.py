@@ -101,15 +101,13 @@ def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
 
 def _slides(like: Tensor, how: Geometry, *others: Tensor) -> bool:
     """Whether the device computes the convolution of these tensors directly. Samples of `vmap` take the ops that have batching rules."""
-    pointwise = set(how.kernel) == set(how.stride) == {1} and how.padded == how.sizes
-    return (
-        not pointwise
-        and like.spec.dtype in SLIDING_DTYPES
-        and "sliding_sums" in like.spec.device.backend.extras
-        and like.spec.numel > 0
-        and all(other.spec.numel > 0 for other in others)
-        and not any(type(each._storage) is BatchedStorage for each in (like, *others))
-    )
+    spec = like.spec
+    if spec.dtype not in SLIDING_DTYPES or "sliding_sums" not in spec.device.backend.extras:
+        return False
+    for each in (like, *others):
+        if not each.spec.numel or type(each._storage) is BatchedStorage:
+            return False
+    return not (set(how.kernel) == set(how.stride) == {1} and how.padded == how.sizes)
 
 
 def _slide(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.dtype import LEGACY_NAMES, DType, bool_
+from ...core.dtype import LEGACY_NAMES, DType, bool_, compute_type
 from ...core.layout import contiguous_format, suggested_format
 from ...core.plans import PlanCache
 from ...core.public import public
@@ -34,6 +34,8 @@ def _check_parameters(stride, padding, dilation, groups) -> None:
 
 
 def _check_tensors(name: str, input: Any, weight: Any, bias: Any) -> None:
+    if type(input) is type(weight) is Tensor and (bias is None or type(bias) is Tensor):
+        return
     for position, (argument, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
         if not isinstance(value, Tensor) and not (value is None and argument == "bias"):
             raise TypeError(
@@ -124,19 +126,21 @@ def convolve(name: str, n: int, input, weight, bias, stride, padding, dilation, 
         ints(dilation, name, "dilation"),
     )
     offset = None if bias is None else bias.spec
-    how = Geometry(*_GEOMETRIES[name, n, input.spec, weight.spec, offset, *given, groups])
+    how = _GEOMETRIES[name, n, input.spec, weight.spec, offset, *given, groups]
     batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
     dtype = input.spec.dtype
-    source, weights, offsets = wide(dtype, batched, weight, bias)
-    found = sliding.convolution(source, weights, offsets, how)
-    found = _in_format(found.to(dtype), batched, weight)
+    if compute_type(dtype) is dtype:
+        found = sliding.convolution(batched, weight, bias, how)
+    else:
+        found = sliding.convolution(*wide(dtype, batched, weight, bias), how).to(dtype)
+    found = _in_format(found, batched, weight)
     return found if batched is input else found.squeeze(0)
 
 
 def _geometry(
     name: str, n: int, input: Spec, weight: Spec, bias: Spec | None, stride, padding, dilation, groups: int
-) -> tuple:
-    """The parts of the Geometry of a convolution, whose arguments are checked here."""
+) -> Geometry:
+    """How the kernel of a convolution moves, whose arguments are checked here."""
     _check_operands(name, input, weight, bias, n, transposed=False)
     stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
     kernel = weight.shape[2:]
@@ -160,7 +164,7 @@ def _geometry(
     counts = tuple(
         [(size - needed) // step + 1 for size, needed, step in zip(padded, reach, stride, strict=True)]
     )
-    return tuple(sizes[2:]), tuple(kernel), stride, dilation, tuple(border), groups, counts
+    return Geometry(tuple(sizes[2:]), tuple(kernel), stride, dilation, tuple(border), groups, counts)
 
 
 _GEOMETRIES = PlanCache(_geometry, with_sizes=True)
@@ -172,6 +176,8 @@ def _product(sizes: Sequence[int]) -> str:
 
 def _in_format(result: Tensor, input: Tensor, weight: Tensor) -> Tensor:
     """Channels last if the input or the weight is."""
+    if len(result.spec.shape) == 3 and result.spec.is_contiguous:  # no other format has 3 dims
+        return result
     return like_format(result, weight if suggested_format(input.spec) is contiguous_format else input)
 
 

@@ -117,12 +117,6 @@ def to_cpu(tensors: Any) -> tuple[Tensor, ...]:
     return tuple(each.cpu() for each in tensors)
 
 
-@public("function")
-def _lazy_clone(input: Tensor) -> Tensor:
-    """A copy. PyTorch's is made at the first write."""
-    return input.clone()
-
-
 # ---- Elementwise -----------------------------------------------------------------------------------------------------
 
 
@@ -554,7 +548,7 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv
     for each in self:
         if not each.isfinite().all():
             found_inf.fill_(1)
-        each.mul_(inv_scale.to(each.dtype))
+        each.mul_(inv_scale.reshape(()).to(each.dtype))
 
 
 @public("function")

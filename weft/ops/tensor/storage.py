@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ...core.storage import Storage
 from ...core.tensor import Tensor, make
 from ...core.warn import warn_once
 from ..creation.from_data import tensor as new_tensor
+from ..creation.uninitialized import fill_rest
 from ..views.reshaping import squeeze, unsqueeze
 from ..views.slicing import as_strided
 from ..views.transposing import swapaxes, swapdims, t, transpose
@@ -138,6 +139,22 @@ class TypedStorage:
         self._untyped_storage.share_memory_()
         return self
 
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        fd, nbytes = self._untyped_storage._share_fd_cpu_()
+        return fd, nbytes // self.dtype.itemsize
+
+    def _share_filename_cpu_(self) -> NoReturn:
+        self._untyped_storage._share_filename_cpu_()
+
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        """A storage of this dtype that other processes can use, on this device unless another is given."""
+        nbytes = size * self.dtype.itemsize
+        storage = Storage._new_shared(nbytes, device=self.device if device is None else device)
+        return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
+
+    def _write_file(self, *args: Any) -> None:
+        self._untyped_storage._write_file(*args)
+
     def is_pinned(self, device: Any = "cuda") -> bool:
         return False
 
@@ -153,8 +170,7 @@ class TypedStorage:
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
-        if self.device.type == "meta":
-            raise NotImplementedError("Not available for 'meta' device type")
+        self._check_values()
         if not -self.size() <= index < self.size():
             raise IndexError(f"index {index} out of range for storage of size {self.size()}")
         return self._tensor().select(0, index).item()
@@ -168,7 +184,12 @@ class TypedStorage:
         return iter(self.tolist())
 
     def tolist(self) -> list:
+        self._check_values()
         return self._tensor().tolist()
+
+    def _check_values(self) -> None:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
 
     def fill_(self, value: Any) -> TypedStorage:
         """Write one number everywhere."""
@@ -468,7 +489,9 @@ def _resized(self: Tensor, sizes: tuple[int, ...], memory_format: MemoryFormat) 
     if memory_format is preserve_format:
         raise RuntimeError(f"Unsupported memory format {memory_format}")
     if spec.shape != sizes or memory_format is not contiguous_format:
+        size = self._storage.nbytes()
         resize(self, _with_strides(spec, sizes, strides_for(sizes, memory_format)))
+        fill_rest(self._storage, size, spec.dtype)
         self._storage.version += 1
     return self
 

@@ -46,19 +46,20 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None
 
 
 def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
-    result = VIEW_DTYPE(self.detach(), dtype)
-    result._base = None  # as in PyTorch, autograd does not connect it with the tensor
     if dtype.itemsize > self.spec.dtype.itemsize:
         _check_offset(self, dtype.itemsize // self.spec.dtype.itemsize, dtype)
+    result = VIEW_DTYPE(self.detach(), dtype)
+    result._base = None  # as in PyTorch, autograd does not connect it with the tensor
     return result
 
 
 def _check_offset(self: Tensor, ratio: int, dtype: DType) -> None:
-    if self.storage_offset() % ratio:
-        names = rules.LEGACY_NAMES
+    """PyTorch raises the error about the last size first, then that about the offset, then those about strides."""
+    if self.storage_offset() % ratio and not (self.spec.conj or self.spec.neg):
+        rules.check_last_size(self.spec, dtype)
         raise RuntimeError(
-            f"self.storage_offset() must be divisible by {ratio} to view {names[self.spec.dtype]} as {names[dtype]} "
-            f"(different element sizes), but got {self.storage_offset()}"
+            f"self.storage_offset() must be divisible by {ratio} {rules.described(self.spec, dtype)}, but got "
+            f"{self.storage_offset()}"
         )
 
 

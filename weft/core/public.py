@@ -31,8 +31,8 @@ def public(
     which computes and then writes into the tensor). `out=True` gives it an `out=` argument: the results are
     written into given tensors, which are resized if need be; with `out="exact"` they must be of the results' dtype,
     with `out="apart"` they must not share memory with an argument either, with `out="decides"` the dtype of the tensor
-    is that of the computation, and with `out="flags"` it must be bool or uint8; a function writes the result itself where it can
-    (`with_out`). `autocast` is the class of the function under autocast
+    is that of the computation unless the caller states dtype=, and with `out="flags"` it must be bool or uint8. A function as `out`
+    writes the result itself where it can (`with_out`). `autocast` is the class of the function under autocast
     ("lower", "raise" or "widen", see `core/autocast.py`). With `asks` it asks the classes of its arguments although none is
     annotated as a Tensor. `aliases` are further names for all forms.
     """

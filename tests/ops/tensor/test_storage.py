@@ -293,15 +293,6 @@ def test_a_storage_of_another_dtype_is_refused():
             library.tensor([]).set_(library.ones(2).double().storage())
 
 
-def test_sizes_that_programs_add_up():
-    """Summaries of models add `sys.getsizeof` of the storages of inputs."""
-
-    def sizes(library):
-        return [sys.getsizeof(library.ones(count).untyped_storage()) for count in (0, 1, 100)]
-
-    assert sizes(weft) == sizes(torch)
-
-
 def test_memory_shared_by_its_file_descriptor():
     for t in (torch, weft):
         tensor = t.arange(4.0)
@@ -351,3 +342,12 @@ def test_bytes_written_to_a_file(tmp_path):
         assert stream.getvalue() == (4).to_bytes(8, "little") + content
         with pytest.raises(NotImplementedError, match="Cannot copy out"):
             t.UntypedStorage(4, device="meta")._write_file(io.BytesIO(), False, True, 1)
+
+
+def test_sizes_that_programs_add_up():
+    """Summaries of models add `sys.getsizeof` of the storages of inputs."""
+
+    def sizes(library):
+        return [sys.getsizeof(library.ones(count).untyped_storage()) for count in (0, 1, 100)]
+
+    assert sizes(weft) == sizes(torch)

@@ -32,6 +32,8 @@ _FUNCTIONS = {
     "quantized.recurrent": "quantized_lstm quantized_gru",
     "sparse.functions": "sparse.mm sparse.addmm sparse.sampled_addmm sparse.sum sparse.softmax sparse.log_softmax sparse.spdiags sparse.spsolve",
     "sparse.creation": "sparse_coo_tensor sparse_compressed_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor",
+    "sparse.validation": "_validate_sparse_coo_tensor_args _validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args "
+    "_validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args _validate_sparse_bsc_tensor_args",
 }
 _METHODS = {
     "named.methods": "rename rename_ refine_names align_to align_as has_names",

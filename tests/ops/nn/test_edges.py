@@ -108,3 +108,14 @@ def test_gradients_of_elements_that_are_chosen_often(mode):
 
     for factor in (257.0, 100.5):
         assert gradient(weft, factor) == gradient(torch, factor)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_of_a_batch_norm_over_no_elements(training):
+    def gradients(library):
+        norm = library.nn.BatchNorm2d(3).train(training)
+        x = library.ones(0, 3, 2, 2, requires_grad=True)
+        norm(x).sum().backward()
+        return repr([x.grad, norm.weight.grad, norm.bias.grad])
+
+    assert gradients(weft) == gradients(torch)

@@ -160,7 +160,9 @@ def to_sparse(
     """
     wanted = sparse_coo if layout is None else layout
     if wanted is strided:
-        raise RuntimeError("to_sparse expects a sparse layout, but got torch.strided: write x.to_dense()")
+        if blocksize is not None:
+            raise RuntimeError("to_sparse: a conversion to torch.strided takes no blocksize")
+        return self if is_plain(self) else self.to_dense()
     if sparse_dim is not None and (layout is not None or blocksize is not None or dense_dim is not None):
         raise RuntimeError("to_sparse: sparse_dim goes with no other argument")
     blocksize = _checked_blocksize(wanted, blocksize)

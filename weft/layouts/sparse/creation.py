@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.checking import sizes
 from ...core.dtype import int64
 from ...core.layout import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ...core.registry import FUNCTIONS
@@ -34,6 +35,7 @@ def sparse_coo_tensor(
     """A sparse tensor in COO: element `indices[:, k]` is `values[k]`; values at equal indices add up.
 
     indices: integers of shape (sparse dims, number of values). values: shape (number of values, *sizes of dense dims).
+    sparse_coo_tensor(size) has no values.
     check_invariants: whether the indices are checked; None: as `torch.sparse.check_sparse_tensor_invariants` says.
 
     >>> import weft as torch
@@ -42,8 +44,11 @@ def sparse_coo_tensor(
             [4., 0., 0.]])
     """
     if indices is None or values is None:
+        if size is None and values is None:  # sparse_coo_tensor(size)
+            size = indices
         if size is None:
             raise TypeError("sparse_coo_tensor() needs indices and values, or size=")
+        size = sizes(size, "sparse_coo_tensor", "size", 1)
         indices = empty((len(size), 0), dtype=int64, device=device)
         values = empty((0,), dtype=dtype, device=device)
     indices = as_tensor(indices, device=device).to(int64).contiguous()

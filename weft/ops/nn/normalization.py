@@ -23,6 +23,7 @@ from ...families.map import COPY, Map, same_dtype
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce
 from ..assembly.padding import constant_pad
+from ..creation.creation import zeros
 from .average_pooling import avg_pool2d, avg_pool3d
 from .norm_kernels import AFFINE, SPREAD_OR_ZERO, STATISTICS, Rows, cotangents, standardized
 from .window_views import like_format, wide
@@ -112,8 +113,16 @@ def _training_rule(
     cts, outs, x, weight, bias, running_mean, running_var, name, momentum, eps, *, specs, wanted
 ):
     if not specs[0].numel:
-        return cts[0], None, None, None, None
+        return cts[0], *_zeros_like_parameters(specs), None, None
     return *cotangents(cts, outs, x, weight, _channels(specs[0]), specs, wanted), None, None
+
+
+def _zeros_like_parameters(specs: Sequence[Spec | None]) -> list[Tensor | None]:
+    """The gradients of weight and bias over no elements."""
+    return [
+        None if each is None else zeros(each.shape, dtype=each.dtype, device=each.device)
+        for each in specs[1:3]
+    ]
 
 
 _TRAINING = KernelGraph(
@@ -153,7 +162,7 @@ def _build_evaluation(graph: GraphBuilder, name: str) -> list[Value]:
 
 def _evaluation_rule(cts, outs, x, weight, bias, mean, var, name, momentum, eps, *, specs, wanted):
     if not specs[0].numel:
-        return cts[0], None, None, None, None
+        return cts[0], *_zeros_like_parameters(specs), None, None
     rows = _channels(specs[0])
     dims, across = rows.dims, rows.across
     ct, x, weight, mean, var = wide(specs[0].dtype, cts[0], x, weight, mean, var)

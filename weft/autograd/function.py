@@ -374,12 +374,14 @@ def _view_of_input(tensor: Tensor) -> Tensor:
 
 def _apart_from_inputs(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     """The results of a function that is not recorded: no input but those that `forward` has modified."""
-    if isinstance(output, Tensor):
-        return _apart_from_inputs(ctx, args, (output,))[0]
-    inputs = {id(each) for each in args if isinstance(each, Tensor)} - {id(each) for each in ctx._dirty}
-    if inputs.isdisjoint(map(id, output)):
-        return output
-    return tuple([_unrecorded_input(each) if id(each) in inputs else each for each in output])
+    if not isinstance(output, Tensor):
+        return tuple(
+            [_apart_from_inputs(ctx, args, each) if isinstance(each, Tensor) else each for each in output]
+        )
+    for each in args:
+        if each is output and not any(each is modified for modified in ctx._dirty):
+            return _unrecorded_input(each)
+    return output
 
 
 def _unrecorded_input(tensor: Tensor) -> Tensor:

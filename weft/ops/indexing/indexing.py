@@ -85,15 +85,17 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
                     (plan.record or new_recorder(plan, _SLICE, result, inputs, static))(result, *inputs)
                 tape.recorded_view(result, self)
             return result
-    if kind is tuple and _PLAIN.issuperset(map(type, index)):
-        return _taken(self, index)
     if kind is Tensor and spec.shape:
         found = index.spec
         if found.dtype is int64:
-            return INDEX(self, (index,), (0,)) if found.shape else __getitem__(self, int(index))
+            if found.shape:
+                return INDEX(self, (index,), (0,))
+            return __getitem__(self, int(index))
         if found.dtype is bool_ and found.shape:
             taken = _take_masked(self, index)
             return _taken(self, (index,)) if taken is None else taken
+    if kind is tuple and _PLAIN.issuperset(map(type, index)):
+        return _taken(self, index)
     return _getitem_entry(self, index)
 
 

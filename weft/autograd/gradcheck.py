@@ -166,7 +166,7 @@ def gradgradcheck(
         return tuple(
             each
             for each in grad(results, leaves, seeds, create_graph=True, allow_unused=True)
-            if each is not None and each.requires_grad
+            if each is not None
         )
 
     return gradcheck(

@@ -55,7 +55,7 @@ def is_known(name):
         or name in NAMED.functions
         or not PLAIN_RESULTS.isdisjoint(_known_as(name))
         or name.endswith("Storage")
-        or name.startswith(("_check", "_assert", "_sym_", "quantized_"))
+        or name.startswith(("_check", "_assert", "_sym_", "_validate", "quantized_"))
     )
 
 

@@ -40,11 +40,13 @@ Ratios are PyTorch's time, or memory, over weft's: **above 1, weft is better**. 
 own, with its default number of threads, and the two take turns. Bold ratios miss what weft aims at. The *limit*
 is the time in which this machine only reads and writes the bytes that the row has to read and write.
 
-A second thread gains weft as much as PyTorch where nothing else runs. On AMD Zen 3, -x of 10^6 floats takes 122 us on one thread and 65
-on two (PyTorch 129 and 67), of 10^5 17 and 8 (13 to 17 and 9), the product of 512x512 2.95 ms and 1.61 (2.96 and 1.60), sums of 10^7 2.5 ms and 1.4
-(4.0 and 1.9). Between 1 and 3 MB neither gains: 26 us and 26 (25 and 28). One loss had a cause in weft: of loops that take 100 to
-150 us alone, each found the second thread parked again, so all of them ran on one thread (192x192x192: 155 us; 76 to 108 since this is
-mended). The tables below are older. The machine of the Zen 3 is a virtual one, whose speed changes by a factor of two within minutes.
+With nothing else running, a second thread gains weft as much as PyTorch. On AMD Zen 3, with one thread and with two (PyTorch in
+brackets): -x of 10^6 floats takes 122 us and 65 (129 and 67), of 10^5 17 and 8 (13 and 9), of 2 * 10^5 26 and 26 (25 and 28); the product
+of two 512x512 matrices 2.95 ms and 1.61 (2.96 and 1.60); the sum of 10^7 floats 2.5 ms and 1.4 (4.0 and 1.9). One loss had a cause in weft. A
+worker thread sleeps 100 us after its last job, and loops of up to 150 us are shared only with a worker that is awake. So in a
+row of loops of 100 to 150 us each found it asleep and ran on one thread. Now the end of such a loop wakes it: the product of two
+192x192 matrices took 155 us, and takes 76 to 108. The tables below are older. The Zen 3 is in a virtual machine whose speed
+changes by a factor of two within minutes.
 
 In every process the C library keeps freed blocks, as weft does. By default it gives large ones back to the system, or not,
 depending on what the process freed before, and then each run pays for fresh pages: with one thread on AMD Zen 4, gelu written out on

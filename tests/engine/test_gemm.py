@@ -135,3 +135,20 @@ def test_stacks_broadcast(shapes):
     assert (weft.from_numpy(a) @ weft.from_numpy(b)).tolist() == expected.tolist()
     turned = weft.from_numpy(a.swapaxes(-1, -2).copy()).mT @ weft.from_numpy(b.swapaxes(-1, -2).copy()).mT
     assert turned.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+@pytest.mark.parametrize("sizes", [(1,), (9,), (2, 3), (3, 1, 5)], ids=str)
+def test_tasks_by_arrays_are_those_of_the_loop(sizes, by_rows, monkeypatch):
+    """Transposed and repeated matrices of a stack, whole or cut into two blocks."""
+    strides = [tuple(k * step for k in range(len(sizes), 0, -1)) for step in (20, 7, 0)]
+    for edges in ((0, 20), (0, 12, 20)):
+        written = []
+        for least in (0, 1 << 30):
+            monkeypatch.setattr(gemm, "MANY_PRODUCTS", least)
+            places = Places(sizes, *strides)
+            found = gemm.tasks_of((1, 2, 3), (20, 20), (5, 6), places, by_rows, edges, (4, 8, 2))
+            written.append(
+                (found.count, np.frombuffer(found.memory, np.int64)[: 3 + 5 * found.count].tolist())
+            )
+        assert written[0] == written[1]

@@ -214,8 +214,9 @@ def products(
 ) -> Launch:
     """`c[i] = a[i] @ b[i]` of narrow floats, as `entry(c, a, b, meta, count)` with three addresses.
 
-    dtype: of a and b; float16 only for products with a vector. result: the dtype of c, that of a and b or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms, but for
-    products with a vector whose terms are neighbours in both operands.
+    dtype: of a and b; float16 only for products with a vector. result: the dtype of c, that of a and b or float32.
+    sizes: rows, terms and columns of each product; at most MOST_TERMS terms, but for products with a vector whose terms are
+    neighbours in both operands.
     left, right: the strides of the matrices of a and b; the columns of a and either columns or rows of b are neighbours. All are in
     elements.
     """

@@ -495,9 +495,7 @@ def count_true(mask: Tensor) -> int:
 def pack(input: Tensor, mask: Tensor) -> Tensor:
     """The elements of `input` (broadcast to the shape of `mask`) where the bool mask is true, in one dimension."""
     spec = input.spec
-    room = mask.spec.numel
-    if room * spec.dtype.itemsize > SMALL:
-        room = count_true(mask)
+    room = _room(mask, spec.dtype.itemsize)
     storage = packed_storage(spec, room)
     count = pack_into(storage.ptr, room, input, mask)
     storage.nbytes_ = count * spec.dtype.itemsize
@@ -510,15 +508,9 @@ def pack_rows(input: Tensor, mask: Tensor) -> Tensor | None:
     if plan is None or not mask.spec.numel:
         return None
     launch, shape, nbytes = plan
-    room = mask.spec.numel
-    if room * nbytes > SMALL:
-        room = count_true(mask)
+    room = _room(mask, nbytes)
     storage = input.spec.device.backend.allocate((room + 1) * nbytes)
-    count = launch(
-        storage.ptr, input._storage.ptr + input._byte_offset, mask._storage.ptr + mask._byte_offset, room
-    )
-    if count > room:
-        raise mask_changed(room, count)
+    count = _run_pack(launch, storage.ptr, room, input, mask)
     storage.nbytes_ = count * nbytes
     return make(storage, 0, _rows_spec(count, shape, input.spec.dtype, input.spec.device))
 
@@ -550,12 +542,22 @@ def pack_into(address: int, room: int, input: Tensor, mask: Tensor) -> int:
     if not mask.spec.numel:
         return 0
     input = plain(input)
-    launch = _pack_plans[input.spec, mask.spec, False]
-    start, chosen = input._storage.ptr + input._byte_offset, mask._storage.ptr + mask._byte_offset
-    count = launch(address, start, chosen, room)
+    return _run_pack(_pack_plans[input.spec, mask.spec, False], address, room, input, mask)
+
+
+def _run_pack(launch: Callable, address: int, room: int, input: Tensor, mask: Tensor) -> int:
+    count: int = launch(
+        address, input._storage.ptr + input._byte_offset, mask._storage.ptr + mask._byte_offset, room
+    )
     if count > room:
         raise mask_changed(room, count)
     return count
+
+
+def _room(mask: Tensor, nbytes: int) -> int:
+    """For how many parts of `nbytes` to make room: one for each element of a small mask, else for each true one."""
+    count = mask.spec.numel
+    return count if count * nbytes <= SMALL else count_true(mask)
 
 
 def mask_changed(before: int, after: int) -> RuntimeError:

@@ -243,6 +243,7 @@ class Map(Op):
         return plan
 
     def _plan_write_now(self, target: Spec, *operands: Any) -> Plan:
+        """A plan whose writes are never deferred."""
         types = self._types(operands)
         specs = [operand for operand in operands if type(operand) is Spec]
         where = common_device(self.name, [target, *specs])

@@ -26,8 +26,7 @@ from ..creation.from_data import from_data
 from .basic_indexing import basic_view, select_plan
 from .masking import columns_of
 
-_ALL = slice(None)
-_BASIC = frozenset((int, slice, type(None), EllipsisType, bool))
+ALL = slice(None)
 _SIMPLE = frozenset((int, slice, Tensor, type(None), EllipsisType, bool))
 
 
@@ -58,9 +57,9 @@ def _is_item(value: Any) -> bool:
 
 def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
     """The view that the numbers and slices give, and the index tensors and masks by the dim of this view where they begin."""
-    items = [item if type(item) in _BASIC else _item(item) for item in index]
+    items = [_item(item) for item in index]
     sizes = self.spec.shape
-    named = sum([1 if type(item) is int or type(item) is slice else _dims_of(item) for item in items])
+    named = sum(_dims_of(item) for item in items)
     if named > len(sizes):
         if not sizes and any(isinstance(item, slice) for item in items):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -68,7 +67,7 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
             select_plan(self.spec)
         raise IndexError(f"too many indices for tensor of dimension {len(sizes)}")
     view_items, chosen = _assigned(self, items, len(sizes) - named)
-    is_whole = chosen and all([item is ... or item is _ALL for item in view_items])
+    is_whole = chosen and all(item is ... or item == ALL for item in view_items)
     view = self if is_whole else basic_view(self, tuple(view_items))
     assert view is not None  # `_item` and `_assigned` leave no other items
     return view, chosen
@@ -101,7 +100,7 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
             unnamed = 0  # a second ... names no dims
         elif isinstance(item, slice):
             is_all = item.indices(sizes[dim]) == (0, sizes[dim], 1)
-            view_items.append(_ALL if is_all else item)
+            view_items.append(ALL if is_all else item)
             dim += 1
             new_dim += 1
         elif type(item) is int:
@@ -110,7 +109,7 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
         else:
             chosen[new_dim] = item
             count = _dims_of(item)
-            view_items += [_ALL] * count
+            view_items += [ALL] * count
             dim += count
             new_dim += count
     return view_items, chosen
@@ -118,7 +117,7 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
 
 def _dims_of(item: Any) -> int:
     """How many dims of the tensor an item names."""
-    if type(item) is Tensor or isinstance(item, Tensor):
+    if isinstance(item, Tensor):
         return len(item.spec.shape) if item.spec.dtype is bool_ else 1
     return 0 if item is None or item is ... or item is True or item is False else 1
 

@@ -133,10 +133,7 @@ def basic_view(self: Tensor, index: tuple) -> Tensor | None:
                 start, stop, step = item.indices(size)
                 if step < 1:
                     raise ValueError("step must be greater than zero")
-                if step == 1:
-                    length = stop - start if stop > start else 0
-                else:
-                    length = (stop - start + step - 1) // step if stop > start else 0
+                length = (stop - start + step - 1) // step if stop > start else 0
                 key.append((length, step))
                 if length != size:
                     kind_of_last = "slice"

@@ -29,7 +29,7 @@ from ...families.map import COPY, NUMBERS, apart
 from ..assembly.copying import copy_, copy_values, is_same_memory
 from ..assembly.filling import fill_, fill_number
 from ..creation.from_data import from_data
-from .advanced_indexing import INDEX, PUT, as_positions, as_tuple, only_mask, parse_index
+from .advanced_indexing import ALL, INDEX, PUT, as_positions, as_tuple, only_mask, parse_index
 from .basic_indexing import GETITEM, SELECT_PLANS, VIEW_PLANS, basic_view, out_of_range
 from .index_put import without_leading_ones, write_at, write_masked
 from .masking import MASKED_FILL, MASKED_INDEX
@@ -139,7 +139,7 @@ def _gathered(self: Tensor, index: tuple) -> Tensor | None:
             if item.spec.shape:
                 positions.append(item)
                 dims.append(dim)
-                item = _ALL
+                item = ALL
             else:
                 item = int(item)
         if type(item) is int:
@@ -148,7 +148,7 @@ def _gathered(self: Tensor, index: tuple) -> Tensor | None:
                 return None
             start += item * stride * spec.dtype.itemsize
             key.append(0)
-        elif item is _ALL or type(item) is slice and item == _ALL:
+        elif type(item) is slice and item == ALL:
             key.append((size, 1))
             dim += 1
         else:
@@ -157,9 +157,6 @@ def _gathered(self: Tensor, index: tuple) -> Tensor | None:
         return None
     view = self if 0 not in key else view_of(self, start, VIEW_PLANS[tuple(key)].spec)
     return INDEX(view, positions, tuple(dims))
-
-
-_ALL = slice(None)
 
 
 def _take_masked(view: Tensor, mask: Tensor) -> Tensor | None:

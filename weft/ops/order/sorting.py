@@ -222,6 +222,13 @@ def _sort_specs(input: Spec, dim: int, descending: bool) -> tuple[Spec, Spec]:
     return in_order_of(input, input.dtype), in_order_of(input, int64)
 
 
+def _checked_sort(input: Tensor, dim: Any, descending: Any, name: str) -> tuple[Tensor, Tensor]:
+    dim = dim_of(input, dim, name)
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    return _sort(input, dim, bool(descending))
+
+
 @public("function method", out=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = False) -> Any:
     """(values, indices): the elements in order along `dim`, NaN as the greatest, and where they came from.
@@ -236,10 +243,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     values=tensor([3, 2, 1]),
     indices=tensor([0, 2, 1]))
     """
-    dim = dim_of(input, dim, "sort")
-    if input.spec.dtype.is_complex:
-        raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    return return_type("sort", ("values", "indices"))(_sort(input, dim, bool(descending)))
+    return return_type("sort", ("values", "indices"))(_checked_sort(input, dim, descending, "sort"))
 
 
 @public("function method", out=True)
@@ -250,10 +254,8 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     >>> torch.argsort(torch.tensor([3, 1, 2]))
     tensor([1, 2, 0])
     """
-    dim = dim_of(input, dim, "argsort")
-    if input.spec.dtype.is_complex:
-        raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    return _sort(input.detach(), dim, bool(descending))[1]
+    check_tensor(input, "argsort")
+    return _checked_sort(input.detach(), dim, descending, "argsort")[1]
 
 
 @public("function method", out=True)

@@ -43,7 +43,7 @@ is the time in which this machine only reads and writes the bytes that the row h
 With nothing else running, a second thread gains weft as much as PyTorch. On AMD Zen 3, with one thread and with two (PyTorch in
 brackets): -x of 10^6 floats takes 122 us and 65 (129 and 67), of 10^5 17 and 8 (13 and 9), of 2 * 10^5 26 and 26 (25 and 28); the product
 of two 512x512 matrices 2.95 ms and 1.61 (2.96 and 1.60); the sum of 10^7 floats 2.5 ms and 1.4 (4.0 and 1.9). One loss had a cause in weft. A
-worker thread sleeps 100 us after its last job, and loops of up to 150 us are shared only with a worker that is awake. So in a
+worker thread falls asleep 100 us after its last job, and loops of up to 150 us are shared only with a worker that is awake. So in a
 row of loops of 100 to 150 us each found it asleep and ran on one thread. Now the end of such a loop wakes it: the product of two
 192x192 matrices took 155 us, and takes 76 to 108. The tables below are older. The Zen 3 is in a virtual machine whose speed
 changes by a factor of two within minutes.

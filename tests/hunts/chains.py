@@ -284,8 +284,10 @@ def _plain_same(theirs: Any, mine: Any) -> bool:
             and all(map(_plain_same, theirs, mine))
         )
     if isinstance(theirs, (float, complex)):
+        # As NumPy numbers: abs() of a Python complex with NaN can raise OverflowError, because
+        # CPython then looks at an errno that an earlier call has left.
         return type(mine) is type(theirs) and bool(
-            np.isclose(mine, theirs, rtol=1e-4, atol=1e-6, equal_nan=True)
+            np.isclose(np.asarray(mine), np.asarray(theirs), rtol=1e-4, atol=1e-6, equal_nan=True)
         )
     return type(mine) is type(theirs) and mine == theirs
 

@@ -127,10 +127,13 @@ def single(program: str, kernels: str, effort: Effort, implementation: str) -> f
 
 
 def fill(kernels: str, program: str, part: int, implementations: Sequence[str], effort: Effort) -> None:
-    """Let weft fill a kernel cache. A program that fails will fail once more when it is measured."""
+    """Let weft fill a kernel cache, as `weft warm` does. A program that fails will fail once more when it is measured.
+
+    A program that ends drops the kernels that wait for optimized code. The fill would leave most of them so, as it runs once.
+    """
     if "weft" in implementations:
         with suppress(Failed):
-            start("weft", program, part, effort, kernels)
+            start("weft", program, part, effort, kernels, WEFT_WARM="1")
 
 
 def fresh(program: str, kernels: str, effort: Effort, implementation: str) -> Numbers:
@@ -140,8 +143,10 @@ def fresh(program: str, kernels: str, effort: Effort, implementation: str) -> Nu
         return start(implementation, program, MEASURED, effort, folder)
 
 
-def start(implementation: str, program: str, part: int, effort: Effort, kernels: str) -> Numbers:
+def start(
+    implementation: str, program: str, part: int, effort: Effort, kernels: str, **environment: str
+) -> Numbers:
     share = effort.seconds / FULL.seconds  # of the items of a full run
     command = [sys.executable, "-m", "bench.new_sizes", implementation, program, str(part), str(share)]
-    numbers: Numbers = json.loads(programs.run(command, WEFT_CACHE_DIR=kernels))
+    numbers: Numbers = json.loads(programs.run(command, WEFT_CACHE_DIR=kernels, **environment))
     return numbers

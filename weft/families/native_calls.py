@@ -61,9 +61,9 @@ class Part(NamedTuple):
 
 parts: list[Part] = []
 
-# Storages. Machine code takes 20 ms to load and install (AMD Zen 4), as much as 40,000 calls save; but a process that has made as
-# many is likely to go on for longer.
-ENOUGH = 1000
+# Storages. Installing the machine code takes 35 ms (AMD Zen 3), as much as 20,000 to 40,000 calls save. So a process loses at most
+# about as much by waiting as it would lose by not waiting, and programs of a few seconds or with ever new sizes do not pay.
+ENOUGH = 20_000
 
 _watched = host.keepalive((ctypes.c_uint8 * 2)())  # see `Call` in map_calls.py
 _tables: list[Table] = []

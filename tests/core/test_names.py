@@ -144,6 +144,18 @@ def test_dir():
     assert listed == sorted(listed)
 
 
+def test_dir_leaves_out_packages_that_pytorch_does_not_have():
+    """Also packages that are loaded later: libraries compare two lists of names.
+
+    `io` is public in weft. `functorch` is a package beside torch.
+    """
+    names = {each.name for each in pkgutil.iter_modules(weft.__path__) if not each.name.startswith("_")}
+    own = {name for name in names if not hasattr(torch, name)} - {"io", "functorch"}
+    for name in own:
+        importlib.import_module(f"weft.{name}")
+    assert "batching" in own and not own.intersection(dir(weft))
+
+
 def test_signature_is_kept():
     assert list(inspect.signature(weft.nn.functional.softmax).parameters)[:2] == ["input", "dim"]
 

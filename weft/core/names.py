@@ -9,7 +9,7 @@ ROOT = __name__.partition(".")[0]
 
 # Subpackages that PyTorch does not have. Their functions and classes are public under the names of other modules.
 INNER = frozenset(
-    ("core", "engine", "families", "ops", "interop", "devices", "compat", "cli", "doctor", "switches")
+    "batching cli compat core devices doctor engine extensions families interop kernels layouts ops switches".split()
 )
 
 

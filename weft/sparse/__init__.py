@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..compat.missing import module_getattr
+from ..core.names import name_public
 from ..core.registry import namespace
 from ..layouts.checks import check_sparse_tensor_invariants as check_sparse_tensor_invariants
 from .gradcheck import as_sparse_gradcheck as as_sparse_gradcheck
@@ -10,5 +11,6 @@ from .legacy import CLASSES as _CLASSES
 
 globals().update(namespace("sparse"))
 globals().update(_CLASSES)
+name_public(__name__)
 
 __getattr__ = module_getattr(__name__)

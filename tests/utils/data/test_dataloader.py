@@ -283,3 +283,9 @@ def test_loading_data_does_not_import_multiprocessing():
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["_collate_fn_t", "_worker_init_fn_t"])
+def test_types_of_functions_that_libraries_annotate_with(name):
+    own, other = (getattr(library.utils.data.dataloader, name) for library in (weft, torch))
+    assert own == other or str(own) == str(other)

@@ -113,3 +113,14 @@ def test_errors_of_callbacks_and_of_parts(lib):
         lib.futures.Future().set_exception(3)
     with pytest.raises(ValueError, match="to have indices"):
         lib.futures.Future(devices=["cpu"])
+
+
+def test_derived_futures_are_of_the_base_class():
+    """Libraries ask for `type(future) is torch.Future`."""
+    for library in (weft, torch):
+        future = library.futures.Future()
+        derived = [future.then(lambda done: done.value()), library.futures.collect_all([future])]
+        assert type(future) is library.futures.Future
+        assert [type(each) is library.Future for each in derived] == [True, True]
+        future.set_result(1)
+        assert derived[0].wait() == 1

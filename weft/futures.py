@@ -42,15 +42,15 @@ class Future(_AnyFuture, Generic[T]):
         self._complete(None, result)
 
 
-def collect_all(futures: Sequence[Future]) -> Future[list[Future]]:
+def collect_all(futures: Sequence[_AnyFuture]) -> _AnyFuture:
     """A future of the list, which is done when all of them are; it has the error of the first of them that has one."""
     for each in futures:
         if not isinstance(each, _AnyFuture):
             raise TypeError(f"collect_all: expected a list of Futures, got {type(each).__name__}")
-    together: Future[list[Future]] = Future()
+    together = _AnyFuture()
     lock, left = threading.Lock(), [len(futures)]
 
-    def finished(done: Future) -> None:
+    def finished(done: _AnyFuture) -> None:
         with lock:
             left[0] -= 1
             last = left[0] == 0

@@ -3,6 +3,7 @@ import gc
 import pickle
 import weakref
 
+import numpy as np
 import pytest
 import torch
 from alike import same
@@ -464,3 +465,21 @@ def test_channels_that_do_not_fit_are_found_without_a_batch():
         assert norm._get_no_batch_dim() == 3
         with pytest.raises(ValueError, match="dim=0 to match num_features"):
             norm(library.ones(2, 4, 4))
+
+
+@pytest.mark.parametrize("name", ["conv2d", "tanh", "add"])
+def test_functions_as_attributes_of_a_class_do_not_become_methods(name):
+    arrays = (np.ones((1, 1, 3, 3)), np.full((1, 1, 2, 2), 2.0))[: 1 if name == "tanh" else 2]
+    results = []
+    for library in (weft, torch):
+        cls = type("Holder", (library.nn.Module,), {"function": getattr(library, name)})
+        assert cls.function is getattr(library, name)
+        tensors = [library.tensor(each[..., :2, :2] if name == "add" else each) for each in arrays]
+        results.append(cls().function(*tensors).numpy())
+    np.testing.assert_allclose(*results)
+
+
+def test_functions_of_python_as_attributes_of_a_class_become_methods():
+    cls = type("Holder", (weft.nn.Module,), {"function": lambda self: self})
+    module = cls()
+    assert module.function() is module

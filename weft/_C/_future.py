@@ -49,7 +49,7 @@ class Future:
 
     def then(self, callback: Callable[[Any], Any]) -> Any:
         """The future of the result of `callback(self)`, which runs once this future is done."""
-        later = type(self)()
+        later = Future()
 
         def run(done: Future) -> None:
             try:

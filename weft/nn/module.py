@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar
 
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..families.native_calls import when_installed
 from ..ops.tensor.predicates import typename
@@ -19,6 +21,16 @@ from .parameter import Buffer, Parameter
 from .state import State
 
 M = TypeVar("M", bound="Module")
+
+
+def _keep_functions(cls: type) -> None:
+    """Make public functions static that are attributes of a class, such as `conv = torch.conv2d`.
+
+    They are builtins in PyTorch, which do not become methods. Functions of Python would.
+    """
+    for name, value in list(vars(cls).items()):
+        if type(value) is FunctionType and FUNCTIONS.get(value.__name__) is value:
+            setattr(cls, name, staticmethod(value))
 
 
 class Module(Members, Hooks, State, Conversion):
@@ -71,6 +83,7 @@ class Module(Members, Hooks, State, Conversion):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        _keep_functions(cls)
         if _attributes.installed:
             _attributes.put(cls)
 

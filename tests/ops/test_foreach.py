@@ -7,8 +7,8 @@ from alike import same
 import weft
 
 NAMES = sorted(name.removeprefix("_foreach_") for name in dir(torch) if name.startswith("_foreach_"))
-NUMBERS = {"add", "sub", "mul", "div", "clamp_min", "clamp_max", "pow"}
-LISTS = NUMBERS | {"maximum", "minimum", "copy"}
+NUMBERS = {"add", "sub", "mul", "div", "clamp_min", "clamp_max", "maximum", "minimum", "pow"}
+LISTS = NUMBERS | {"copy"}
 
 
 def _tensors(lib, seed=0):
@@ -93,6 +93,23 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_arguments(name):
     same(CALLS[name])
+
+
+@pytest.mark.parametrize("number", [2.5, 1, True, 0.1])
+@pytest.mark.parametrize("name", ["_foreach_maximum", "_foreach_minimum"])
+def test_the_larger_of_tensors_and_a_number(name, number):
+    """The number takes part in promotion as a number, and equal values share the gradient."""
+
+    def program(lib):
+        tensors = [
+            lib.tensor([1.0, 0.1, 3.0], dtype=dtype) for dtype in (lib.float32, lib.float64, lib.int64)
+        ]
+        found = getattr(lib, name)(tensors, number)
+        x = lib.tensor([1.0, 0.1, 2.5], dtype=lib.float64, requires_grad=True)
+        getattr(lib, name)([x], number)[0].sum().backward()
+        return [(str(each.dtype), each.tolist()) for each in found], x.grad.tolist()
+
+    same(program)
 
 
 @pytest.mark.parametrize("wrong", [1, weft.ones(1), [1]])

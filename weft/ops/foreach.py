@@ -9,8 +9,10 @@ from ..core.dtype import DType
 from ..core.registry import add_function
 from ..core.tensor import Tensor
 from ..families.map import NUMBERS
+from .creation.from_data import scalar_tensor
 from .elementwise.powers import pow
 from .reductions.norms import vector_norm
+from .tensor.predicates import result_type
 
 # fmt: off
 _UNARY = (
@@ -19,7 +21,8 @@ _UNARY = (
     "trunc",
 )
 _SCALED = ("add", "sub")  # they take alpha=
-_BINARY = ("mul", "div", "maximum", "minimum", "clamp_min", "clamp_max")
+_BINARY = ("mul", "div", "clamp_min", "clamp_max")
+_EXTREMA = ("maximum", "minimum")
 _TERNARY = ("addcmul", "addcdiv")
 # fmt: on
 
@@ -109,6 +112,17 @@ def _binary(name: str, op: Callable) -> Callable:
         return [op(a, b) for a, b in zip(tensors, others)]
 
     return each
+
+
+def _extremum(name: str, op: Callable) -> Callable:
+    """The single operations take tensors only, so numbers become tensors without dims."""
+
+    def one(tensor: Tensor, other: Any) -> Tensor:
+        if isinstance(other, NUMBERS):
+            other = scalar_tensor(other, dtype=result_type(tensor, other), device=tensor.device)
+        return op(tensor, other)
+
+    return _binary(name, one)
 
 
 def _scaled(name: str, op: Callable) -> Callable:
@@ -203,7 +217,9 @@ def _max(self: Any) -> tuple[Tensor, ...]:
     return tuple([tensor.max() for tensor in self])
 
 
-for _names, _make in ((_UNARY, _unary), (_SCALED, _scaled), (_BINARY, _binary), (_TERNARY, _ternary)):
+for _names, _make in (
+    (_UNARY, _unary), (_SCALED, _scaled), (_BINARY, _binary), (_EXTREMA, _extremum), (_TERNARY, _ternary)
+):  # fmt: skip
     for _name in _names:
         _define(_name, _make)
 _define("lerp", _lerp)

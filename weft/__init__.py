@@ -209,6 +209,13 @@ _LAZY = (
     "version",
     "xpu",
 )
+# Public names that `from torch import *` does not bring.
+_NOT_EXPORTED = frozenset(
+    "BFloat16Storage BFloat16Tensor ComplexDoubleStorage ComplexFloatStorage HalfStorage HalfTensor QInt32Storage QInt8Storage "
+    "QUInt2x4Storage QUInt4x2Storage QUInt8Storage Storage annotations broadcast_shapes classes compiled_with_cxx11_abi eager "
+    "eig explain from_dlpack lstsq lu matrix_rank ops pca_lowrank quantized_gru quantized_lstm read_vitals segment_reduce "
+    "set_default_dtype set_grad_enabled set_vital solve svd_lowrank symeig synchronize to_dlpack unique while_loop".split()
+)
 # Names -> the submodules that have them, loaded when first used.
 _LAZY_NAMES = {
     "AnyType": "_C",
@@ -278,5 +285,11 @@ _storage_classes = {value for name, value in _FUNCTIONS.items() if name.endswith
 _name_functions()
 _name_public(__name__)
 _name_methods(Tensor)
+__all__ = sorted(  # what `from torch import *` brings
+    name
+    for name, value in {"export": None, **_LAZY_NAMES, **globals()}.items()
+    if not (name.startswith("_") or name in _NOT_EXPORTED)
+    and not isinstance(value, (type(_sys), layout, memory_format, qscheme))
+)
 importlib.import_module(".autograd.replays", __name__)
 importlib.import_module(".families.native_calls", __name__).arrange()

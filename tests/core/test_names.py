@@ -156,6 +156,16 @@ def test_dir_leaves_out_packages_that_pytorch_does_not_have():
     assert "batching" in own and not own.intersection(dir(weft))
 
 
+def test_star_brings_the_names_that_it_brings_in_pytorch():
+    """No modules of weft, and no name that would hide one of the program."""
+    brought = {}
+    exec("from weft import *", brought)
+    assert set(weft.__all__) == set(brought) - {"__builtins__"}
+    only = set(weft.__all__) - set(torch.__all__)
+    assert all(name == "align_tensors" or name.endswith("_") for name in only)  # functions that PyTorch lacks
+    assert set(torch.__all__).intersection(dir(weft)) <= set(weft.__all__)
+
+
 def test_signature_is_kept():
     assert list(inspect.signature(weft.nn.functional.softmax).parameters)[:2] == ["input", "dim"]
 

@@ -207,6 +207,7 @@ def _with_other_sizes(dtype: DType, transposed: bool, order: str) -> None:
         for rows in range(1, COPIED_ROWS + tile().rows):
             _, lines = _panels(dtype, rows, 0, transposed, order)
             _heights(dtype, rows, lines)
+        dots_code(dtype, dtype, order)
 
     at_end_of_warming(compile_all)
 

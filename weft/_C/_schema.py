@@ -129,7 +129,7 @@ class FunctionSchema:
         self.name, self.overload_name = name, overload_name
         self.arguments, self.returns = list(arguments), list(returns)
         self.is_vararg, self.is_varret = is_vararg, is_varret
-        self._positional = [each for each in self.arguments if not each.kwarg_only]
+        self.positional = [each for each in self.arguments if not each.kwarg_only]
 
     @property
     def is_mutable(self) -> bool:
@@ -153,8 +153,8 @@ class FunctionSchema:
         if [str(each) for each in self.returns] != [str(each) for each in old.returns]:
             return False
         own = {each.name: each for each in self.arguments}
-        for position, each in enumerate(old._positional):
-            if position >= len(self._positional) or self._positional[position].name != each.name:
+        for position, each in enumerate(old.positional):
+            if position >= len(self.positional) or self.positional[position].name != each.name:
                 return False
         if not all(each.name in own and own[each.name]._takes_calls_of(each) for each in old.arguments):
             return False
@@ -198,7 +198,7 @@ class FunctionSchema:
 
         Raises: RuntimeError if the call does not fit the schema.
         """
-        positional = self._positional
+        positional = self.positional
         if len(args) > len(self.arguments):
             raise RuntimeError(
                 f"{self.name}() expected at most {len(self.arguments)} argument(s) but received {len(args)} argument(s). "

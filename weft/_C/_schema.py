@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.tensor import Tensor
 from ._types import (
     DTYPE_CODES,
     LAYOUT_CODES,
@@ -37,6 +39,8 @@ _C_NAMES = {
     "double": "float64",
 }
 MISSING = object()
+# Types of values that arguments take or refuse without looking at the value.
+_BY_TYPE = frozenset({Tensor, int, float, bool, type(None)})
 
 
 class _AliasInfo:
@@ -130,6 +134,8 @@ class FunctionSchema:
         self.arguments, self.returns = list(arguments), list(returns)
         self.is_vararg, self.is_varret = is_vararg, is_varret
         self.positional = [each for each in self.arguments if not each.kwarg_only]
+        # The types of positional arguments that `bind` returns as they are; their values do not matter.
+        self._kept: set[tuple[bool, tuple[type, ...]]] = set()
 
     @property
     def is_mutable(self) -> bool:
@@ -198,6 +204,16 @@ class FunctionSchema:
 
         Raises: RuntimeError if the call does not fit the schema.
         """
+        kinds = numbers_as_tensors, tuple(map(type, args))
+        if not kwargs and kinds in self._kept:
+            return [*args, *[each.default_value for each in self.arguments[len(args) :]]]
+        values = self._bound(args, kwargs, numbers_as_tensors)
+        if _BY_TYPE.issuperset(kinds[1]) and all(map(operator.is_, args, values)):
+            if all(each.has_default_value() for each in self.arguments[len(args) :]):
+                self._kept.add(kinds)
+        return values
+
+    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any], numbers_as_tensors: bool) -> list[Any]:
         positional = self.positional
         if len(args) > len(self.arguments):
             raise RuntimeError(

@@ -49,7 +49,7 @@ def _code(epilogue: Epilogue, how: Shape) -> Code:
             f"tile{count}",
             "ptr %operands, ptr %meta, i64 %row, i64 %column, ptr %c, ptr %a, ptr %b, i64 %columns",
             declarations,
-            lambda body, count=count: _tile(body, epilogue, how, count),
+            functools.partial(_tile, epilogue=epilogue, how=how, count=count),
             "internal",
         )
         for count in _heights(how)

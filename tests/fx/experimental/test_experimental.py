@@ -95,7 +95,13 @@ def test_normalized_graphs():
         operators = library.fx.symbolic_trace(
             lambda x, y: (library.add(x, y), library.lt(x, y), library.sub(x, 1))
         )
+        typed = library.fx.symbolic_trace(
+            lambda x, y: (library.add(x, y), library.sum(x, 1), library.relu(y))
+        )
+        for node in typed.graph.nodes:
+            node.meta["type"] = library.Tensor
         return [
+            normalize.NormalizeArgs(typed).transform().code,
             normalize.NormalizeArgs(traced).transform().code,
             normalize.NormalizeArgs(traced, normalize_to_only_use_kwargs=False).transform().code,
             normalize.NormalizeOperators(operators).transform().code,

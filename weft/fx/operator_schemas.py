@@ -28,7 +28,7 @@ from .._C._schema import FunctionSchema
 from .._C._types import Type
 from .._ops import OpOverload, OpOverloadPacket
 from ..compat.missing import module_getattr
-from ..jit._builtins import _find_builtin
+from ..jit import _builtins
 from ..nn import Module
 from ._compatibility import compatibility
 from ._qualified_name import is_written_in_python, public_name
@@ -101,7 +101,7 @@ def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> An
 def _schemas_of(op: Any) -> list[FunctionSchema] | None:
     if isinstance(op, OpOverload):
         return [op._schema]
-    name = op._qualified_op_name if isinstance(op, OpOverloadPacket) else _find_builtin(op)
+    name = op._qualified_op_name if isinstance(op, OpOverloadPacket) else _builtins._find_builtin(op)
     return None if name is None else weft._C._jit_get_schemas_for_operator(name)
 
 
@@ -275,7 +275,7 @@ def _is_operator(target: Any) -> bool:
     if isinstance(target, (OpOverload, OpOverloadPacket, types.BuiltinFunctionType)):
         return True
     name = public_name(target)
-    return name is not None and not is_written_in_python(name) and _find_builtin(target) is not None
+    return name is not None and not is_written_in_python(name) and _builtins._find_builtin(target) is not None
 
 
 def _bound(

@@ -32,12 +32,29 @@ _OTHER_NAMES = {
     "sparse.spdiags": "_spdiags",
     "sparse.spsolve": "_spsolve",
 }
-# Functions of Python's own modules that TorchScript has operators for.
-_OF_PYTHON = {
-    math: "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs factorial floor fmod "
-    "frexp gamma gcd isfinite isinf isnan ldexp lgamma log log10 log1p modf pow radians sin sinh sqrt tan tanh",
-    cmath: "acos acosh asin asinh atan atanh cos cosh exp isfinite isinf isnan log log10 sin sinh sqrt tan tanh",
-}
+# Functions of Python's own modules that TorchScript has operators for. They are looked up when this module is imported,
+# because torch.fx exchanges them in `math` while it traces.
+_OF_PYTHON = [
+    (getattr(module, name), name)
+    for module, names in (
+        (
+            math,
+            "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp expm1 fabs factorial floor fmod "
+            "frexp gamma gcd isfinite isinf isnan ldexp lgamma log log10 log1p modf pow radians sin sinh sqrt tan tanh",
+        ),
+        (
+            cmath,
+            "acos acosh asin asinh atan atanh cos cosh exp isfinite isinf isnan log log10 sin sinh sqrt tan tanh",
+        ),
+    )
+    for name in names.split()
+]
+_OF_PYTHON += [
+    (math.remainder, "mathremainder"),
+    (cmath.phase, "angle"),
+    (cmath.rect, "polar"),
+    (dict, "dict"),
+]
 
 
 def _find_builtin(fn: Any) -> str | None:
@@ -62,15 +79,7 @@ def _get_builtin_table() -> dict[int, str]:
 
 
 def _builtins() -> Iterator[tuple[Any, str]]:
-    for module, names in _OF_PYTHON.items():
-        for name in names.split():
-            yield getattr(module, name), name
-    yield from (
-        (math.remainder, "mathremainder"),
-        (cmath.phase, "angle"),
-        (cmath.rect, "polar"),
-        (dict, "dict"),
-    )
+    yield from _OF_PYTHON
     yield weft.autograd.grad, "grad"
     yield weft.autograd.backward, "backward"
     for name, member in vars(weft).items():

@@ -122,13 +122,13 @@ _FROM_CHANNELS = _step(
 
 def quantize_per_tensor(input: Tensor, scale: float | Tensor, zero_point: int, dtype: DType) -> Tensor:
     """The integers of a float32 tensor, in uint8, int8 or int32. A tensor of scales, float32, broadcasts against the input."""
-    return _BY_TENSOR[dtype](input, scale, zero_point)
+    return _BY_TENSOR[dtype](input, scale, float(zero_point))
 
 
 def dequantize_per_tensor(integers: Tensor, scale: float, zero_point: int) -> Tensor:
     """The float32 numbers that integers stand for. The difference of int32 and the zero point wraps around, as in PyTorch."""
     step = _FROM_INTEGERS if integers.dtype is int32 else _FROM_BYTES
-    return step(integers, float(scale), zero_point)
+    return step(integers, float(scale), float(zero_point))
 
 
 # ---- A scale and a zero point for each index of one dim --------------------------------------------------------------

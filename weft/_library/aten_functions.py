@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import bool_, uint8
+from ..core.layout import contiguous_format
 from ..core.registry import FUNCTIONS as PUBLIC
 from ..core.registry import namespace
 from ..core.tensor import Tensor
@@ -51,6 +52,11 @@ def _unsafe_view(self: Tensor, size: Sequence[int]) -> Tensor:
 @own("_reshape_alias")
 def _reshape_alias(self: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
     return self.as_strided(size, stride)
+
+
+@own("_reshape_alias_copy")
+def _reshape_alias_copy(self: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
+    return _reshape_alias(self, size, stride).clone(memory_format=contiguous_format)
 
 
 @own("alias")

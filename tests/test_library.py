@@ -620,3 +620,17 @@ def test_get_ctx_under_its_older_name():
     import weft._custom_ops
 
     assert weft._custom_ops.get_ctx is weft.library.get_ctx
+
+
+def test_a_call_with_types_of_an_earlier_one_is_bound_alike():
+    schema = weft._C.parse_schema("my::op(Tensor x, float y, int k=2, *, bool flag=False) -> Tensor")
+    x = weft.ones(2)
+    for y, expected in ((2.5, 2.5), (1.5, 1.5), (3, 3.0)):
+        for _ in range(2):
+            values = schema.bind((x, y), {})
+            assert values[0] is x and values[1:] == [expected, 2, False] and type(values[1]) is float
+    assert schema.bind((x, 1.0), {"flag": True}) == [x, 1.0, 2, True]
+    for wrong in ((x,), (x, "1.0"), (x, 1.0, 2, True), (1.0, 1.0)):
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                schema.bind(wrong, {})

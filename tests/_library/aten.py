@@ -1,8 +1,9 @@
-"""Writes weft/_library/aten.txt: the schemas of PyTorch's operators that weft's functions compute.
+"""Writes weft/_library/aten.txt: the schemas of PyTorch's operators that weft's functions compute. And aten_others.txt beside
+it: further schemas of public functions.
 
     python tests/_library/aten.py
 
-Run it again when functions were added. tests/_library/test_aten.py compares the file with PyTorch.
+Run it again when functions were added. tests/_library/test_aten.py compares the files with PyTorch.
 """
 
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 COMPOSITE = "CompositeImplicitAutograd"
 
 FILE = Path(__file__).parents[2] / "weft" / "_library" / "aten.txt"
+OTHERS = FILE.with_name("aten_others.txt")
 sys.path.insert(0, str(FILE.parents[2]))
 
 
@@ -40,5 +42,22 @@ def lines():
                 )
 
 
+def others():
+    """The lines of the other file: what else PyTorch answers for the operators of functions, in its order."""
+    import torch
+
+    from weft._library import aten
+    from weft.jit import _builtins
+
+    listed = {line.partition(" ; ")[0] for line in lines()}
+    operators = {f"aten::{each}" for each in aten.names()} | set(_builtins._get_builtin_table().values())
+    for operator in sorted(operators):
+        for schema in torch._C._jit_get_schemas_for_operator(operator):
+            line = str(schema).removeprefix("aten::")
+            if line not in listed:
+                yield line
+
+
 if __name__ == "__main__":
     FILE.write_text("".join(f"{line}\n" for line in lines()))
+    OTHERS.write_text("".join(f"{line}\n" for line in others()))

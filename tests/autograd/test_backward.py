@@ -237,6 +237,31 @@ def grad_with_materialize_grads(lib):
 
 
 @program
+def materialized_grads_have_derivatives(lib):
+    x, y = lib.tensor(0.5, requires_grad=True), lib.tensor(1.0, requires_grad=True)
+    first = lib.autograd.grad(x * y, x, create_graph=True)
+    second = lib.autograd.grad(first, x, create_graph=True, materialize_grads=True)
+    unconnected = lib.autograd.grad(first, x, retain_graph=True, materialize_grads=True)
+    batched = lib.autograd.grad(
+        x * y * lib.ones(2), [x, lib.ones(1, requires_grad=True)], lib.eye(2),
+        is_grads_batched=True, materialize_grads=True, create_graph=True,
+    )  # fmt: skip
+    flags = [each.requires_grad for each in (*second, *unconnected, *batched)]
+    return flags, lib.autograd.grad(second, x, materialize_grads=True)
+
+
+@program
+def retain_grad_follows_the_views_of_a_written_base(lib):
+    base = lib.tensor([1.0], requires_grad=True).clone()
+    views = [base[:], base[:]]
+    for each in (base, *views):
+        each.retain_grad()
+    views[0].mul_(2)
+    (views[0] + 3 * views[1]).sum().backward()
+    return [each.grad for each in (base, *views)], [each.retains_grad for each in views]
+
+
+@program
 def materialize_grads_without_allow_unused(lib):
     x = leaf(lib, 3)
     y = leaf(lib, 3)

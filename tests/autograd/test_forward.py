@@ -563,3 +563,17 @@ def test_writes_into_views_of_dual_tensors(write, part):
             assert dual.unpack_dual(plain).tangent is None
             found.append([dual.unpack_dual(each).tangent.tolist() for each in (x, view)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dual_out", [False, True])
+def test_tangents_and_out(dual_out):
+    def program(lib):
+        with lib.autograd.forward_ad.dual_level():
+            dual = lib.autograd.forward_ad.make_dual(lib.ones(2), lib.ones(2))
+            plain = lib.ones(2)
+            if dual_out:
+                lib.add(plain, plain, out=dual)
+            else:
+                lib.add(dual, plain, out=plain)
+
+    same(program, raises=True)

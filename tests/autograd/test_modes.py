@@ -153,10 +153,21 @@ def a_recursive_decorated_function(lib):
 
 
 @program
-def multithreading_is_accepted(lib):
-    with lib.autograd.grad_mode.set_multithreading_enabled(False):
-        pass
-    return lib.autograd.grad_mode.no_grad is lib.no_grad
+def multithreading_is_kept(lib):
+    ask, switch = lib.autograd.is_multithreading_enabled, lib.autograd.set_multithreading_enabled
+    found = [ask()]
+    with switch(False):
+        found.append(ask())
+        with switch(True).clone():
+            found.append(ask())
+        found.append(ask())
+        switch(True)
+        found.append(ask())
+    found.append(ask())
+    switch(False)
+    found.append(ask())
+    switch(True)
+    return found, lib.autograd.grad_mode.no_grad is lib.no_grad
 
 
 @program

@@ -231,3 +231,15 @@ def test_operators_of_torch_ops():
     assert "torch.ops.test_fx.twice.default(x)" in traced.code
     assert "torch.ops.test_fx.twice(x)" in traced.code
     assert traced(weft.ones(1)).item() == 4
+
+
+def test_lines_belong_to_nodes():
+    def lines(library):
+        traced = library.fx.symbolic_trace(lambda a, b: library.sin(a) + library.cos(b))
+        found = [traced._lineno_map]
+        traced.graph.on_generate_code(lambda _: lambda code: ["print('hello!')\n", *code])
+        traced.recompile()
+        return [*found, traced._lineno_map, traced._prologue_start]
+
+    mine, theirs = both(lines)
+    assert mine == theirs

@@ -147,3 +147,27 @@ def test_options_of_the_matcher(options):
         ]
 
     assert found(weft, SubgraphMatcher) == found(torch, TheirMatcher)
+
+
+@pytest.mark.parametrize("replacement", ["nothing", "mul"])
+def test_replacements_are_new_nodes(replacement):
+    """Where the input of one place is the replaced result of another, too."""
+
+    def replaced(library):
+        def program(x):
+            x = library.neg(x)
+            x = library.add(x, x)
+            return library.add(x, x)
+
+        def new(x):
+            return x if replacement == "nothing" else library.mul(x, 2)
+
+        traced = library.fx.symbolic_trace(program)
+        matches = library.fx.subgraph_rewriter.replace_pattern_with_filters(
+            traced, lambda x: library.add(x, x), new, []
+        )
+        nodes = [str(node) for node in traced.graph.nodes]
+        return nodes, [[str(each) for each in match.replacements] for match in matches]
+
+    mine, theirs = replaced(weft), replaced(torch)
+    assert mine == theirs

@@ -1,6 +1,8 @@
+import collections
 import gc
 import importlib
 import pickle
+import warnings
 import weakref
 from collections import OrderedDict
 
@@ -320,3 +322,66 @@ def test_assigning_the_dictionaries_of_global_hooks_removes_the_hooks(library):
     handle.remove()
     linear(library.ones(1, 2))
     assert called[3:] == ["again"] and not module._global_forward_hooks
+
+
+WARNED = {
+    "a list as input": lambda lib: (lambda m: (m[0].clone(), m[1].clone()), ["a", "b"]),
+    "a list as output": lambda lib: (lambda a, b: [a.clone(), b.clone()], "a", "b"),
+    "two nodes": lambda lib: (lambda a, b: (a.clone(), b.clone()), "a", "b"),
+    "a chain": lambda lib: (lambda a: a.clone().clone(), "a"),
+    "nothing that is missing": lambda lib: (lambda a: a.clone(), "c"),
+}
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_an_older_backward_hook_says_what_it_does_not_see(name):
+    def program(lib):
+        tensors = {each: lib.rand(2, requires_grad=True) for each in "ab"}
+        tensors["c"] = tensors["a"] * 2
+        forward, *args = WARNED[name](lib)
+        module = type("M", (lib.nn.Module,), {"forward": staticmethod(forward)})()
+        module.register_backward_hook(lambda *given: None)
+        args = [[tensors[e] for e in each] if isinstance(each, list) else tensors[each] for each in args]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            module(*args)
+        return [(each.category.__name__, str(each.message)) for each in caught]
+
+    mine, theirs = program(weft), program(torch)
+    assert mine == theirs and len(mine) == (name != "nothing that is missing")
+
+
+def test_backward_hooks_keep_named_tuples():
+    Pair = collections.namedtuple("Pair", "first second")
+    for lib in (weft, torch):
+        module = type("M", (lib.nn.Module,), {"forward": lambda self, x: Pair(x * 2, 3)})()
+        seen = []
+        module.register_full_backward_hook(lambda m, grad_in, grad_out: seen.append(grad_out))  # noqa: B023
+        result = module(lib.ones(2, requires_grad=True))
+        result.first.sum().backward()
+        assert type(result) is Pair and result.second == 3 and len(seen) == 1
+
+
+def test_hooks_of_all_modules_are_marked_and_can_be_taken_away():
+    for lib in (weft, torch):
+        module = lib.nn.modules.module
+        handle = module.register_module_forward_hook(lambda *given: None, with_kwargs=True, always_call=True)
+        marks = (module._global_forward_hooks_with_kwargs, module._global_forward_hooks_always_called)
+        assert [len(each) for each in marks] == [1, 1]
+        assert handle.hooks_dict_ref() is module._global_forward_hooks
+        handle.remove()
+        assert len(marks[1]) == len(handle.hooks_dict_ref()) == 0
+        marks[0].clear()  # PyTorch forgets this
+
+
+def test_a_hook_of_the_state_is_public_or_private():
+    for lib in (weft, torch):
+
+        def hook(module, state, prefix, metadata):
+            pass
+
+        module = lib.nn.Linear(1, 1)
+        module.register_state_dict_post_hook(hook)
+        assert hook._from_public_api
+        with pytest.raises(RuntimeError, match="previously registered via register_state_dict_post_hook"):
+            module._register_state_dict_hook(hook)

@@ -23,3 +23,10 @@ def test_types_have_onnx_numbers():
     for each in weft.onnx.TensorProtoDataType:
         assert getattr(torch.onnx.TensorProtoDataType, each.name) == each
     assert not weft.onnx.is_in_onnx_export()
+
+
+def test_the_producer_is_the_version_of_pytorch_that_weft_follows():
+    import torch.onnx
+
+    for name in ("producer_name", "producer_version"):
+        assert getattr(weft.onnx, name) == getattr(torch.onnx, name)

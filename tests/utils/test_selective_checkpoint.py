@@ -106,6 +106,8 @@ def test_lists_of_operators():
     assert weft.allclose(x.grad, weft.cos(weft.exp(weft.ones(2))) * weft.exp(weft.ones(2)))
     with pytest.raises(ValueError, match="op_list"):
         create_selective_checkpoint_contexts([3])
+    with pytest.raises(ValueError, match="update the OpOverloadPacket to a specific OpOverload"):
+        create_selective_checkpoint_contexts([weft.ops.aten.sin])
     with pytest.raises(TypeError):
         create_selective_checkpoint_contexts(3)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._library import operators
+from .._library import aten, operators
 from ..core.tensor import Tensor
 from ._keys import DispatchKey, DispatchKeySet, keys_of, parse_key
 from ._schema import FunctionSchema
@@ -67,8 +67,6 @@ def _dispatch_has_computed_kernel_for_dispatch_key(name: str, key: Any) -> bool:
 
 def _dispatch_get_all_op_names() -> list[str]:
     """The names of all operators: those of weft and those that programs defined."""
-    from .._library import aten
-
     for name in aten.names():
         operators.overloads(f"aten::{name}")
     return [
@@ -79,14 +77,17 @@ def _dispatch_get_all_op_names() -> list[str]:
 
 
 def _jit_get_schemas_for_operator(name: str) -> list[FunctionSchema]:
-    """The schemas of the overloads of `namespace::name`."""
-    return [each.schema for each in operators.overloads(name).values()]
+    """The schemas of the overloads of `namespace::name`, and of those that TorchScript adds for numbers and lists."""
+    own = [each.schema for each in operators.overloads(name).values()]
+    namespace, _, last = name.partition("::")
+    return own + aten.other_schemas(last) if namespace == "aten" else own
 
 
 def _jit_get_all_schemas() -> list[FunctionSchema]:
     """The schemas of all operators."""
     _dispatch_get_all_op_names()
-    return [each.schema for overloads in operators.OPERATORS.values() for each in overloads.values()]
+    names = dict.fromkeys([*operators.OPERATORS, *(f"aten::{each}" for each in aten.other_names())])
+    return [schema for name in names for schema in _jit_get_schemas_for_operator(name)]
 
 
 def _get_schema(name: str, overload: str) -> FunctionSchema:

@@ -159,16 +159,26 @@ def _key_set(names: frozenset[str]) -> DispatchKeySet:
 
 def keys_of(values: Iterable[Any]) -> DispatchKeySet:
     """The dispatch keys that the tensors among `values` ask for."""
+    # `is_inference()` would be a call of a public function, for each operator.
+    kinds = {
+        (each.device.type, type(each._storage.version) is not int)
+        for each in values
+        if isinstance(each, Tensor)
+    }
+    return _keys_of_kinds(frozenset(kinds))
+
+
+@functools.cache
+def _keys_of_kinds(kinds: frozenset[tuple[str, bool]]) -> DispatchKeySet:
+    """The keys of tensors on these types of devices, made in inference mode or not."""
     names: set[str] = set()
-    for each in values:
-        if isinstance(each, Tensor):
-            key = device_key(each.device.type)
-            names.add(key)
-            if key != "Meta":
-                names.add(f"Autocast{key}")
-            # `is_inference()` would be a call of a public function, for each operator.
-            if type(each._storage.version) is int:
-                names |= {f"Autograd{key}", "ADInplaceOrView"}
+    for place, is_inference in kinds:
+        key = device_key(place)
+        names.add(key)
+        if key != "Meta":
+            names.add(f"Autocast{key}")
+        if not is_inference:
+            names |= {f"Autograd{key}", "ADInplaceOrView"}
     return _key_set(frozenset(names))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.tensor import Tensor
 from ._types import (
     DTYPE_CODES,
     LAYOUT_CODES,
@@ -37,6 +39,8 @@ _C_NAMES = {
     "double": "float64",
 }
 MISSING = object()
+# Types of values that arguments take or refuse without looking at the value.
+_BY_TYPE = frozenset({Tensor, int, float, bool, type(None)})
 
 
 class _AliasInfo:
@@ -129,7 +133,9 @@ class FunctionSchema:
         self.name, self.overload_name = name, overload_name
         self.arguments, self.returns = list(arguments), list(returns)
         self.is_vararg, self.is_varret = is_vararg, is_varret
-        self._positional = [each for each in self.arguments if not each.kwarg_only]
+        self.positional = [each for each in self.arguments if not each.kwarg_only]
+        # The types of positional arguments that `bind` returns as they are; their values do not matter.
+        self._kept: set[tuple[bool, tuple[type, ...]]] = set()
 
     @property
     def is_mutable(self) -> bool:
@@ -153,8 +159,8 @@ class FunctionSchema:
         if [str(each) for each in self.returns] != [str(each) for each in old.returns]:
             return False
         own = {each.name: each for each in self.arguments}
-        for position, each in enumerate(old._positional):
-            if position >= len(self._positional) or self._positional[position].name != each.name:
+        for position, each in enumerate(old.positional):
+            if position >= len(self.positional) or self.positional[position].name != each.name:
                 return False
         if not all(each.name in own and own[each.name]._takes_calls_of(each) for each in old.arguments):
             return False
@@ -198,7 +204,17 @@ class FunctionSchema:
 
         Raises: RuntimeError if the call does not fit the schema.
         """
-        positional = self._positional
+        kinds = numbers_as_tensors, tuple(map(type, args))
+        if not kwargs and kinds in self._kept:
+            return [*args, *[each.default_value for each in self.arguments[len(args) :]]]
+        values = self._bound(args, kwargs, numbers_as_tensors)
+        if _BY_TYPE.issuperset(kinds[1]) and all(map(operator.is_, args, values)):
+            if all(each.has_default_value() for each in self.arguments[len(args) :]):
+                self._kept.add(kinds)
+        return values
+
+    def _bound(self, args: Sequence[Any], kwargs: dict[str, Any], numbers_as_tensors: bool) -> list[Any]:
+        positional = self.positional
         if len(args) > len(self.arguments):
             raise RuntimeError(
                 f"{self.name}() expected at most {len(self.arguments)} argument(s) but received {len(args)} argument(s). "

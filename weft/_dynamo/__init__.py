@@ -33,7 +33,7 @@ from .decorators import (
     step_unsupported,
     substitute_in_graph,
 )
-from .eval_frame import OptimizedModule, explain, export, optimize, optimize_assert
+from .eval_frame import OptimizedModule, explain, export, is_dynamo_supported, optimize, optimize_assert
 
 __all__ = [
     "OptimizedModule",
@@ -51,6 +51,7 @@ __all__ = [
     "graph_break",
     "is_compiling",
     "is_dynamo_disable_recursive",
+    "is_dynamo_supported",
     "list_backends",
     "lookup_backend",
     "mark_dynamic",

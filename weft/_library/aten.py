@@ -2,7 +2,8 @@
 
 `aten.txt` lists their schemas, one a line: name, overload, arguments and results, then the numbers of their tags, then
 `composite` if PyTorch composes the operator of others, so that `__torch_dispatch__` is told of those.
-tests/_library/aten.py writes it from PyTorch.
+`aten_others.txt` lists the schemas of public functions that `torch.ops.aten` does not compute, such as those of TorchScript's overloads
+for numbers and lists. tests/_library/aten.py writes both from PyTorch.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from . import aten_functions
 from .operators import Kernel, Operator
 
 _FILE = Path(__file__).with_name("aten.txt")
+_OTHERS = Path(__file__).with_name("aten_others.txt")
 # Beginnings of names that stand for a submodule: `aten::linalg_inv` is `torch.linalg.inv`.
 _SUBMODULES = ("linalg", "fft", "special")
 
 
 @functools.cache
-def _listed() -> dict[str, list[str]]:
-    """The lines of the file by the name of the operator."""
+def _listed(file: Path = _FILE) -> dict[str, list[str]]:
+    """The lines of a file by the name of the operator."""
     found: dict[str, list[str]] = {}
-    for line in _FILE.read_text().splitlines():
+    for line in file.read_text().splitlines():
         found.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
     return found
 
@@ -61,6 +63,17 @@ def operators(name: str) -> dict[str, Operator]:
         schema = parse_schema(f"aten::{text}")
         found[schema.overload_name] = _Builtin(schema, [Tag(int(each)) for each in tags.split()])
     return found
+
+
+@functools.cache
+def other_schemas(name: str) -> list[FunctionSchema]:
+    """The schemas of `aten::name` that are not among `operators(name)`; PyTorch asks for them after those."""
+    return [parse_schema(f"aten::{line}") for line in _listed(_OTHERS).get(name, ())]
+
+
+def other_names() -> list[str]:
+    """The names of the operators that have `other_schemas`."""
+    return list(_listed(_OTHERS))
 
 
 class _Builtin(Operator):

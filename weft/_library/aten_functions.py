@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import bool_, uint8
+from ..core.layout import contiguous_format
 from ..core.registry import FUNCTIONS as PUBLIC
 from ..core.registry import namespace
 from ..core.tensor import Tensor
@@ -51,6 +52,11 @@ def _unsafe_view(self: Tensor, size: Sequence[int]) -> Tensor:
 @own("_reshape_alias")
 def _reshape_alias(self: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
     return self.as_strided(size, stride)
+
+
+@own("_reshape_alias_copy")
+def _reshape_alias_copy(self: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
+    return _reshape_alias(self, size, stride).clone(memory_format=contiguous_format)
 
 
 @own("alias")
@@ -175,11 +181,24 @@ def _index_put_(
 
 @own("_unsafe_masked_index")
 def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any) -> Tensor:
-    inside = [
-        None if each is None else each.clamp(-self.shape[dim], self.shape[dim] - 1)
+    return self[_key(_inside(self, indices))].masked_fill(~mask, fill)
+
+
+@own("_unsafe_masked_index_put_accumulate")
+def _unsafe_masked_index_put_accumulate(
+    self: Tensor, mask: Tensor, indices: Sequence[Tensor | None], values: Tensor
+) -> Tensor:
+    if not self.numel():
+        return self.clone()
+    return _index_put(self, _inside(self, indices), values.masked_fill(~mask, 0), True)
+
+
+def _inside(tensor: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The indices with those that are out of range moved to the nearest end of their dim."""
+    return [
+        None if each is None else each.clamp(-tensor.shape[dim], tensor.shape[dim] - 1)
         for dim, each in enumerate(indices)
     ]
-    return self[_key(inside)].masked_fill(~mask, fill)
 
 
 @own("unique_consecutive")

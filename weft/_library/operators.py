@@ -42,6 +42,8 @@ class Operator:
         # Dispatch key -> kernels; the last registered is called, and those before it are back when its library goes.
         self.kernels: dict[str, list[Kernel]] = {}
         self.torch_dispatch: dict[type, Callable] = {}
+        # What `_find` found outside of autocast and of blocks that exclude keys; empty after a change of the kernels.
+        self._usual: dict[tuple[bool, DispatchKeySet], Kernel] = {}
         self.definition: Any = None  # the CustomOpDef, if it was defined by one
 
     # -- Registering -----------------------------------------------------------------------------------------------
@@ -49,6 +51,7 @@ class Operator:
     def register(self, key: str, kernel: Kernel) -> None:
         """Register `kernel` for `key`; it replaces an earlier kernel until its library is destroyed."""
         self.kernels.setdefault(key, []).append(kernel)
+        self._usual.clear()
 
     def remove(self, library: Any) -> None:
         """Forget the kernels that `library` registered."""
@@ -56,6 +59,7 @@ class Operator:
             registered[:] = [each for each in registered if each.library is not library]
             if not registered:
                 del self.kernels[key]
+        self._usual.clear()
 
     def has(self, key: str) -> bool:
         """Whether a kernel was registered for `key` itself."""
@@ -76,7 +80,7 @@ class Operator:
                     return self._call_rule(found, type(each), values, tensors)
         if keyset is None:
             keyset = keys_of(tensors)
-        kernel = self._find(tensors, keyset)
+        kernel = self._kernel(tensors, keyset)
         args, kwargs = self.arguments(values)
         if kernel.with_keyset:
             args = (keyset, *args)
@@ -85,15 +89,24 @@ class Operator:
     def arguments(self, values: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
         """The (args, kwargs) of a kernel. Trailing positional values and named values that equal the schema's defaults are left out."""
         declared = self.schema.arguments
-        positional = [value for value, each in zip(values, declared, strict=True) if not each.kwarg_only]
-        while positional and _is_default(positional[-1], declared[len(positional) - 1]):
-            positional.pop()
+        first = count = len(self.schema.positional)
+        while count and _is_default(values[count - 1], declared[count - 1]):
+            count -= 1
         named = {
             each.name: value
-            for value, each in zip(values, declared, strict=True)
-            if each.kwarg_only and not _is_default(value, each)
+            for value, each in zip(values[first:], declared[first:], strict=True)
+            if not _is_default(value, each)
         }
-        return tuple(positional), named
+        return tuple(values[:count]), named
+
+    def _kernel(self, tensors: Sequence[Tensor], keyset: DispatchKeySet) -> Kernel:
+        if autocast.open_contexts or excluded.names:
+            return self._find(tensors, keyset)
+        key = bool(tensors), keyset
+        kernel = self._usual.get(key)
+        if kernel is None:
+            kernel = self._usual[key] = self._find(tensors, keyset)
+        return kernel
 
     def _find(self, tensors: Sequence[Tensor], keyset: DispatchKeySet) -> Kernel:
         names = keyset._names

@@ -22,7 +22,7 @@ from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_en
 from .backward import backward, grad
 from .function import Function, NestedIOFunction
 from .grad_mode import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
-from .grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
+from .grad_mode import enforce_grad_layout_policy, is_multithreading_enabled, set_multithreading_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .graph import Node
 from .saved import SavedTensor

@@ -114,7 +114,7 @@ def grad(
         for each, edge in zip(inputs, edges, strict=True)
     ]
     if materialize_grads:
-        return _materialized(results, inputs)
+        return _materialized(results, inputs, create_graph)
     if not allow_unused and any(ct is None for ct in results):
         unused = next(k for k, ct in enumerate(results) if ct is None)
         raise RuntimeError(
@@ -124,9 +124,11 @@ def grad(
     return tuple(results)
 
 
-def _materialized(results: Sequence[Any], inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _materialized(results: Sequence[Any], inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
+    """Zeros in the place of None, which may be differentiated again where the other gradients may."""
     return tuple(
-        zeros_like(each.detach()) if ct is None else ct for ct, each in zip(results, inputs, strict=True)
+        zeros_like(each.detach(), requires_grad=create_graph) if ct is None else ct
+        for ct, each in zip(results, inputs, strict=True)
     )
 
 
@@ -162,7 +164,7 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
     rows = vmap(gradients)(*[grads[k] for k in positions])
     by_input = dict(zip(reached, rows, strict=True))
     results = [by_input.get(k) for k in range(len(inputs))]
-    return _materialized(results, inputs) if materialize else tuple(results)
+    return _materialized(results, inputs, create) if materialize else tuple(results)
 
 
 def takes_gradient(edge: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = [
     "enable_grad",
     "enforce_grad_layout_policy",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "set_grad_enabled",
     "set_multithreading_enabled",
@@ -31,11 +33,30 @@ class _Setting(Restoring):
         """Nothing was changed."""
 
 
-class set_multithreading_enabled(_Setting):  # noqa: N801 (PyTorch's name)
-    """Accepted without effect, because a backward pass runs in the calling thread."""
+class _Multithreading(threading.local):
+    enabled = True
+
+
+_multithreading = _Multithreading()
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was given last in this thread; True at first."""
+    return _multithreading.enabled
+
+
+class set_multithreading_enabled(Restoring):  # noqa: N801 (PyTorch's name)
+    """Kept without effect, because a backward pass runs in the calling thread. As a context it holds until its end."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode = mode
+        self.mode, self._before = mode, _multithreading.enabled
+        _multithreading.enabled = mode
+
+    def __enter__(self) -> None:
+        """It was set when the object was made."""
+
+    def _restore(self) -> None:
+        _multithreading.enabled = self._before
 
     def clone(self) -> Any:
         """Another switch to the same setting."""

@@ -236,13 +236,20 @@ def _set_edge(base: Tensor, edge: Any, known: int) -> None:
 
 def _follow(base: Tensor, before: Any, aliased: bool) -> None:
     """Let `retain_grad` and the views of a tensor follow it from the edge `before` to its new edge."""
-    if isinstance(before, (Node, Output)):  # `retain_grad` means the gradient of the new value from now on
-        old, index = endpoint(before)
-        if old._notes is not None and index in old._notes.retained:
-            new, position = endpoint(base._autograd)
-            notes_of(new).retained[position] = old._notes.retained.pop(index)
+    # Asked here, too, because few tensors have notes, and a call would take longer than the question.
+    if isinstance(before, (Node, Output)) and endpoint(before)[0]._notes is not None:
+        _move_retained(before, base._autograd)
     if aliased or base._views is not None:
         _refresh(base, aliased)
+
+
+def _move_retained(before: Any, edge: Any) -> None:
+    """`retain_grad` means the gradient of the new value from now on."""
+    if isinstance(before, (Node, Output)):
+        old, index = endpoint(before)
+        if old._notes is not None and index in old._notes.retained:
+            new, position = endpoint(edge)
+            notes_of(new).retained[position] = old._notes.retained.pop(index)
 
 
 def rebase_history(target: Tensor, result: Tensor) -> None:
@@ -462,7 +469,8 @@ def is_aliased(base: Tensor, known: int) -> bool:
 def _refresh(base: Tensor, search: bool) -> None:
     """Give all views of `base` a new grad_fn whose input is the current value of the base."""
     for view in views_of(base, search):
-        view._autograd = _as_strided_node(base, view)
+        before, view._autograd = view._autograd, _as_strided_node(base, view)
+        _move_retained(before, view._autograd)
 
 
 def views_of(base: Tensor, search: bool) -> list[Tensor]:

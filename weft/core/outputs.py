@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .dtype import LEGACY_NAMES, DType, bool_, int64, uint8
+from .grad_mode import mode
 from .recording import needs_recording
 from .spec import Spec, contiguous_spec, make_spec
 from .storage import Storage
@@ -99,13 +100,18 @@ def memory_overlaps(a: Tensor, b: Tensor) -> bool:
 
 
 def check_unrecorded(name: str, tensors: Sequence[Any]) -> None:
-    """Raises: RuntimeError if one of the tensors of a call with `out=` requires grad."""
+    """Raises: RuntimeError if one of the tensors of a call with `out=` requires grad, NotImplementedError if one has a tangent."""
     inner = [item for each in tensors if type(each) in (tuple, list) for item in each]
-    if needs_recording(tensors) or inner and needs_recording(inner):
+    if not (needs_recording(tensors) or inner and needs_recording(inner)):
+        return
+    if mode.reverse and any(getattr(each, "requires_grad", False) for each in (*tensors, *inner)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
+    raise NotImplementedError(
+        f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+    )
 
 
 def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Tensor:

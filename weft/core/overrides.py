@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterable
 from types import NoneType
 from typing import Any
 
+from .device import device
 from .dispatch import PLAIN
+from .dtype import DType
+from .layout import Layout, MemoryFormat
 from .registry import FUNCTIONS, public_of
 from .restoring import Restoring
 from .spec import Spec
@@ -49,7 +52,10 @@ dispatcher: Callable[[Callable, tuple, dict[str, Any]], Any] | None = None
 layout_answer: Callable[[Callable, tuple, dict[str, Any]], Any] | None = None
 
 # Classes that do not override functions.
-_SILENT: set[type] = {Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType}
+_SILENT: set[type] = {
+    *(Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType),
+    *(DType, Layout, MemoryFormat, device),
+}
 
 
 class DisableTorchFunctionSubclass(Restoring):
@@ -141,9 +147,10 @@ def overridden(
     if (
         relevant is None and not modes.stack and not modes.dispatch
     ):  # the commonest call after a class is known
-        if not kwargs and _SILENT.issuperset(map(type, args)):
+        values = (*args, *kwargs.values()) if kwargs else args
+        if _SILENT.issuperset(map(type, values)):
             if layout_answer is not None:
-                for each in args:
+                for each in values:
                     if isinstance(each, Tensor) and type(each.spec) is not Spec:
                         return layout_answer(function, args, kwargs)
             return PLAIN

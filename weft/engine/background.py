@@ -14,6 +14,13 @@ from ..core.locks import new_lock
 
 FILLS_CACHE = "WEFT_WARM" in os.environ  # whether this process is one of `weft warm`
 
+
+def at_end_of_warming(function: Callable[[], object]) -> None:
+    """Call `function` at the end of `weft warm`: it compiles what a later run needs that has other sizes."""
+    if FILLS_CACHE:
+        atexit.register(function)
+
+
 _here = threading.local()
 
 

@@ -44,20 +44,23 @@ def weight_order() -> list[int]:
 @functools.cache
 def _code(epilogue: Epilogue, how: Shape) -> Code:
     declarations: set[str] = set()
-    tile = function(
-        "tile",
-        "ptr %operands, ptr %meta, i64 %row, i64 %column, ptr %c, ptr %a, ptr %b, i64 %columns",
-        declarations,
-        lambda body: _tile(body, epilogue, how),
-        "internal",
-    )
+    tiles = [
+        function(
+            f"tile{count}",
+            "ptr %operands, ptr %meta, i64 %row, i64 %column, ptr %c, ptr %a, ptr %b, i64 %columns",
+            declarations,
+            functools.partial(_tile, epilogue=epilogue, how=how, count=count),
+            "internal",
+        )
+        for count in _heights(how)
+    ]
     loop = function(
         "loop",
         "ptr %operands, ptr %meta, i64 %begin, i64 %end",
         declarations,
         lambda body: _rows(body, epilogue, how),
     )
-    text = "\n".join([*sorted(declarations), tile, loop]) + "\n"
+    text = "\n".join([*sorted(declarations), *tiles, loop]) + "\n"
     return compile_loop(text, 3 + len(epilogue.columns), param_letters(epilogue.params), vectorize=False)
 
 
@@ -65,27 +68,34 @@ def _words(b: Body) -> dict[str, str]:
     return {name: b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k, name in enumerate(_META)}
 
 
-def _tile(b: Body, epilogue: Epilogue, how: Shape) -> None:
-    """One block of channels of one position."""
+def _heights(how: Shape) -> tuple[int, ...]:
+    """Positions of tiles, falling to 1. Where the bytes of weights have to be spread to int16, two positions share this work."""
+    return (2, 1) if how.quads == "pmaddwd" else (1,)
+
+
+def _tile(b: Body, epilogue: Epilogue, how: Shape, count: int) -> None:
+    """One block of channels of so many neighbouring positions."""
     meta, lanes = _words(b), how.lanes
     vector, line, width = value_type(int32, lanes), f"<{QUAD * lanes} x i8>", QUAD * lanes
     taps = b.let(f"inttoptr i64 {meta['taps_table']} to ptr")
-    sums = [b.variable(vector, "zeroinitializer") for _ in range(QUAD)]
+    sums = [[b.variable(vector, "zeroinitializer") for _ in range(QUAD)] for _ in range(count)]
+    sources = [b.at("%a", b.integer("mul", meta["step"], m)) for m in range(count)]
     with b.loop(0, meta["quads"]) as q:
-        offsets = b.at(taps, b.integer("mul", q, 8 * QUAD))
-        read = []
-        for k in range(QUAD):
-            offset = b.let(f"load i64, ptr {b.at(offsets, 8 * k)}")
-            value = b.let(f"load {line}, ptr {b.at('%a', offset)}, align 1")
-            read.append(b.let(f"xor {line} {value}, splat (i8 -128)") if epilogue.signed else value)
-        weights = b.at("%b", b.integer("mul", q, QUAD * width))
-        for k, (total, quad) in enumerate(zip(sums, _interleaved(b, read, lanes), strict=True)):
-            weight = b.let(f"load {vector}, ptr {b.at(weights, width * k)}, align {width}")
-            b.set(total, vector, add_quads(b, how.quads, lanes, b.get(total, vector), quad, weight))
-    ordered = _in_order(b, [b.get(each, vector) for each in sums], lanes)
-    for total, value in zip(sums, ordered, strict=True):
-        b.set(total, vector, value)
-    finish(b, [sums], epilogue, how, "0")
+        table = b.at(taps, b.integer("mul", q, 8 * QUAD))
+        offsets = [b.let(f"load i64, ptr {b.at(table, 8 * k)}") for k in range(QUAD)]
+        place = b.at("%b", b.integer("mul", q, QUAD * width))
+        weights = [b.let(f"load {vector}, ptr {b.at(place, width * k)}, align {width}") for k in range(QUAD)]
+        for totals, source in zip(sums, sources, strict=True):
+            read = [b.let(f"load {line}, ptr {b.at(source, offset)}, align 1") for offset in offsets]
+            if epilogue.signed:
+                read = [b.let(f"xor {line} {value}, splat (i8 -128)") for value in read]
+            for total, quad, weight in zip(totals, _interleaved(b, read, lanes), weights, strict=True):
+                b.set(total, vector, add_quads(b, how.quads, lanes, b.get(total, vector), quad, weight))
+    for totals in sums:
+        ordered = _in_order(b, [b.get(each, vector) for each in totals], lanes)
+        for total, value in zip(totals, ordered, strict=True):
+            b.set(total, vector, value)
+    finish(b, sums, epilogue, how, meta["c_step"])
 
 
 def _interleaved(b: Body, taps: Sequence[str], lanes: int) -> list[str]:
@@ -143,14 +153,18 @@ def _rows(b: Body, epilogue: Epilogue, how: Shape) -> None:
         with b.loop(0, meta["channels"], width) as channel:
             own = b.at(weights, b.integer("mul", channel, meta["block_bytes"]))
             left = b.integer("sub", meta["channels"], channel)
-            with b.loop(0, meta["count"]) as n:
-                place = b.at(b.at(source, b.integer("mul", n, meta["step"])), channel)
-                into = b.at(
-                    b.at(target, b.integer("mul", n, meta["c_step"])), b.integer("mul", channel, size)
-                )
-                b.do(
-                    f"call void @tile(ptr %operands, ptr %meta, i64 0, i64 {channel}, ptr {into}, ptr {place}, ptr {own}, i64 {left})"
-                )
+            done = "0"
+            for count in _heights(how):
+                stop = b.integer("sub", meta["count"], b.integer("urem", meta["count"], count))
+                with b.loop(done, stop, count) as n:
+                    place = b.at(b.at(source, b.integer("mul", n, meta["step"])), channel)
+                    into = b.at(
+                        b.at(target, b.integer("mul", n, meta["c_step"])), b.integer("mul", channel, size)
+                    )
+                    b.do(
+                        f"call void @tile{count}(ptr %operands, ptr %meta, i64 0, i64 {channel}, ptr {into}, ptr {place}, ptr {own}, i64 {left})"
+                    )
+                done = stop
 
 
 class Places(NamedTuple):

@@ -19,11 +19,12 @@ import numpy as np
 from ..core.dtype import DType, float32, float64
 from ..core.symbols import per_plan
 from . import workers
+from .background import at_end_of_warming
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
 from .kernel import SHARED_BYTES, Code, Launch, Loop, compile_loop, shared, sharing
 from .memory import FENCE
-from .panels import CHAINS, HEADER, panel_lines, panels_code, tiles
+from .panels import CHAINS, COPIED_ROWS, HEADER, panel_lines, panels_code, tiles
 from .product_blocks import blocks_code, suits_blocks
 from .sliding import LINE, TOTALS, tile
 from .vectors import has_masks
@@ -184,12 +185,31 @@ def _by_panels(dtype: DType, sizes, left, right, places: Places, order: str) -> 
         return _dots(dtype, dtype, (terms, columns), (left, right), places, order)
     work = places.products * rows * terms * columns
     transposed = right[1] != 1
-    in_blocks = suits_blocks(rows, terms * columns * dtype.itemsize, transposed)
-    lines = 1 if in_blocks else panel_lines(rows)
+    code, lines = _panels(dtype, rows, terms * columns * dtype.itemsize, transposed, order)
     tasks = _panel_tasks(dtype, sizes, left, right, places, lines, work >= SHARED_WORK)
-    if in_blocks:
-        return _launch(blocks_code(dtype, transposed, order), tasks, work)
-    return _launch(panels_code(dtype, transposed, order, lines), tasks, work)
+    _with_other_sizes(dtype, transposed, order)
+    return _launch(code, tasks, work)
+
+
+def _panels(dtype: DType, rows: int, nbytes: int, transposed: bool, order: str) -> tuple[Code, int]:
+    """The kernel for so many rows and a matrix b of `nbytes`, and the vectors of a panel."""
+    if suits_blocks(rows, nbytes, transposed):
+        return blocks_code(dtype, transposed, order), 1
+    lines = panel_lines(rows)
+    return panels_code(dtype, transposed, order, lines), lines
+
+
+@functools.cache
+def _with_other_sizes(dtype: DType, transposed: bool, order: str) -> None:
+    """Let `weft warm` compile what products of all sizes need."""
+
+    def compile_all() -> None:
+        for rows in range(1, COPIED_ROWS + tile().rows):
+            _, lines = _panels(dtype, rows, 0, transposed, order)
+            _heights(dtype, rows, lines)
+        dots_code(dtype, dtype, order)
+
+    at_end_of_warming(compile_all)
 
 
 def _panel_tasks(dtype: DType, sizes, left, right, places: Places, lines: int, is_shared: bool) -> Tasks:

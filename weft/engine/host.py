@@ -21,6 +21,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ..core.locks import add_lock, new_lock
+from ..core.settings import refuse_setting
 from . import code_memory, image
 from .archive import sha256
 from .diskcache import DiskCache
@@ -113,7 +114,7 @@ def cpu() -> tuple[str, str]:
     """The name and the features of the processor that kernels are compiled for, as LLVM knows them.
 
     It is this processor, or the level of x86-64 that the environment variable WEFT_CPU names.
-    Raises: RuntimeError if there is no such level, or if this processor is below it.
+    Raises: ValueError if there is no such level, or if this processor is below it.
     """
     own = llvm.get_host_cpu_features()
     level = os.environ.get("WEFT_CPU")
@@ -123,13 +124,17 @@ def cpu() -> tuple[str, str]:
 def _level(name: str, own: Mapping[str, bool]) -> tuple[str, str]:
     """The name and the features of a level. own: the features of this processor."""
     if name not in _LEVELS:
-        raise RuntimeError(f"WEFT_CPU is {name!r}, but must be one of {', '.join(_LEVELS)}")
+        refuse_setting(f"WEFT_CPU must be one of {', '.join(_LEVELS)}, not {name!r}")
     names = list(_LEVELS)
     features = " ".join(_LEVELS[each] for each in names[: names.index(name) + 1]).split()
     missing = [each for each in features if not own.get(each)]
     if missing:
-        raise RuntimeError(f"WEFT_CPU is {name!r}, but this processor lacks {', '.join(missing)}")
+        refuse_setting(f"WEFT_CPU is {name!r}, but this processor lacks {', '.join(missing)}")
     return name, ",".join(f"+{each}" for each in features)
+
+
+if os.environ.get("WEFT_CPU"):
+    cpu()  # refuses a wrong level when weft is imported, not in the first call
 
 
 def converts_half() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import struct
 import sys
@@ -14,6 +15,7 @@ from ..core.dtype import DType, bool_, float32, float64
 from ..core.symbols import per_plan, trace_of
 from ..core.templates import add_atoms
 from . import tiers, workers
+from .background import at_end_of_warming
 from .expr import Expr, postorder
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
@@ -195,19 +197,29 @@ def stride_class(byte_stride: int, itemsize: int) -> str:
     return BROADCAST if byte_stride == 0 else STRIDED
 
 
+def stride_classes(size: int, strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> str:
+    """The class of each operand along the innermost dim, which has this size.
+
+    One element lies anywhere, so the kernel is that of contiguous operands, which longer loops use.
+    """
+    if size == 1:
+        return CONTIGUOUS * len(itemsizes)
+    return "".join([stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True)])
+
+
 def prepare_map(
     results, operand_dtypes, params, sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> Launch:
     """A launch of the map over `sizes` (outermost first) with `strides` in bytes, one row for each operand."""
     itemsizes = [element_size(result) for result in results] + [dtype.itemsize for dtype in operand_dtypes]
-    classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
+    classes = stride_classes(sizes[-1], strides, itemsizes)
     kernel = MapKernel(tuple(results), tuple(operand_dtypes), tuple(params), classes)
     code = compiled(kernel)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
     work = moved + _node_bytes(kernel) * math.prod(sizes)
     entry = sharing(code, work)
     letters = "p" * len(strides) + param_letters(params)
-    if HAS_STREAMS and len(results) == len(sizes) == 1 and classes[0] == CONTIGUOUS:
+    if HAS_STREAMS and len(results) == len(sizes) == 1 and strides[0][0] == itemsizes[0]:
         if sizes[0] * itemsizes[0] >= STREAMED_BYTES:
             entry = sharing(_in_loop(code.row, _streaming(len(strides), param_letters(params))), work)
     parts = []
@@ -344,8 +356,8 @@ def compiled_chunks(kernel: ReduceKernel) -> int:
 def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, outer: bool) -> ReduceLaunch:
     """A launch of the reduction; see `devices/base.py` for the arguments."""
     outputs = len(monoid.finish)
-    rows = kept[1][outputs:] if outer else reduced[1]
-    classes = "".join(stride_class(row[-1], d.itemsize) for row, d in zip(rows, operand_dtypes, strict=True))
+    sizes, rows = (kept[0], kept[1][outputs:]) if outer else reduced
+    classes = stride_classes(sizes[-1], rows, [dtype.itemsize for dtype in operand_dtypes])
     in_columns = outer and STRIDED not in classes
     kernels = _kernels(monoid, tuple(operand_dtypes), tuple(params), classes, in_columns)
     may_be_short = not outer and len(reduced[0]) == 1
@@ -384,6 +396,12 @@ class _Kernels:
         )  # monoid, dtypes of operands and params, stride classes
         self.codes: dict[tuple[int, str], Code] = {}
 
+    def compile_all(self) -> None:
+        """Compile the kernels for all sizes."""
+        lanes = vector_lanes(self.parts[0])
+        for results, length in itertools.product((1, max(lanes, ABREAST)), (0, 1, 2 * lanes)):
+            self.code(results, length)
+
     def kernel(self, results: int, length: int) -> ReduceKernel:
         """The kernel for so many neighbouring results; `length`: of a run, 0 for one that is always reduced alone."""
         return self._kernel(*self._form(results, length))
@@ -414,7 +432,9 @@ add_atoms(_Kernels)
 def _kernels(
     monoid: Monoid, operand_dtypes: tuple, params: tuple, classes: str, in_columns: bool
 ) -> _Kernels:
-    return _Kernels((monoid, operand_dtypes, params, classes), in_columns)
+    kernels = _Kernels((monoid, operand_dtypes, params, classes), in_columns)
+    at_end_of_warming(kernels.compile_all)
+    return kernels
 
 
 # Which kernel is the fastest is no decision of the planning code, so that one template serves all sizes.

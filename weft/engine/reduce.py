@@ -60,9 +60,12 @@ def _in_any_order_ir(kernel: ReduceKernel) -> str:
 
 
 def _baseline(kernel: ReduceKernel) -> Source:
-    """One kernel for all ways through memory if the order does not matter, because wide vectors take LLVM long."""
+    """One kernel for all ways through memory if the order does not matter, because wide vectors take LLVM long.
+
+    Short runs are reduced one by one, in the same order.
+    """
     if not kernel.monoid.has_any_order:
-        return Source(_writer_ir, kernel)
+        return Source(_writer_ir, kernel._replace(short=""))
     classes = STRIDED * len(kernel.classes)
     return Source(_in_any_order_ir, kernel._replace(classes=classes, block=0, short=""))
 

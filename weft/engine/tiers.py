@@ -5,7 +5,8 @@ the 117 modules of `bench/first_use.py`, and 2.0 s with the passes. The baseline
 optimized code. So a thread compiles the kernel once more, with the passes, as soon as the program asks for no new kernels, or calls
 it often, and replaces the code. Kernels for much work are optimized before their first call (`optimize_now`).
 
-Both tiers compute the same bits, because LLVM neither contracts nor reorders floating-point operations.
+Both tiers compute the same bits, because LLVM neither contracts nor reorders floating-point operations. Only the sign and the payload
+of a NaN may differ: the sum of two NaNs is one of them, and LLVM may exchange the operands of an addition.
 
 Callers keep addresses for ever. Therefore the address of a baseline function is that of a *stub*, a function that jumps
 to the code that a word of memory, its *slot*, refers to. Processes that find a kernel in the disk cache use no stubs.

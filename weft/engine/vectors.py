@@ -26,9 +26,10 @@ def has_masks() -> bool:
 
 
 def lanes_below(b: Body, lanes: int, count: str) -> str:
-    """A mask of the first `count` lanes."""
-    order = ", ".join(f"i64 {k}" for k in range(lanes))
-    return b.let(f"icmp slt <{lanes} x i64> <{order}>, {broadcast(b, 'i64', lanes, count)}")
+    """A mask of the first `count` lanes, which is compared in int32, as AVX2's masks of float32 are."""
+    order = ", ".join(f"i32 {k}" for k in range(lanes))
+    last = b.let(f"trunc i64 {b.minimum(count, lanes)} to i32")
+    return b.let(f"icmp slt <{lanes} x i32> <{order}>, {broadcast(b, 'i32', lanes, last)}")
 
 
 def masked_load(b: Body, dtype: DType, lanes: int, address: str, mask: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.dtype import when_plans_expire
 from ..core.locks import new_lock
 from . import blas
-from .background import own_threads
+from .background import at_end_of_warming, own_threads
 from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_arguments, keepalive
 
 
@@ -336,6 +336,9 @@ class _Native(NamedTuple):
 def _native() -> _Native:
     serve, share, run = compile_ir(_IR, "serve", "share", "run", vectorize=False)
     return _Native(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(serve), share, builtin(run, "run"))
+
+
+at_end_of_warming(_native)
 
 
 class _Worker:

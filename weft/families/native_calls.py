@@ -12,7 +12,6 @@ weft is imported.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
 import gc
@@ -33,7 +32,7 @@ from ..core.spec import Spec
 from ..core.subclasses import plain_class_hooks
 from ..core.tensor import Tensor, plain_type_hooks, plain_types
 from ..engine import call_tables, host, storages
-from ..engine.background import FILLS_CACHE
+from ..engine.background import at_end_of_warming
 from ..engine.call_tables import OF_ALL_OPS, STRIDES, WORDS, Table
 from ..engine.kernel import sharing_words
 from ..engine.memory import FENCE
@@ -545,5 +544,4 @@ def arrange() -> None:
         install()
     else:
         storages.when_busy(ENOUGH, _install_soon)
-        if FILLS_CACHE:
-            atexit.register(install)
+        at_end_of_warming(install)

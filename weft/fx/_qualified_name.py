@@ -19,8 +19,8 @@ from ..core.tensor import Tensor
 # Functions of `nn.functional` that PyTorch binds in `torch` itself and in `torch._C._nn`.
 _IN_TORCH = frozenset(
     "adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d "
-    "conv_transpose2d conv_transpose3d cosine_similarity hardshrink pairwise_distance pdist pixel_shuffle pixel_unshuffle "
-    "prelu relu_ rrelu_ selu_ threshold_".split()
+    "conv_transpose2d conv_transpose3d cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist "
+    "pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ selu_ threshold_".split()
 )
 _IN_C_NN = frozenset(
     "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear logsigmoid one_hot scaled_dot_product_attention softplus "
@@ -30,6 +30,10 @@ _IN_C_NN = frozenset(
 _IN_PYTHON = {
     name: module
     for module, names in {
+        "torch": "_assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
+        "_check_type _check_value _check_with _is_device_backend_autoload_enabled _running_with_deploy _sym_acos _sym_asin "
+        "_sym_atan _sym_cos _sym_cosh _sym_log2 _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh is_storage is_tensor "
+        "set_default_tensor_type sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum typename",
         "torch.functional": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod "
         "cdist chain_matmul einsum lu meshgrid norm split stft tensordot unique unique_consecutive unravel_index",
         "torch._linalg_utils": "eig lstsq matrix_rank solve symeig",

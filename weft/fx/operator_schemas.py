@@ -1,22 +1,37 @@
 """Arguments of calls in the form that the signature of the function gives them.
 
+The functions of `torch` that PyTorch has in C have a signature for each schema of their operator. Other functions have
+their own signature.
+
 >>> import weft as torch
 >>> x = torch.ones(2)
->>> sorted(normalize_function(torch.add, (x, 1), normalize_to_only_use_kwargs=True).kwargs)
-['alpha', 'input', 'other']
+>>> normalize_function(torch.softmax, (x, 0), {}, (torch.Tensor, int), normalize_to_only_use_kwargs=True).kwargs
+{'input': tensor([1., 1.]), 'dim': 0, 'dtype': None}
 """
 
 from __future__ import annotations
 
+import enum
+import functools
 import inspect
+import numbers
+import types
 import typing
-from collections.abc import Callable
-from typing import Any, NamedTuple, Union
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from inspect import Parameter, Signature
+from typing import Any, NamedTuple
 
+import weft
+
+from .._C._schema import FunctionSchema
+from .._C._types import Type
+from .._ops import OpOverload, OpOverloadPacket
 from ..compat.missing import module_getattr
+from ..jit import _builtins
 from ..nn import Module
 from ._compatibility import compatibility
-from ._qualified_name import is_written_in_python, method_of_torch, public_name
+from ._qualified_name import is_written_in_python, public_name
 from .node import Argument
 
 __all__ = [
@@ -42,54 +57,111 @@ class ArgsKwargsPair(NamedTuple):
 def check_for_mutable_operation(
     target: Callable, args: tuple[Argument, ...], kwargs: dict[str, Argument]
 ) -> None:
-    """Raise RuntimeError if the call writes into an argument: a function whose name ends with `_`, or with `out=`."""
-    name = public_name(target)
-    if name is None:
-        return
-    if (name.endswith("_") and not name.endswith("__")) or kwargs.get("out") is not None:
+    """Raise RuntimeError if the call writes into an argument, as the one schema that it fits says.
+
+    Of a call that fits several schemas or none nothing is known.
+    """
+    signatures, schemas = get_signature_for_torch_op(target, return_schemas=True)
+    fitting = [
+        schema
+        for each, schema in zip(signatures or (), schemas or ())
+        if _bound(each, args, kwargs) is not None
+    ]
+    if len(fitting) == 1 and fitting[0].is_mutable:
         raise RuntimeError(
-            f"Tried to trace mutable operation {name}. FX only supports functional code, so operations that mutate "
+            f"Tried to trace mutable operation {fitting[0]}. FX only supports functional code, so operations that mutate "
             "operands in-place (e.g. via `out` arguments) are not supported"
         )
 
 
+# ---- Signatures ----------------------------------------------------------------------------------------------------------
+
+
 @compatibility(is_backward_compatible=False)
 def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> Any:
-    """The signatures of a function of `torch`, in a list; None for functions of others.
+    """The signatures of the operator that `op` calls, one for each overload; None for functions that are no operators.
 
-    With `return_schemas` also the schemas of an operator of `torch.ops`, else None.
+    With `return_schemas` also the schemas, in the same order.
+
+    >>> import weft as torch
+    >>> [list(each.parameters) for each in get_signature_for_torch_op(torch.relu)]
+    [['input'], ['input', 'out']]
+    >>> get_signature_for_torch_op(torch.nn.functional.relu) is None
+    True
     """
-    schema = getattr(op, "_schema", None)
-    signatures: list[inspect.Signature] | None = None
-    if public_name(op) is not None or method_of_torch(op) is not None or schema is not None:
-        found = _signature(op)
-        signatures = [found] if found is not None else None
-    if return_schemas:
-        return signatures, [schema] if schema is not None else None
-    return signatures
+    if (
+        op is weft.nonzero
+    ):  # its schemas do not have as_tuple, so PyTorch states signatures, and gives them only here
+        return (_nonzero_signatures(), None) if return_schemas else None
+    schemas = _schemas_of(op)
+    signatures = None if schemas is None else [_torchscript_schema_to_signature(each) for each in schemas]
+    return (signatures, schemas) if return_schemas else signatures
 
 
-def _signature(target: Callable) -> inspect.Signature | None:
-    """The signature of a function; of an operator of `torch.ops`, what its schema says."""
-    schema = getattr(target, "_schema", None)
-    arguments = getattr(schema, "arguments", None)
-    if arguments is not None:
-        parameters = []
-        for each in arguments:
-            kind = (
-                inspect.Parameter.KEYWORD_ONLY
-                if getattr(each, "kwarg_only", False)
-                else inspect.Parameter.POSITIONAL_OR_KEYWORD
-            )
-            has_default = each.has_default_value() if hasattr(each, "has_default_value") else False
-            default = each.default_value if has_default else inspect.Parameter.empty
-            name = "input" if each.name == "self" else each.name
-            parameters.append(inspect.Parameter(name, kind, default=default))
-        return inspect.Signature(parameters)
-    try:
-        return inspect.signature(inspect.unwrap(target))
-    except (TypeError, ValueError):
-        return None
+def _schemas_of(op: Any) -> list[FunctionSchema] | None:
+    if isinstance(op, OpOverload):
+        return [op._schema]
+    name = op._qualified_op_name if isinstance(op, OpOverloadPacket) else _builtins._find_builtin(op)
+    return None if name is None else weft._C._jit_get_schemas_for_operator(name)
+
+
+def _nonzero_signatures() -> list[Signature]:
+    tensor = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD, annotation=weft.Tensor)
+    as_tuple = Parameter("as_tuple", Parameter.KEYWORD_ONLY, annotation=bool)
+    return [Signature(each, return_annotation=None) for each in ([tensor], [tensor, as_tuple])]
+
+
+@functools.lru_cache(maxsize=4096)
+def _torchscript_schema_to_signature(ts_schema: FunctionSchema) -> Signature:
+    """The signature of functions with this schema."""
+    names = ["input" if each.name == "self" else each.name for each in ts_schema.arguments]
+    # `from` is a keyword of Python, so it and the arguments before it are given by position.
+    by_position = names.index("from") + 1 if "from" in names else 0
+    parameters = [
+        Parameter(
+            name,
+            Parameter.POSITIONAL_ONLY
+            if place < by_position
+            else Parameter.KEYWORD_ONLY
+            if each.kwarg_only
+            else Parameter.POSITIONAL_OR_KEYWORD,
+            default=each.default_value if each.has_default_value() else Parameter.empty,
+            annotation=_torchscript_type_to_python_type(each.type),
+        )
+        for place, (name, each) in enumerate(zip(names, ts_schema.arguments))
+    ]
+    results = tuple(_torchscript_type_to_python_type(each.type) for each in ts_schema.returns)
+    return Signature(
+        parameters, return_annotation=results if len(results) > 1 else results[0] if results else None
+    )
+
+
+def _torchscript_type_to_python_type(ts_type: Type) -> Any:
+    """The type of a schema's argument as an annotation: `List[int]`, `Optional[Tensor]`."""
+    return eval(ts_type.annotation_str, _type_names())
+
+
+@functools.cache
+def _type_names() -> dict[str, Any]:
+    """What the names in `Type.annotation_str` are. As in PyTorch, those of `typing` come last: `Generator` is typing's."""
+    return {
+        "Tensor": weft.Tensor,
+        "Device": weft.device,
+        "Layout": weft.layout,
+        "number": numbers.Number,
+        "Future": weft.jit.Future,
+        "AnyEnumType": enum.Enum,
+        "QScheme": weft.qscheme,
+        "__torch__": types.SimpleNamespace(torch=weft),
+        "NoneType": type(None),
+        "Storage": weft.UntypedStorage,
+        "t": typing.TypeVar("t"),
+        "PyObject": Any,
+        **{name: getattr(typing, name) for name in typing.__all__},
+    }
+
+
+# ---- Types ---------------------------------------------------------------------------------------------------------------
 
 
 @compatibility(is_backward_compatible=False)
@@ -97,55 +169,70 @@ def create_type_hint(x: Any) -> Any:
     """The type of the elements of a list or tuple, as a hint; other things come back as they are.
 
     >>> create_type_hint([int, int]), create_type_hint((int, str))
-    (typing.List[int], typing.Tuple[typing.Any, ...])
+    (list[int], tuple[typing.Any, ...])
     """
     if not isinstance(x, (list, tuple)):
         return x
-    is_list = isinstance(x, list)
-
-    def make(kind: Any) -> Any:
-        container: Any = typing.List if is_list else typing.Tuple  # noqa: UP006
-        return container[kind] if is_list else container[kind, ...]
-
-    if len(x) == 0:
-        return make(Any)
-    if not all(isinstance(each, type) for each in x):
+    try:
+        element: Any = _common_type(x)
+    except TypeError:  # elements that are no types
+        warnings.warn(f"We were not able to successfully create type hint from the type {x}", stacklevel=2)
         return x
-    base = x[0]
-    for each in x:
-        if issubclass(each, base):
-            continue
+    return list[element] if isinstance(x, list) else tuple[element, ...]
+
+
+def _common_type(kinds: Sequence[Any]) -> Any:
+    """The one of the types that all others are subclasses of; Any if there is none."""
+    if not kinds:
+        return Any
+    base = kinds[0]
+    for each in kinds:
         if issubclass(base, each):
             base = each
-        else:
-            return make(Any)
-    return make(base)
+        elif not issubclass(each, base):
+            return Any
+    return base
 
 
 @compatibility(is_backward_compatible=False)
 def type_matches(signature_type: Any, argument_type: Any) -> bool:
     """Whether an argument of one type may be given for a parameter of the other."""
     origin = typing.get_origin(signature_type)
-    if signature_type is argument_type or signature_type is Any:
+    if signature_type is argument_type:
         return True
-    if origin is Union:
-        contained = typing.get_args(signature_type)
-        return any(type_matches(each, argument_type) for each in contained)
-    if signature_type == list[int] and argument_type is int:
-        return True
+    if origin is typing.Union and signature_type != argument_type:
+        return any(type_matches(each, argument_type) for each in typing.get_args(signature_type))
     if origin is list:
-        (element,) = typing.get_args(signature_type)
-        if typing.get_origin(argument_type) in (list, tuple):
-            elements = [each for each in typing.get_args(argument_type) if each is not ...]
-            return all(_is_subclass(each, element) for each in elements)
-        return _is_subclass(argument_type, element) if isinstance(argument_type, type) else False
-    if signature_type is float and argument_type is int:
+        return _elements_match(signature_type, argument_type)
+    if signature_type is int and argument_type is weft.dtype:  # a dtype is an int in schemas
+        return True
+    if signature_type is numbers.Number and argument_type in (int, float):
         return True
     return _is_subclass(argument_type, signature_type)
 
 
+def _elements_match(signature_type: Any, argument_type: Any) -> bool:
+    """Whether an argument of this type may be given for a list: a list, a tuple, or one int for many."""
+    (element,) = typing.get_args(signature_type)
+    if element is int and argument_type is int:
+        return True
+    if not inspect.isclass(element):
+        warnings.warn(
+            f"Does not support nested parametric types, got {signature_type}. Please file a bug.",
+            stacklevel=3,
+        )
+        return False
+    if typing.get_origin(argument_type) not in (list, tuple):
+        return False
+    given = typing.get_args(argument_type)
+    return all(each in (..., ()) or _is_subclass(each, element) for each in given)
+
+
 def _is_subclass(kind: Any, base: Any) -> bool:
-    return isinstance(kind, type) and isinstance(base, type) and issubclass(kind, base)
+    return inspect.isclass(kind) and inspect.isclass(base) and issubclass(kind, base)
+
+
+# ---- Calls ---------------------------------------------------------------------------------------------------------------
 
 
 @compatibility(is_backward_compatible=False)
@@ -157,20 +244,55 @@ def normalize_function(
     kwarg_types: dict[str, Any] | None = None,
     normalize_to_only_use_kwargs: bool = False,
 ) -> ArgsKwargsPair | None:
-    """The arguments of a call of a function of `torch`, with defaults, sorted by its signature; None if they do not fit.
+    """The arguments of a call, with defaults, sorted by the signature of the function; None if they fit none.
 
-    With `normalize_to_only_use_kwargs` all are keywords. The types are not needed: weft's functions have one signature.
+    With `normalize_to_only_use_kwargs` all are keywords. The types decide between the overloads of an operator.
+
+    Raises: RuntimeError if the call fits several overloads and no types are given.
     """
-    if public_name(target) is None and getattr(target, "_schema", None) is None:
+    kwargs = kwargs or {}
+    if not _is_operator(target):
+        signature = inspect.signature(inspect.unwrap(target))
+        return _args_kwargs_to_normalized_args_kwargs(signature, args, kwargs, normalize_to_only_use_kwargs)
+    signatures = get_signature_for_torch_op(target) or []
+    fitting: Iterable[Signature] = [each for each in signatures if _bound(each, args, kwargs) is not None]
+    if len(list(fitting)) > 1:
+        if arg_types is None and kwarg_types is None:
+            shown = "\n".join(map(str, fitting))
+            raise RuntimeError(
+                f"Tried to normalize arguments to {weft.typename(target)} but the schema match was ambiguous! Please provide "
+                f"argument types to the normalize_arguments() call. Available schemas:\n{shown}"
+            )
+        fitting = (each for each in signatures if _takes_types(each, arg_types or (), kwarg_types or {}))
+    chosen = next(iter(fitting), None)
+    if chosen is None:
         return None
-    signature = _signature(target)
-    if signature is None:
+    return _args_kwargs_to_normalized_args_kwargs(chosen, args, kwargs, normalize_to_only_use_kwargs)
+
+
+def _is_operator(target: Any) -> bool:
+    """Whether PyTorch has the function in C, where `inspect.signature` does not see its arguments."""
+    if isinstance(target, (OpOverload, OpOverloadPacket, types.BuiltinFunctionType)):
+        return True
+    name = public_name(target)
+    return name is not None and not is_written_in_python(name) and _builtins._find_builtin(target) is not None
+
+
+def _bound(
+    signature: Signature, args: Sequence[Any], kwargs: dict[str, Any]
+) -> inspect.BoundArguments | None:
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError:
         return None
-    if not is_written_in_python(public_name(target) or "") and (kwargs or {}).get("out") is None:
-        # PyTorch has schemas of their own for calls with out=.
-        kept = [each for each in signature.parameters.values() if each.name != "out"]
-        signature = signature.replace(parameters=kept)
-    return _args_kwargs_to_normalized_args_kwargs(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
+
+
+def _takes_types(signature: Signature, arg_types: Sequence[Any], kwarg_types: dict[str, Any]) -> bool:
+    """Whether a call with arguments of these types is one for the signature."""
+    bound = _bound(signature, arg_types, kwarg_types)
+    return bound is not None and all(
+        type_matches(signature.parameters[name].annotation, given) for name, given in bound.arguments.items()
+    )
 
 
 def _normalize_function_or_error(*args: Any, **kwargs: Any) -> ArgsKwargsPair:
@@ -195,8 +317,6 @@ def normalize_module(
         raise RuntimeError(
             f"Tried to normalize node with target {target} but root did not have that target!"
         ) from error
-    import weft
-
     if getattr(weft.nn, type(submodule).__name__, None) is not type(submodule):
         return None
     signature = inspect.signature(inspect.unwrap(submodule.forward))
@@ -209,15 +329,16 @@ def _args_kwargs_to_normalized_args_kwargs(
     kwargs: dict[str, Any],
     normalize_to_only_use_kwargs: bool,
 ) -> ArgsKwargsPair | None:
-    """The arguments bound to a signature, with defaults; None if they do not fit or the signature takes any number."""
-    supported = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = [each for each in sig.parameters.values() if each.name != "from" or each.kind in supported]
-    if any(each.kind not in supported for each in parameters):
-        return None
-    try:
-        bound = sig.bind(*args, **kwargs)
-    except TypeError:
-        return None
+    """The arguments bound to a signature, with defaults; None if the signature takes any number of them.
+
+    Raises: TypeError if they do not fit.
+    """
+    supported = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    if any(each.kind not in supported for each in sig.parameters.values()):
+        # Of random numbers, whose parameter `from` cannot be a keyword in Python.
+        if list(sig.parameters) != ["input", "from", "to", "generator"]:
+            return None
+    bound = sig.bind(*args, **kwargs)
     bound.apply_defaults()
     positional: list[Any] = []
     named: dict[str, Any] = {}

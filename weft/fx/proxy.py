@@ -22,6 +22,7 @@ from ._codegen import magic_methods, reflectable_magic_methods
 from ._compatibility import compatibility
 from ._qualified_name import is_operator, is_written_in_python, public_name
 from .node import Argument, Node, Target, base_types, map_aggregate
+from .operator_schemas import check_for_mutable_operation
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -108,8 +109,6 @@ class TracerBase:
     ) -> Node:
         """Insert a node into the graph. Override it to look at nodes, or to keep some from being made."""
         if kind == "call_function" and self.check_mutable_operations:
-            from .operator_schemas import check_for_mutable_operation
-
             check_for_mutable_operation(target, args, kwargs)  # type: ignore[arg-type]
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = getattr(self, "scope", None)

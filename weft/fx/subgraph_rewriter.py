@@ -199,13 +199,12 @@ def _put(graph: Graph, match: InternalMatch, new_graph: Graph, changed: dict[Nod
     if not users:
         raise AssertionError("The returning_nodes should have at least one user node")
     first_user = next(node for node in graph.nodes if node in users)
+    given_nodes = list(val_map.values())
     with graph.inserting_before(first_user):
         results: Any = graph.graph_copy(new_graph, val_map)
     if isinstance(results, Node):
         results = (results,)
-    new_nodes = [
-        node for node in val_map.values() if isinstance(node, Node) and node not in match.placeholder_nodes
-    ]
+    new_nodes = [each for each in val_map.values() if isinstance(each, Node) and each not in given_nodes]
     if len(match.returning_nodes) != len(results):
         raise AssertionError(
             f"The pattern has {len(match.returning_nodes)} results and its replacement {len(results)}"

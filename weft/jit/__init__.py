@@ -141,7 +141,7 @@ def export_opnames(m: Any) -> list[str]:
 
 __getattr__ = module_getattr(
     __name__,
-    ("_async", "_await", "_freeze", "_fuser", "_pickle", "_script", "_serialization", "_trace"),
+    ("_async", "_await", "_builtins", "_freeze", "_fuser", "_pickle", "_script", "_serialization", "_trace"),
 )
 
 name_public(__name__)

@@ -42,8 +42,13 @@ _METHODS = {
 
 
 def _loading(module: str, name: str) -> Callable:
+    @functools.cache
+    def found() -> Callable:
+        member: Callable = getattr(importlib.import_module(f"{ROOT}.layouts.{module}"), name)
+        return member
+
     def function(*args: Any, **kwargs: Any) -> Any:
-        return getattr(importlib.import_module(f"{ROOT}.layouts.{module}"), name)(*args, **kwargs)
+        return found()(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
     return function

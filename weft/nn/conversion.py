@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from .. import __future__ as future
 from ..core import dtype as dt
 from ..core.grad_mode import no_grad
 from ..core.layout import preserve_format
 from ..core.tensor import Tensor
 from ..ops.assembly.copying import parse_to
 from ..ops.creation.creation import empty_like
+from ..utils.tensors import swap_tensors
 from .parameter import Parameter
 
 
@@ -30,7 +32,8 @@ class Conversion:
                 child._apply(fn)
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                self._parameters[name] = _applied(fn, parameter)
+                where = f"{type(self).__name__}.{name}"
+                self._parameters[name] = _applied(fn, parameter, where)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -112,13 +115,18 @@ class Conversion:
         return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
 
-def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter) -> Parameter:
-    """Convert a parameter and its gradient. Returns the same object, unless it moves to another device."""
+def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter, where: str) -> Parameter:
+    """Convert a parameter and its gradient.
+
+    Returns the same object, unless it moves to another device or `torch.__future__` asks for new ones.
+    """
     grad = parameter.grad
     with no_grad():
         data = fn(parameter)
         new_grad = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
-    if data.device == parameter.device:
+    if future.get_swap_module_params_on_conversion():
+        return _swapped(parameter, data, grad, new_grad, where)
+    if data.device == parameter.device and not future.get_overwrite_module_params_on_conversion():
         parameter.data = data
         result = parameter
     else:
@@ -127,6 +135,25 @@ def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter) -> Parameter:
         result.grad = None  # a gradient must have the dtype of its tensor, so drop the old one before the new one is set
         result.grad = new_grad
     return result
+
+
+def _swapped(
+    parameter: Parameter, data: Tensor, grad: Tensor | None, new_grad: Tensor | None, where: str
+) -> Parameter:
+    """Swap a parameter and its gradient with what they were converted to. `where` names the parameter in errors."""
+    parameter.grad = None
+    try:
+        swap_tensors(parameter, Parameter(data, parameter.requires_grad))
+    except Exception as error:
+        parameter.grad = grad
+        raise RuntimeError(f"_apply(): Couldn't swap {where}") from error
+    if grad is not None and new_grad is not None:
+        try:
+            swap_tensors(grad, new_grad)
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {where}.grad") from error
+        parameter.grad = grad
+    return parameter
 
 
 def _check_dtype(dtype: dt.DType) -> None:

@@ -42,11 +42,16 @@ _global_backward: Registry = OrderedDict()  # full backward hooks
 _global_last_node: Registry = OrderedDict()  # old backward hooks
 
 # PyTorch's names for these dictionaries. Programs assign an empty one to them, in order to remove all hooks.
-GLOBAL: dict[str, tuple[Registry, ...]] = {
+_HOOKS: dict[str, tuple[Registry, ...]] = {
     "_global_forward_pre_hooks": (_global_forward_pre,),
     "_global_forward_hooks": (_global_forward,),
     "_global_backward_pre_hooks": (_global_backward_pre,),
     "_global_backward_hooks": (_global_backward, _global_last_node),
+}
+GLOBAL = {
+    **_HOOKS,
+    "_global_forward_hooks_with_kwargs": (_global_with_kwargs,),
+    "_global_forward_hooks_always_called": (_global_always,),
 }
 
 
@@ -54,11 +59,11 @@ def replace_global(name: str, hooks: Registry) -> None:
     """Have the hooks `hooks` of all modules, instead of those in the dictionary that PyTorch calls `name`."""
     new = dict(hooks)
     for registry in GLOBAL[name]:
-        for id in registry:
-            any_global.pop(id, None)
         registry.clear()
     GLOBAL[name][0].update(new)
-    any_global.update(dict.fromkeys(new, True))
+    any_global.clear()
+    for registry in itertools.chain(*_HOOKS.values()):
+        any_global.update(dict.fromkeys(registry, True))
 
 
 parameter_registration: Registry = OrderedDict()
@@ -244,7 +249,7 @@ class Hooks:
             result = passage.leave(result)
         last_node = self._get_backward_hooks()[1]
         if last_node:
-            hook_last_node(self, last_node, result)
+            hook_last_node(self, last_node, args, result)
         return result
 
     def _passage(self) -> Passage | None:

@@ -7,9 +7,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import __future__ as future
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..utils.hooks import RemovableHandle
+from ..utils.tensors import swap_tensors
 from .parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class State:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._state_dict_hooks.values():
             result = hook(self, destination, prefix, metadata)
-            if isinstance(hook, _PostHook):
+            if getattr(hook, "_from_public_api", False):
                 if result is not None:
                     raise RuntimeError("state_dict post-hook must return None")
             elif result is not None:
@@ -208,15 +210,19 @@ class State:
                 "to their corresponding key in the module instead of copying them in place?)",
                 stacklevel=2,
             )
+        swap = future.get_swap_module_params_on_conversion()
         try:
             with no_grad():
-                if assign:
+                if swap:
+                    _swap(target, value, assign)
+                elif assign:
                     setattr(self, name, _assignable(value, target))
                 else:
                     target.copy_(value)
         except Exception as error:
+            action = "swapping" if swap else "assigning" if assign else "copying"
             return (
-                f'While {"assigning" if assign else "copying"} the parameter named "{key}", whose dimensions in the '
+                f'While {action} the parameter named "{key}", whose dimensions in the '
                 f"model are {target.shape} and whose dimensions in the checkpoint are {value.shape}, an exception "
                 f"occurred : {error.args}."
             )
@@ -230,11 +236,12 @@ class State:
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
         """Have `hook(module, state_dict, prefix, local_metadata)` called after `state_dict`; it may change the dict."""
-        return _register(self._state_dict_hooks, _PostHook(hook))
+        hook._from_public_api = True
+        return _register(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
         """Register a hook as `register_state_dict_post_hook` does; the result of this hook replaces the state_dict."""
-        if isinstance(hook, _PostHook):
+        if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was "
                 "previously registered via register_state_dict_post_hook"
@@ -253,15 +260,6 @@ class State:
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
         """Have `hook(module, incompatible_keys)` called after the module is loaded; it may change the two lists."""
         return _register(self._load_state_dict_post_hooks, hook)
-
-
-class _PostHook(NamedTuple):
-    """A hook of `register_state_dict_post_hook`, which may change the dictionary and return nothing."""
-
-    hook: Any
-
-    def __call__(self, *args: Any) -> Any:
-        return self.hook(*args)
 
 
 class _WithoutModule(NamedTuple):
@@ -318,6 +316,17 @@ def _load(
                 "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
                 "if incompatible_keys need to be modified, it should be done inplace."
             )
+
+
+def _swap(target: Tensor, value: Tensor, assign: bool) -> None:
+    """Swap a tensor of the module with what its method `module_load` makes of the loaded one."""
+    new = target.module_load(value, assign=assign)
+    if new is value or new is target:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    swap_tensors(target, _assignable(new, target))
 
 
 def _assignable(value: Tensor, target: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from .. import no_grad
+from .. import __version__, no_grad
 from ..compat.missing import module_getattr
 from ..export import Dim, ExportedProgram
 from ..export import export as _capture
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 producer_name = "pytorch"
+producer_version = __version__.partition("+")[0]
 
 
 def is_in_onnx_export() -> bool:

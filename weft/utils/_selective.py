@@ -67,8 +67,8 @@ def create_selective_checkpoint_contexts(
         for each in policy_fn_or_list:
             if not callable(each) or hasattr(each, "overloads"):
                 raise ValueError(
-                    f"Expected op in `op_list` to be an OpOverload but got: {each} of type {type(each)}. If an "
-                    "OpOverloadPacket was passed, name one of its overloads."
+                    f"Expected op in `op_list` to be an OpOverload but got: {each} of type {type(each)}. Please update the "
+                    "OpOverloadPacket to a specific OpOverload, such as torch.ops.aten.mm.default for torch.ops.aten.mm."
                 )
         listed = tuple(policy_fn_or_list)
 

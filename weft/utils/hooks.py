@@ -26,11 +26,12 @@ class RemovableHandle:
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None):
         self.id = next(id for id in _ids if id not in hooks_dict)  # unpickled hooks have ids of their own
-        self._dicts = [_Dict(each) for each in (hooks_dict, *_several(extra_dict))]
+        self.hooks_dict_ref = _Dict(hooks_dict)
+        self.extra_dict_ref = tuple(_Dict(each) for each in _several(extra_dict))
 
     def remove(self) -> None:
         """Remove the hook, unless it or its owner is gone."""
-        for each in self._dicts:
+        for each in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = each()
             if hooks is not None:
                 hooks.pop(self.id, None)

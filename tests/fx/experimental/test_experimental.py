@@ -95,7 +95,13 @@ def test_normalized_graphs():
         operators = library.fx.symbolic_trace(
             lambda x, y: (library.add(x, y), library.lt(x, y), library.sub(x, 1))
         )
+        typed = library.fx.symbolic_trace(
+            lambda x, y: (library.add(x, y), library.sum(x, 1), library.relu(y))
+        )
+        for node in typed.graph.nodes:
+            node.meta["type"] = library.Tensor
         return [
+            normalize.NormalizeArgs(typed).transform().code,
             normalize.NormalizeArgs(traced).transform().code,
             normalize.NormalizeArgs(traced, normalize_to_only_use_kwargs=False).transform().code,
             normalize.NormalizeOperators(operators).transform().code,
@@ -265,3 +271,22 @@ def test_make_fx_refuses_other_modes():
         make_fx(branching, tracing_mode="symbolic")
     with pytest.raises(NotImplementedError, match="decomposition_table"):
         make_fx(branching, {"a": 1})
+
+
+def test_a_folded_constant_keeps_what_is_known_about_it():
+    def metadata(library):
+        class Model(library.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = library.nn.Parameter(library.ones(2))
+
+            def forward(self, x):
+                return x - (self.weight + self.weight)
+
+        traced = library.fx.symbolic_trace(Model())
+        for place, node in enumerate(traced.graph.nodes):
+            node.meta["place"] = place
+        folded = library.fx.experimental.const_fold.split_const_subgraphs(traced)
+        return [(node.op, node.meta.get("place")) for node in folded.graph.nodes if node.op != "output"]
+
+    assert metadata(weft) == metadata(torch) == [("placeholder", 0), ("get_attr", 2), ("call_function", 3)]

@@ -179,3 +179,14 @@ def test_pointers_and_majors_are_inverse(index):
             assert pointers.tolist() == [int((majors < k).sum()) for k in range(size + 1)]
             assert weft.equal(compression.majors_of(pointers, nnz), majors)
             assert pointers.dtype is majors.dtype
+
+
+def test_one_number_is_the_size_of_a_block_in_both_directions():
+    for library in (weft, torch):
+        matrix = library.arange(16.0).reshape(4, 4)
+        for name in ("to_sparse_bsr", "to_sparse_bsc"):
+            assert getattr(matrix, name)(2).values().shape == getattr(matrix, name)((2, 2)).values().shape
+        with pytest.raises(RuntimeError):
+            matrix.to_sparse_bsr(0)
+        with pytest.raises(TypeError):
+            matrix.to_sparse_bsr(True)

@@ -137,6 +137,28 @@ def test_an_inverse_that_does_not_fit():
             layer(library, "Twice WrongInverse")
 
 
+def test_inverses_of_wrong_types():
+    def program(lib, inverse, twice, later=None):
+        class Wrong(lib.nn.Module):
+            def forward(self, x, *others):
+                return x
+
+            def right_inverse(self, x):
+                return inverse(x) if later is None or self.training else later(x)
+
+        parametrize = module_of(lib, "parametrize")
+        module = layer(lib, "Symmetric" if twice else "")
+        parametrize.register_parametrization(module, "weight", Wrong())
+        module.eval()
+        module.weight = lib.ones(3, 3)
+
+    for inverse in (lambda x: None, lambda x: (None, x), lambda x: (x, 3)):
+        same(program, inverse, False, raises=True)
+    for inverse in (lambda x: (x, x), lambda x: None):
+        same(program, inverse, True, raises=True)
+    same(program, lambda x: x, False, lambda x: (x, x), raises=True)
+
+
 def test_a_failed_registration_changes_nothing():
     module = layer(weft, "")
     with pytest.raises(ValueError):

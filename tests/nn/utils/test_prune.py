@@ -80,6 +80,45 @@ def test_errors_as_in_torch(name):
     same(lambda lib: ERRORS[name](lib, lib.nn.utils.prune, layer(lib)))
 
 
+AMOUNTS = """
+_validate_pruning_amount_init(0.5)
+_validate_pruning_amount_init(3)
+_validate_pruning_amount_init("a")
+_validate_pruning_amount_init(1.1)
+_validate_pruning_amount_init(-1)
+_validate_pruning_amount(20, 19)
+_validate_pruning_amount(0.3, 0)
+_compute_nparams_toprune(0, 15)
+_compute_nparams_toprune(10, 15)
+_compute_nparams_toprune(0.5, 15)
+""".split("\n")[1:-1]
+
+
+@pytest.mark.refuses(AMOUNTS[2:6])
+@pytest.mark.parametrize("call", AMOUNTS)
+def test_amounts(call):
+    same(lambda lib: eval(f"prune.{call}", {"prune": lib.nn.utils.prune}))
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_method_that_fails_leaves_the_module_whole(before):
+    def program(lib):
+        prune = lib.nn.utils.prune
+
+        class Failing(prune.L1Unstructured):
+            def compute_mask(self, t, default_mask):
+                raise ValueError("no mask")
+
+        module = layer(lib)
+        if before:
+            prune.l1_unstructured(module, "weight", 0.5)
+        with pytest.raises(ValueError, match="no mask"):
+            Failing.apply(module, "weight", 0.5)
+        return sorted(module.state_dict()), sorted(dict(module.named_parameters())), module(lib.ones(1, 4))
+
+    same(program)
+
+
 def test_parameters_compared_with_each_other():
     def program(lib):
         prune, model = lib.nn.utils.prune, lib.nn.Sequential(layer(lib), layer(lib))

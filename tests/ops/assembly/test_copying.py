@@ -54,6 +54,7 @@ torch.ones(2).contiguous(memory_format=torch.channels_last)  # raises
 torch.ones(2).is_contiguous(memory_format=torch.channels_last)
 torch.ones(2).is_contiguous(memory_format=torch.preserve_format)
 torch.ones(2,3).clone(memory_format=torch.contiguous_format)
+torch.clone(torch.ones(2,3).t(), memory_format=None).stride()
 torch.clone(3)  # raises
 """
 

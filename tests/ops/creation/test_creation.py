@@ -345,6 +345,16 @@ torch.scalar_tensor(1j)  # raises
 torch.scalar_tensor(3, dtype=torch.int64)
 torch.scalar_tensor(torch.tensor(3))
 torch.scalar_tensor([3])  # raises
+torch.scalar_tensor(3, pin_memory=None)
+torch.ones_like(torch.zeros(2), dtype=None, layout=None, device=None, pin_memory=None, memory_format=None)
+torch.full([2], 1, pin_memory=None)
+torch.eye(2, pin_memory=None)
+torch.zeros(2).new_ones(2, pin_memory=None)
+torch.arange(3, dtype=None, layout=None, device=None, pin_memory=None)
+torch.linspace(0, 1, 3, dtype=None, layout=None, device=None, pin_memory=None)
+torch.tril_indices(2, 2, pin_memory=None)
+torch.hann_window(3, pin_memory=None)
+torch.fft.fftfreq(3, pin_memory=None)
 """
 
 

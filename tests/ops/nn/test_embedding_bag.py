@@ -133,6 +133,67 @@ torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), torch.ones(3, 4), per_
 """
 
 
+def both_errors(program):
+    found = []
+    for library in (weft, torch):
+        with pytest.raises((RuntimeError, AssertionError)) as error:
+            program(library)
+        found.append((type(error.value), str(error.value)))
+    return found
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("wrong", [-1, 5])
+def test_an_index_that_is_no_row_is_named(mode, wrong):
+    def program(library):
+        table = library.ones(3, 4, dtype=library.float64)
+        library.nn.functional.embedding_bag(library.tensor([[0, wrong]]), table, mode=mode)
+
+    (kind, mine), (other, theirs) = both_errors(program)
+    assert kind is other and mine.startswith(theirs) and f"to be {wrong}" in mine
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("name", ["embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"])
+def test_dims_are_checked(name, which):
+    def program(library):
+        arguments = [
+            library.ones(2, 2),
+            library.ones(2, dtype=library.int64),
+            library.zeros(1, dtype=library.int64),
+        ]
+        arguments[which] = arguments[which].expand(2, 2, *arguments[which].shape)
+        getattr(library, name)(*arguments)
+
+    mine, theirs = both_errors(program)
+    assert mine == theirs
+
+
+def test_a_sparse_gradient_of_a_table_without_features():
+    for rows, numbers in ((0, []), (5, [1, 3])):
+
+        def program(library):
+            table = library.nn.Embedding(rows, 0, sparse=True)  # noqa: B023
+            table(library.tensor(numbers, dtype=library.int64)).sum().backward()  # noqa: B023
+            grad = table.weight.grad
+            return (
+                grad.is_sparse,
+                tuple(grad.shape),
+                tuple(grad._indices().shape),
+                tuple(grad._values().shape),
+            )
+
+        assert program(weft) == program(torch)
+
+
+@pytest.mark.parametrize("kind", ["Embedding", "EmbeddingBag"])
+def test_padding_that_is_no_row(kind):
+    (first, mine), (second, theirs) = both_errors(
+        lambda library: getattr(library.nn, kind)(3, 2, padding_idx=3)
+    )
+    assert first is second and mine.startswith(theirs)
+
+
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)

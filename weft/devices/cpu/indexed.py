@@ -22,7 +22,7 @@ from ...engine.kernel import (
     meta_block,
     optimize,
     sharing,
-    stride_class,
+    stride_classes,
 )
 from ...engine.loops import BROADCAST, Result, element_size
 from ...engine.memory import FENCE
@@ -40,10 +40,6 @@ _NEAR = 1 << 18
 
 # Elements: an innermost loop that is not longer costs as much as its call.
 _SHORT = 1 if FENCE else 16
-
-
-def _classes(strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> str:
-    return "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
 
 
 def _apart_outermost(
@@ -83,7 +79,7 @@ def prepare_indexed(
 ) -> IndexedLaunch:
     """See `devices/base.py`."""
     itemsizes = [*map(element_size, results), *(dtype.itemsize for dtype in operand_dtypes)]
-    classes = _classes(strides, itemsizes)
+    classes = stride_classes(sizes[-1], strides, itemsizes)
     indices, displaced, in_order = len(indexing.steps), indexing.displaced, indexing.in_order
     work = math.prod(sizes) * sum(itemsizes)
     one_index = set(classes[-indices:]) == {BROADCAST}  # it serves the whole inner loop

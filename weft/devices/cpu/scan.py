@@ -19,6 +19,7 @@ from ...engine.kernel import (
     optimize,
     sharing,
     stride_class,
+    stride_classes,
 )
 from ...engine.loops import CONTIGUOUS, element_size
 from ...engine.monoid import Monoid
@@ -47,7 +48,7 @@ def prepare_scan(
         in_vectors = monoid.exact and set(along) == {CONTIGUOUS}
         if sizes[-2] >= kernel.lanes and not in_vectors:
             return _prepare_side_by_side(kernel, itemsizes, sizes, strides)
-    classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
+    classes = stride_classes(sizes[-1], strides, itemsizes)
     code = _compiled(ScanKernel(monoid, tuple(operand_dtypes), classes))
     meta = meta_block(sizes, strides)
     rows = len(sizes) > 1 and sizes[0] > 1  # that workers can share

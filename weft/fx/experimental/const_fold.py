@@ -162,6 +162,10 @@ def _replace_call(split: GraphModule, name: str) -> None:
     setattr(split, name, Parameter(zeros(1), requires_grad=False))
     with split.graph.inserting_before(call):
         folded = split.graph.get_attr(name)
+    constant: Any = split.submod_0
+    computed = constant.graph.output_node().args[0]
+    if isinstance(computed, Node):  # what is known about the only folded value is known about the attribute
+        folded.meta = computed.meta.copy()
     call.replace_all_uses_with(folded)
     split.graph.erase_node(call)
     for node in list(split.graph.nodes):

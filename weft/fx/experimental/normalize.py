@@ -22,11 +22,11 @@ class NormalizeArgs(Transformer):
     """Makes a module in which calls of functions of `torch` and of layers name their arguments.
 
     >>> import weft as torch
-    >>> traced = torch.fx.symbolic_trace(lambda x: torch.sub(x, 1))
+    >>> traced = torch.fx.symbolic_trace(lambda x: torch.softmax(x, 1))
     >>> print(NormalizeArgs(traced).transform().code.strip())
     def forward(self, x):
-        sub = torch.sub(input = x, other = 1, alpha = 1);  x = None
-        return sub
+        softmax = torch.softmax(input = x, dim = 1, dtype = None);  x = None
+        return softmax
     """
 
     def __init__(self, module: Any, normalize_to_only_use_kwargs: bool = True) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
-from .._qualified_name import public_name
+from .._qualified_name import public_name, torch_name
 from ..interpreter import Transformer
 from ..node import Argument, Target
 
@@ -16,7 +16,7 @@ __all__ = ["AnnotateTypesWithSchema"]
 
 
 class AnnotateTypesWithSchema(Transformer):
-    """Makes a module in which calls of functions and layers, and attributes, are annotated with their types."""
+    """Makes a module in which calls of `nn.functional` and of layers, and attributes, are annotated with their types."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class AnnotateTypesWithSchema(Transformer):
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         result = super().call_function(target, args, kwargs)
-        if self.annotate_functionals and public_name(target) is not None:
+        if self.annotate_functionals and _is_functional(target):
             result.node.type = self._extract_python_return_type(target) or result.node.type
         return result
 
@@ -61,6 +61,12 @@ class AnnotateTypesWithSchema(Transformer):
         except Exception:
             return None
         return None if found is Any else found
+
+
+def _is_functional(target: Any) -> bool:
+    """Whether `target` is a function of `nn.functional` that PyTorch writes in Python, with annotations."""
+    name = public_name(target)
+    return name is not None and torch_name(name).startswith("torch.nn.functional.")
 
 
 __getattr__ = module_getattr(__name__)

@@ -19,7 +19,7 @@ from ...ops.elementwise.comparison import clamp as clamped
 from ...ops.elementwise.qparams import QParams
 from ...ops.indexing.masking import where
 from .calculation import leaky_relu as leaky_relu_in_place
-from .numbers import RANGES
+from .numbers import RANGES, quantized_number
 from .operators import operator, relu_forms
 from .tensors import dequantize, like, per_tensor, plain, quantize, quantized
 from .views import assign, cat_as
@@ -93,7 +93,8 @@ def _rounded(steps: Callable, operands: tuple, by: QParams, x: Tensor, relu: boo
     stored = STORED[x.dtype]
     low, high = RANGES[stored]
     low = max(low, by.zero_point) if relu else low
-    return quantized(_in_steps(steps, stored)(*operands, by.zero_point, low, high), by, x.dtype)
+    ends = float(by.zero_point), float(low), float(high)
+    return quantized(_in_steps(steps, stored)(*operands, *ends), by, x.dtype)
 
 
 # ---- Sums and products -----------------------------------------------------------------------------------------------------
@@ -101,7 +102,25 @@ def _rounded(steps: Callable, operands: tuple, by: QParams, x: Tensor, relu: boo
 
 @relu_forms("add", "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
 def add(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool = False) -> Tensor:
-    return _made(dequantize(qa) + dequantize(qb), scale, zero_point, qa, relu)
+    stored = STORED[qa.dtype]
+    if stored is int32 or qb.dtype is not qa.dtype:
+        return _made(dequantize(qa) + dequantize(qb), scale, zero_point, qa, relu)
+    by = [*per_tensor(qa, "quantized.add"), *per_tensor(qb, "quantized.add"), scale, zero_point]
+    return quantized(
+        _sum(stored, relu)(plain(qa), plain(qb), *map(float, by)), QParams(scale, zero_point), qa.dtype
+    )
+
+
+@functools.cache
+def _sum(dtype: DType, relu: bool) -> Map:
+    """The op for the integers of the sum of two numbers, which are bytes."""
+
+    def element(a, b, scale_a, zero_point_a, scale_b, zero_point_b, scale, zero_point):
+        total = (a - zero_point_a) * scale_a + (b - zero_point_b) * scale_b
+        total = s.maximum(total, 0.0) if relu else total
+        return quantized_number(total, scale, zero_point, dtype)
+
+    return Map("quantized", lambda common: Types(float32, dtype), element, derivative=nondifferentiable)
 
 
 @relu_forms("add.out", "(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")
@@ -215,8 +234,24 @@ def sigmoid(qx: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
 
 @operator("hardswish(Tensor input, float output_scale, int output_zero_point) -> Tensor")
 def hardswish(input: Tensor, output_scale: float, output_zero_point: int) -> Tensor:
-    x = dequantize(input)
-    return _made(x * clamped(x + 3.0, 0.0, 6.0) / 6.0, output_scale, output_zero_point, input)
+    stored, by = STORED[input.dtype], QParams(output_scale, output_zero_point)
+    if stored is int32:
+        x = dequantize(input)
+        return _made(x * clamped(x + 3.0, 0.0, 6.0) / 6.0, *by, input)
+    given = [*per_tensor(input, "quantized.hardswish"), *by]
+    return quantized(_hardswish(stored)(plain(input), *map(float, given)), by, input.dtype)
+
+
+@functools.cache
+def _hardswish(dtype: DType) -> Map:
+    """The op for integers that are bytes."""
+
+    def element(integer, scale, zero_point, output_scale, output_zero_point):
+        x = (integer - zero_point) * scale
+        found = x * s.minimum(s.maximum(x + 3.0, 0.0), 6.0) / 6.0
+        return quantized_number(found, output_scale, output_zero_point, dtype)
+
+    return Map("quantized", lambda common: Types(float32, dtype), element, derivative=nondifferentiable)
 
 
 @operator(

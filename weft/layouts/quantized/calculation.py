@@ -12,6 +12,7 @@ from ...core.dtype import float32, int32, quint8
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...ops.creation.from_data import tensor as new_tensor
+from ...ops.elementwise.comparison import CLAMP_MIN
 from ...ops.elementwise.comparison import clamp as clamped
 from ...ops.elementwise.qparams import QParams
 from ...ops.indexing.masking import where
@@ -78,7 +79,7 @@ def _inplace(x: Tensor, result: Tensor, inplace: bool) -> Tensor:
 @rule("relu", "nn.functional.relu")
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     zero_point = per_tensor(input, "relu").zero_point
-    return _inplace(input, like(input, clamped(plain(input), min=zero_point)), inplace)
+    return _inplace(input, like(input, CLAMP_MIN(plain(input), zero_point)), inplace)
 
 
 @rule("nn.functional.relu6")

@@ -10,6 +10,7 @@ Shapes: input [N, C, *sizes], weight [M, C / groups, *kernel] -> [N, M, *positio
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from ...ops.assembly.joining import cat
 from ...ops.assembly.padding import constant_pad
 from ...ops.nn.convolution import convolution
 from ...ops.nn.window_views import windows
+from ...ops.views.transposing import PERMUTE
 from .products import Image, Packed, in_taps, pack
 
 # Bytes of patches that are made at a time. They fit the second cache of current processors.
@@ -57,6 +59,18 @@ def pack_kernel(weight: Tensor, zero_points: Tensor | None = None, groups: int =
     return packed._replace(taps=in_taps(rows)) if by_taps else packed
 
 
+def _channels_last(input: Tensor) -> Tensor:
+    """[N, C, *sizes] as [N, *sizes, C]."""
+    dims = len(input.spec.shape)
+    return PERMUTE(input, (0, *range(2, dims), 1))
+
+
+def _channels_second(input: Tensor) -> Tensor:
+    """[N, *sizes, C] as [N, C, *sizes]."""
+    dims = len(input.spec.shape)
+    return PERMUTE(input, (0, dims - 1, *range(1, dims - 1)))
+
+
 def _patches(input: Tensor, window: Window) -> Tensor:
     """The elements that each position of an input with its border reads, group by group, in the order of `pack_kernel`."""
     dims, groups = len(window.kernel), window.groups
@@ -73,7 +87,7 @@ def _patches(input: Tensor, window: Window) -> Tensor:
 def _bordered(input: Tensor, zero_point: int, window: Window, more: int = 0) -> Tensor:
     """The input with its border and `more` channels, [N, *sizes, C + more]."""
     border = [0, more, *(width for each in reversed(window.padding) for width in (each, each))]
-    last = input.movedim(1, -1)
+    last = _channels_last(input)
     return constant_pad(last, border, zero_point) if any(border) else last
 
 
@@ -86,11 +100,11 @@ def convolved(
     """
     positions = _positions(input.shape[2:], window)
     if packed.taps is not None:
-        return layer(_image(input, zero_point, window, positions, block_channels())).movedim(-1, 1)
+        return _channels_second(layer(_image(input, zero_point, window, positions, block_channels())))
     by_kernel = packed.lines is not None and packed.zero_points is None
     own = packed.terms // math.prod(window.kernel)
     if by_kernel and own % QUAD == 0:
-        return layer(_image(input, zero_point, window, positions, QUAD)).movedim(-1, 1)
+        return _channels_second(layer(_image(input, zero_point, window, positions, QUAD)))
     if window.groups > 1 and packed.columns < FEW_COLUMNS and packed.terms <= EXACT_TERMS:
         return layer(_float_sums(input, zero_point, window, packed)).contiguous().movedim(-1, 1)
     elements = _bordered(input, zero_point, window, own * window.groups - input.shape[1]).movedim(-1, 1)
@@ -121,6 +135,7 @@ def _float_sums(input: Tensor, zero_point: int, window: Window, packed: Packed) 
     return sums.to(int32).movedim(1, -1)
 
 
+@functools.lru_cache(maxsize=1024)
 def _positions(sizes: Sequence[int], window: Window) -> list[int]:
     """The number of positions of the kernel in each dim.
 

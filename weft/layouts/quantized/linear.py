@@ -14,6 +14,16 @@ from .products import Image, Packed, floating, requantized
 from .ranges import quantize_dynamic
 
 
+def lines(
+    scale: float, packed: Packed, weight_scales: Tensor, bias: Tensor | None, result_scale: float
+) -> tuple[Tensor, Tensor]:
+    """The multipliers and the addends of `requantized` for a layer, by the scales of its input and of its result."""
+    scales = weight_scales * scale
+    multipliers = (scales / result_scale).expand(len(packed.sums)).contiguous()
+    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias / scales
+    return multipliers, addends
+
+
 def linear(
     a: Tensor | Image,
     by: QParams,
@@ -25,10 +35,8 @@ def linear(
     dtype: DType = uint8,
 ) -> Tensor:
     """The layer of integers, as integers of `dtype`."""
-    scales = weight_scales * by.scale
-    multipliers = (scales / result.scale).expand(len(packed.sums))
-    addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias / scales
-    return requantized(a, by.zero_point, packed, multipliers, addends, (dtype, result.zero_point), relu)
+    of_columns = lines(by.scale, packed, weight_scales, bias, result.scale)
+    return requantized(a, by.zero_point, packed, *of_columns, (dtype, result.zero_point), relu)
 
 
 def linear_to_float(

@@ -27,7 +27,7 @@ RANGES = {uint8: (0, 255), int8: (-128, 127), int32: (-(2**31), 2**31 - 1)}
 # ---- Elements --------------------------------------------------------------------------------------------------------
 
 
-def _saturated(value: s.Expr, dtype: DType) -> s.Expr:
+def saturated(value: s.Expr, dtype: DType) -> s.Expr:
     """A float32 as an integer of `dtype`; what is out of range becomes its end, and NaN the greatest byte or the least int32."""
     low, high = RANGES[dtype]
     if dtype is int32:
@@ -41,16 +41,16 @@ def quantized_number(value: s.Expr, scale: s.Expr, zero_point: s.Expr, dtype: DT
     """A float32 as an integer of `dtype`, with one scale and one zero point."""
     inverse = 1.0 / scale
     if dtype is int32:
-        return _saturated(s.rint(value * inverse + zero_point), dtype)
-    return _saturated(s.rint(s.fma(value, inverse, zero_point)), dtype)
+        return saturated(s.rint(value * inverse + zero_point), dtype)
+    return saturated(s.rint(s.fma(value, inverse, zero_point)), dtype)
 
 
 def _by_channel(dtype: DType) -> Callable:
     def element(value, scale, zero_point):
         found = s.rint(value * (1.0 / scale) + zero_point)
         if dtype is int32:
-            return _saturated(found, dtype)
-        return s.where(s.isnan(found), 0, _saturated(found, dtype))
+            return saturated(found, dtype)
+        return s.where(s.isnan(found), 0, saturated(found, dtype))
 
     return element
 
@@ -122,13 +122,13 @@ _FROM_CHANNELS = _step(
 
 def quantize_per_tensor(input: Tensor, scale: float | Tensor, zero_point: int, dtype: DType) -> Tensor:
     """The integers of a float32 tensor, in uint8, int8 or int32. A tensor of scales, float32, broadcasts against the input."""
-    return _BY_TENSOR[dtype](input, scale, zero_point)
+    return _BY_TENSOR[dtype](input, scale, float(zero_point))
 
 
 def dequantize_per_tensor(integers: Tensor, scale: float, zero_point: int) -> Tensor:
     """The float32 numbers that integers stand for. The difference of int32 and the zero point wraps around, as in PyTorch."""
     step = _FROM_INTEGERS if integers.dtype is int32 else _FROM_BYTES
-    return step(integers, float(scale), zero_point)
+    return step(integers, float(scale), float(zero_point))
 
 
 # ---- A scale and a zero point for each index of one dim --------------------------------------------------------------

@@ -12,9 +12,9 @@ from ...interop.script_object import ScriptObject
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.elementwise.qparams import QParams
 from .convolution import Window, convolved, pack_kernel, spread, transposed_kernel
-from .linear import linear, linear_dynamic, linear_to_float
+from .linear import linear_dynamic, linear_to_float, lines
 from .numbers import quantize_per_tensor
-from .products import Packed, pack
+from .products import Packed, pack, requantized
 from .quantizers import PerChannel
 from .ranges import dynamic_qparams
 from .tensors import BITS, dequantize, is_quantized, per_tensor, plain, quantized, quantizer_of
@@ -30,6 +30,8 @@ def _check_numbers(input: Tensor, name: str) -> None:
 class PackedLayer(ScriptObject):
     """A quantized weight and a bias. They are prepared when they are first used."""
 
+    _ready: Any  # the Packed weight and its scales, a cached property
+
     def __init__(self, weight: Tensor, bias: Tensor | None):
         if weight.dtype is not qint8:
             raise RuntimeError(
@@ -37,6 +39,22 @@ class PackedLayer(ScriptObject):
                 "torch.qint8)"
             )
         self.weight, self.bias = weight, None if bias is None else bias.detach()
+        self._last: tuple[Any, tuple[Tensor, Tensor]] | None = None
+
+    def _requantized(self, a: Any, by: QParams, result: QParams, relu: bool) -> Tensor:
+        """As `linear`, of the prepared weight."""
+        packed, of_columns = self._ready[0], self._lines(by.scale, result)
+        return requantized(a, by.zero_point, packed, *of_columns, (uint8, result.zero_point), relu)
+
+    def _lines(self, scale: float, result: QParams) -> tuple[Tensor, Tensor]:
+        """What `requantized` multiplies and adds. It is kept for the next call, which usually has the same scales."""
+        bias = self.bias
+        version = None if bias is None else bias._storage.version
+        key = scale, result.scale, version if type(version) is int or bias is None else object()
+        if self._last is None or self._last[0] != key:
+            packed, scales = self._ready
+            self._last = key, lines(scale, packed, scales, bias, result.scale)
+        return self._last[1]
 
     def __deepcopy__(self, memo: dict) -> PackedLayer:
         return self  # because nothing changes it
@@ -95,10 +113,8 @@ class LinearPackedParams(_Linear):
 
     def __call__(self, input: Tensor, result: QParams, relu: bool = False) -> Tensor:
         by = per_tensor(input, "quantized.linear")
-        packed, scales = self._ready
-        return quantized(
-            linear(plain(input), by, packed, scales, self.bias, result, relu), result, input.dtype
-        )
+        made = self._requantized(plain(input), by, result, relu)
+        return quantized(made, result, input.dtype)
 
     def in_floats(self, input: Tensor) -> Tensor:
         """The layer of a quantized tensor, as float32."""
@@ -214,11 +230,8 @@ class ConvPackedParams(PackedLayer):
 
     def __call__(self, input: Tensor, result: QParams, relu: bool = False) -> Tensor:
         by = per_tensor(input, "quantized.conv")
-        packed, scales = self._ready
         made = self._convolved(
-            plain(input),
-            by.zero_point,
-            lambda rows: linear(rows, by, packed, scales, self.bias, result, relu),
+            plain(input), by.zero_point, lambda rows: self._requantized(rows, by, result, relu)
         )
         return quantized(made, result, input.dtype)
 

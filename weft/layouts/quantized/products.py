@@ -27,7 +27,7 @@ from ...engine.expr import load, param
 from ...families.map import Map, Types
 from ...ops.assembly.padding import constant_pad
 from ...ops.creation.from_data import tensor
-from .numbers import RANGES
+from .numbers import RANGES, saturated
 
 
 class Packed(NamedTuple):
@@ -102,20 +102,20 @@ def _without_points(total, *given):
     return total - sums * zero_point - points * row_sums
 
 
-def _quantized(total, multiplier, addend, zero_point, low, high):
+def _quantized(dtype, total, multiplier, addend, zero_point, least):
     value = s.rint((s.cast(total, float32) + addend) * multiplier) + zero_point
-    return s.cast(s.where(value < high, s.where(value < low, low, value), high), int32)
+    return saturated(s.where(value < least, least, value), dtype)
 
 
-def _floating(total, multiplier, addend, low):
+def _floating(dtype, total, multiplier, addend, low):
     value = s.fma(s.cast(total, float32), multiplier, addend)
     return s.where(value < low, low, value)
 
 
 @functools.cache
 def _formula(finish: Callable | None, result: DType, shifted: bool) -> Formula:
-    """finish: of the sum, vectors of float32 for columns, and numbers. shifted: whether columns have zero points."""
-    vectors, numbers = {None: (0, 0), _quantized: (2, 3), _floating: (2, 1)}[finish]
+    """finish: of the dtype of the result, the sum, vectors of float32 for columns, and numbers. shifted: whether columns have zero points."""
+    vectors, numbers = {None: (0, 0), _quantized: (2, 2), _floating: (2, 1)}[finish]
     own = (int32,) * (1 + shifted)
 
     def element(total, *given):
@@ -123,7 +123,7 @@ def _formula(finish: Callable | None, result: DType, shifted: bool) -> Formula:
         floats, given = given[:vectors], given[vectors:]
         row_sums, given = given[:shifted], given[shifted:]
         total = _without_points(total, *offsets, *row_sums, given[0])
-        return total if finish is None else finish(total, *floats, *given[1:])
+        return total if finish is None else finish(result, total, *floats, *given[1:])
 
     return Formula(
         element, result, own + (float32,) * vectors, (int32,) * shifted, (int32, *(float32,) * numbers)
@@ -270,9 +270,9 @@ def requantized(
     multipliers, addends: float32 [groups * columns]. result: dtype and zero point; with `relu`, nothing is below the zero point.
     """
     dtype, point = result
-    low, high = RANGES[dtype]
-    bounds = max(low, point) if relu else low, high
-    return _product(a, zero_point, packed, _quantized, dtype, (multipliers, addends), (point, *bounds))
+    low, _ = RANGES[dtype]
+    least = max(low, point) if relu else low
+    return _product(a, zero_point, packed, _quantized, dtype, (multipliers, addends), (point, least))
 
 
 def floating(

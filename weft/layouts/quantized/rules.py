@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from ...core.layout_calls import Rules
 from ...core.overrides import public_function
 
 
+@functools.cache
 def _is_operator(function: Callable) -> bool:
     """Whether this is an operator of `torch.ops`, besides PyTorch's own ones."""
     place = getattr(public_function(function), "__module__", None) or ""

@@ -18,6 +18,7 @@ from ...core.layout_spec import LayoutSpec, layout_spec
 from ...core.spec import contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
 from ...ops.elementwise.qparams import QParams
+from ..parts import bare
 from . import numbers
 from .quantizers import PerChannel, Quantizer
 from .rules import QUANTIZED
@@ -127,7 +128,9 @@ def integers_of(numbers_: Tensor, quantizer: Quantizer, dtype: DType) -> Tensor:
 
 def quantize(numbers_: Tensor, quantizer: Quantizer, dtype: DType) -> Tensor:
     """The quantized tensor of float32 numbers, contiguous in the memory format that the numbers have."""
-    dense = numbers_.detach().contiguous(memory_format=suggested_format(numbers_.spec))
+    dense = bare(numbers_)
+    if not dense.spec.is_contiguous:
+        dense = dense.contiguous(memory_format=suggested_format(dense.spec))
     integers = integers_of(dense, quantizer, dtype)
     return quantized(integers, quantizer, dtype, numbers_.shape if dtype in BITS else None)
 

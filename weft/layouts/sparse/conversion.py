@@ -190,6 +190,8 @@ def _checked_blocksize(layout: Layout, blocksize: Any) -> tuple[int, int] | None
         return None
     if not blocks:
         raise RuntimeError(f"to_sparse for {layout} does not take a blocksize, but got {blocksize}")
+    if type(blocksize) is int:  # one size for the rows and the columns
+        blocksize = (blocksize, blocksize)
     if len(blocksize) != 2 or min(blocksize) <= 0:
         raise RuntimeError(f"blocksize must be two positive ints, but got {blocksize}")
     return blocksize[0], blocksize[1]

@@ -16,7 +16,9 @@ def of_rows(ct: Tensor, numbers: Tensor, padding_idx: int | None, table: Spec) -
 
     Shapes: numbers [...], ct [..., features]. There is an entry for each number, in their order, but for those equal to `padding_idx`.
     """
-    numbers, values = numbers.reshape(-1), ct.reshape(-1, table.shape[1])
+    # PyTorch stores no entries of a table without features.
+    numbers = numbers.reshape(-1) if table.shape[1] else numbers.new_empty(0)
+    values = ct.reshape(numbers.shape[0], table.shape[1])
     if padding_idx is not None:
         counted = (numbers != padding_idx % table.shape[0]).nonzero().view(-1)
         numbers, values = numbers.index_select(0, counted), values.index_select(0, counted)

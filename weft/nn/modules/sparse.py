@@ -20,6 +20,7 @@ class _Table(Module):
     """The base of embeddings, with a table of `num_embeddings` rows and the options of a lookup."""
 
     weight: Tensor
+    _padding_name = "Padding_idx"  # as PyTorch's errors write it
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class _Table(Module):
             return None
         if not -rows <= padding_idx < rows:
             raise AssertionError(
-                f"Padding_idx must be within num_embeddings ({padding_idx} is no row of {rows})"
+                f"{self._padding_name} must be within num_embeddings ({padding_idx} is no row of {rows})"
             )
         return padding_idx % rows
 
@@ -183,6 +184,8 @@ class EmbeddingBag(_Table):
     tensor([[ 3., 30.],
             [ 8., 80.]])
     """
+
+    _padding_name = "padding_idx"
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ class ParametrizationList(ModuleList):
             _register(self, "original", original)
         else:
             for i, part in enumerate(inverse):
-                _check_tensor_part(part)
+                _check_part(part, i)
                 if isinstance(original, Parameter):
                     part = Parameter(part, original.requires_grad)
                 _register(self, f"original{i}", part.requires_grad_(original.requires_grad))
@@ -87,9 +87,11 @@ class ParametrizationList(ModuleList):
         inverse = self._inverse(value, required=True)
         if not self.is_tensor:
             _check_parts(inverse, self.ntensors)
+        elif not isinstance(inverse, Tensor):
+            raise ValueError(f"`right_inverse` should return a tensor. Got {type(inverse).__name__}")
         targets = [(inverse, "original")] if self.is_tensor else self._named(inverse)
-        for part, name in targets:
-            _check_tensor_part(part)
+        for i, (part, name) in enumerate(targets):
+            _check_part(part, i)
             target = getattr(self, name)
             if part.dtype != target.dtype:
                 raise ValueError(
@@ -224,6 +226,10 @@ def _add(module: Module, tensor_name: str, parametrization: Module, unsafe: bool
             except NotImplementedError:
                 pass
             else:
+                if not isinstance(inverse, Tensor):
+                    raise ValueError(
+                        f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}"
+                    )
                 _check_same(
                     inverse,
                     present,
@@ -328,10 +334,11 @@ def _check_parts(parts: Any, count: int) -> None:
         )
 
 
-def _check_tensor_part(part: Any) -> None:
+def _check_part(part: Any, place: int) -> None:
     if not isinstance(part, Tensor):
         raise ValueError(
-            f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(part).__name__}"
+            "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element "
+            f"{place} of the sequence with type {type(part).__name__}."
         )
 
 

@@ -59,13 +59,16 @@ class BasePruningMethod(ABC):
                 f"got {importance_scores.shape} vs {original.shape}"
             )
         if before is None:
-            module.register_parameter(name + "_orig", original)
-            del module._parameters[name]
             default = weft.ones_like(original)
         else:
-            del module._forward_pre_hooks[before[0]]
             default = getattr(module, name + "_mask").detach().clone()
+        # The module changes only after this, so that it stays whole if a method of the program raises.
         mask = hook.compute_mask(importance_scores.detach(), default_mask=default)
+        if before is None:
+            module.register_parameter(name + "_orig", original)
+            del module._parameters[name]
+        else:
+            del module._forward_pre_hooks[before[0]]
         module.register_buffer(name + "_mask", mask)
         setattr(module, name, hook.apply_mask(module))
         module.register_forward_pre_hook(hook)
@@ -163,18 +166,13 @@ class _Amount(BasePruningMethod):
     """Prunes a number of elements or slices, or a fraction of them."""
 
     def __init__(self, amount: Any) -> None:
-        _validate_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _count(self, size: int) -> int:
         """Return how many of `size` to prune. Raises: ValueError if that is more than there are."""
-        if not _is_integer(self.amount):
-            return round(self.amount * size)
-        if self.amount > size:
-            raise ValueError(
-                f"amount={self.amount} should be smaller than the number of parameters to prune={size}"
-            )
-        return int(self.amount)
+        _validate_pruning_amount(self.amount, size)
+        return _compute_nparams_toprune(self.amount, size)
 
 
 class RandomUnstructured(_Amount):
@@ -376,15 +374,25 @@ def _without_lowest(scores: Tensor, count: int, mask: Tensor) -> Tensor:
     return result
 
 
-def _validate_amount(amount: Any) -> None:
+def _validate_pruning_amount_init(amount: Any) -> None:
+    """Raise TypeError or ValueError for what is neither a fraction nor a number of elements."""
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     value = float(amount)
-    if value < 0 or (value > 1.0 and not _is_integer(amount)):
+    if value < 0 or (value > 1.0 and not isinstance(amount, numbers.Integral)):
         raise ValueError(
             f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
         )
 
 
-def _is_integer(amount: Any) -> bool:
-    return isinstance(amount, numbers.Integral)
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    """Raise ValueError for more elements than there are."""
+    if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
+        raise ValueError(
+            f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}"
+        )
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """How many of the elements are pruned."""
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)

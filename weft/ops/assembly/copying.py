@@ -75,8 +75,8 @@ def formatted_spec(spec: Spec, memory_format: MemoryFormat, dtype: DType, where:
     return _formats[spec, memory_format, dtype, where]
 
 
-def _format(spec: Spec, memory_format: MemoryFormat, dtype: DType, where: device) -> Spec:
-    if memory_format is preserve_format:
+def _format(spec: Spec, memory_format: MemoryFormat | None, dtype: DType, where: device) -> Spec:
+    if memory_format is None or memory_format is preserve_format:
         if spec.is_dense:
             return make_spec(spec.shape, spec.stride, dtype, where)
         order = memory_order(spec.shape, [spec.stride])
@@ -88,7 +88,7 @@ _formats = PlanCache(_format)
 
 
 @public("function method")
-def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = preserve_format) -> Tensor:
     """A copy with memory of its own.
 
     >>> import weft as torch

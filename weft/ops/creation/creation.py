@@ -258,7 +258,7 @@ def _sized_in_full(
     layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     **others: Any,
 ) -> Tensor:
     memory_format = others.pop("memory_format", None) if name == "empty" else None
@@ -304,7 +304,7 @@ def full(
     layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
     """A tensor of the given size filled with a number; dtype: that of the number unless given. names: of the dims.
@@ -362,7 +362,7 @@ def _like(name: str, value: Any) -> Callable:
         layout: Layout | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        pin_memory: bool = False,
+        pin_memory: bool | None = False,
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
         check_tensor(input, name)
@@ -408,7 +408,7 @@ def full_like(
     layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     memory_format: MemoryFormat = preserve_format,
 ) -> Tensor:
     """A tensor of the size, dtype and device of `input` filled with a number."""
@@ -427,7 +427,7 @@ def _new_method(name: str, value: Any) -> None:
         device: Any = None,
         requires_grad: bool = False,
         layout: Layout | None = None,
-        pin_memory: bool = False,
+        pin_memory: bool | None = False,
     ) -> Tensor:
         sizes = size_arguments(positional if size is None else (size,), name)
         check_layout(layout)
@@ -455,7 +455,7 @@ def new_full(
     device: Any = None,
     requires_grad: bool = False,
     layout: Layout | None = None,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Tensor:
     """A tensor of the given size filled with a number; dtype and device are this tensor's unless given."""
     sizes = size_argument(size, "new_full")
@@ -477,7 +477,7 @@ def empty_strided(
     layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
     """An uninitialised tensor of the given size and strides (in elements).
@@ -516,7 +516,7 @@ def new_empty_strided(
     device: Any = None,
     requires_grad: bool = False,
     layout: Layout | None = None,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Tensor:
     """An uninitialised tensor of the given size and strides; dtype and device are this tensor's unless given."""
     spec = self.spec
@@ -539,7 +539,7 @@ def empty_permuted(
     layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Tensor:
     """An uninitialised dense tensor whose dimensions lie in memory in the order `physical_layout`, outermost first.
 
@@ -585,7 +585,7 @@ def eye(
     layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
     """An [n, m] matrix with ones on the diagonal and zeros elsewhere; m is n unless given.

@@ -344,7 +344,7 @@ def scalar_tensor(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Tensor:
     """A 0-dim tensor that holds a number; dtype: the default float unless given."""
     value = number_argument(s, "scalar_tensor", "s", 1)
@@ -436,7 +436,7 @@ def from_file(
     dtype: DType | None = None,
     layout: Any = None,
     device: Any = None,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Tensor:
     """A 1-d tensor of `size` elements on the memory of a file; with `shared`, writes go to the file, which grows to fit.
 

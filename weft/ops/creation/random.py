@@ -122,7 +122,7 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         layout: Any = None,
         device: Any = None,
         requires_grad: bool = False,
-        pin_memory: bool = False,
+        pin_memory: bool | None = False,
         **size_by_name: Any,
     ) -> Tensor:
         names = size_by_name.pop("names", None)
@@ -156,7 +156,7 @@ def _like(name: str, fill: Callable, what: str) -> Callable:
         layout: Any = None,
         device: Any = None,
         requires_grad: bool = False,
-        pin_memory: bool = False,
+        pin_memory: bool | None = False,
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
         result = empty_as(input, dtype, layout, device, False, memory_format)
@@ -184,7 +184,7 @@ def randint(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
     **named: Any,
 ) -> Tensor:
@@ -223,7 +223,7 @@ def randint_like(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     memory_format: MemoryFormat = preserve_format,
     **named: Any,
 ) -> Tensor:
@@ -248,7 +248,7 @@ def randperm(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
     """The integers from 0 to n - 1 in random order. dtype: int64 unless given.
@@ -287,7 +287,7 @@ def normal(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Tensor:
     """Normal numbers: with a mean and a std for each element (either is a tensor), or of a size.
 

@@ -177,7 +177,7 @@ def arange(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
     """Numbers from `start` (0 unless given) to before `end`, `step` (1 unless given) apart.
@@ -344,7 +344,7 @@ def linspace(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, at equal distances.
@@ -372,7 +372,7 @@ def logspace(
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
     """`base` to the power of `steps` numbers from `start` to `end`, at equal distances.

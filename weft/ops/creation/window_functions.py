@@ -45,7 +45,7 @@ def _define(name: str, parameters: dict[str, float], shape: Callable, what: str)
         layout: Any = None,
         device: Any = None,
         requires_grad: bool = False,
-        pin_memory: bool = False,
+        pin_memory: bool | None = False,
         **named: float,
     ) -> Tensor:
         if len(positional) > len(parameters) or not set(named) <= set(parameters):

@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
-from ...core.dtype import bfloat16, float16, float32, float64
+from ...core.derivative import nondifferentiable
+from ...core.dtype import DType, bfloat16, bool_, float16, float32, float64
 from ...core.public import public
 from ...core.tensor import Tensor
+from ...engine import scalar as s
 from ...families.custom_vjp import custom_vjp
+from ...families.map import Map, Types
 from ..indexing.masking import where
 from .comparison import clamp
 from .pointwise import round
 from .qparams import QParams, choose_qparams
 
 _NARROW = (float16, bfloat16)
-# The dtypes of inputs whose results PyTorch computes in float32 nevertheless.
-_ROUNDED_TWICE = (*_NARROW, float64)
 # What PyTorch chooses for a range whose ends are NaN.
 _OF_NAN = QParams(math.nan, -(2**31))
 
 
-def _steps(input: Tensor, scale: Any, zero_point: Any, has_floats: bool = False) -> Tensor:
-    """The quantized integer of each element. As in PyTorch, multiply by the reciprocal of the scale, in float32 or float64.
+def _steps(input: Tensor, scale: Any, zero_point: Any) -> Tensor:
+    """The quantized integer of each element. As in PyTorch, multiply by the reciprocal of the scale, in float32 or float64."""
+    steps = (input.to(float32) if input.dtype in _NARROW else input) * (1.0 / scale)
+    return round(steps) + zero_point
+
+
+def _integer(dtype: DType, has_floats: bool, input: s.Expr, scale: s.Expr, zero_point: s.Expr) -> s.Expr:
+    """The quantized integer of an element of this dtype, as `_steps` has it.
 
     has_floats: the zero point need not be an integer, so add it before rounding.
     """
-    steps = (input.to(float32) if input.dtype in _NARROW else input) * (1.0 / scale)
-    return round(steps + zero_point) if has_floats else round(steps) + zero_point
+    inverse = 1.0 / s.cast(scale, float32)
+    steps = input * (s.cast(inverse, float64) if dtype is float64 else inverse)
+    return s.rint(steps + zero_point) if has_floats else s.rint(steps) + zero_point
+
+
+@functools.cache
+def _fake(dtype: DType, has_floats: bool) -> Map:
+    """The op for inputs of this dtype; the other operands are the scale, the zero point and the bounds."""
+
+    def element(input, scale, zero_point, low, high):
+        steps = _integer(dtype, has_floats, input, scale, zero_point)
+        steps = s.where(steps < high, s.where(steps > low, steps, low), s.where(s.isnan(steps), low, high))
+        offset = s.cast(steps, float32) - s.cast(zero_point, float32)
+        return offset * s.cast(scale, float32)
+
+    operands = float64 if dtype is float64 else float32
+    return Map("fake_quantize", lambda common: Types(operands, dtype), element, derivative=nondifferentiable)
+
+
+@functools.cache
+def _is_inside(dtype: DType, has_floats: bool) -> Map:
+    """The op that says which elements the bounds do not change."""
+
+    def element(input, scale, zero_point, low, high):
+        steps = _integer(dtype, has_floats, input, scale, zero_point)
+        return (steps >= low) & (steps <= high)
+
+    operands = float64 if dtype is float64 else float32
+    return Map("fake_quantize", lambda common: Types(operands, bool_), element, derivative=nondifferentiable)
 
 
 def _straight_through(
     ct: Tensor, out: Any, input: Tensor, scale: Any, zero_point: Any, low: int, high: int, has_floats: bool
 ) -> Tensor:
-    steps = _steps(input, scale, zero_point, has_floats)
-    return where((steps >= low) & (steps <= high), ct, 0.0)
+    inside = _is_inside(input.dtype, has_floats)(input, scale, zero_point, float(low), float(high))
+    return where(inside, ct, 0.0)
 
 
 def _clamped(steps: Tensor, low: int, high: int) -> Tensor:
@@ -46,10 +81,7 @@ def _clamped(steps: Tensor, low: int, high: int) -> Tensor:
 def fake_quantized(
     input: Tensor, scale: Any, zero_point: Any, low: int, high: int, has_floats: bool
 ) -> Tensor:
-    steps = _clamped(_steps(input, scale, zero_point, has_floats), low, high)
-    if input.dtype in _ROUNDED_TWICE:
-        return ((steps.to(float32) - zero_point) * scale).to(input.dtype)
-    return (steps - zero_point) * scale
+    return _fake(input.dtype, has_floats)(input, scale, zero_point, float(low), float(high))
 
 
 def _check_range(quant_min: int, quant_max: int) -> None:
@@ -77,7 +109,7 @@ def fake_quantize_per_tensor_affine(
         scale, zero_point = scale.detach().reshape(()), zero_point.detach().reshape(()).to(float32)
     else:
         _check_zero_point(zero_point, quant_min, quant_max)
-        scale = input.new_tensor(scale, dtype=float32)
+        scale, zero_point = float(scale), float(zero_point)
     return fake_quantized(input, scale, zero_point, quant_min, quant_max, False)
 
 

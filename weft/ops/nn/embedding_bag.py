@@ -51,9 +51,11 @@ def embedding_bag(
     except IndexError as error:
         if max_norm is not None:  # PyTorch looks up the rows first, because `max_norm` scales them down
             raise
+        outside = input.masked_select((input < 0) | (input >= weight.size(0)))
         raise RuntimeError(
-            f"embedding_bag: every index must be in the valid range [0, {weight.size(0)}): {error}"
-        ) from None
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {int(outside[0])}, which is not in "
+            f"the valid range [0, {weight.size(0)})"
+        ) from error
     counted = None if padding_idx is None else input != padding_idx
     if per_sample_weights is not None:
         if rows.dtype.itemsize < 4:  # because PyTorch rounds a sum of products of narrow floats once

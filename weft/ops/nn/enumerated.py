@@ -141,6 +141,14 @@ def embedding_bag(
     The three are the bag of each index, the size of each bag, and the positions of the maxima. As in PyTorch, the first is
     empty for sums of contiguous rows, the second is zeros for all sums, and the third equals the second except for mode 2.
     """
+    for name, each, allowed in (
+        ("input", indices, (1, 2)),
+        ("weight", weight, (2,)),
+        ("offsets", offsets, (1,)),
+    ):
+        if each.dim() not in allowed:
+            shown = " or ".join(f"{dims}D" for dims in allowed)
+            raise RuntimeError(f"{name} has to be a {shown} Tensor, but got Tensor of dimension {each.dim()}")
     padding = padding_idx if padding_idx is not None and padding_idx != -1 else None
     result = _loss("embedding_bag")(
         indices, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights,

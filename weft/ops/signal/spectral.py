@@ -400,7 +400,7 @@ def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
         layout: Any = None,
         device: Any = None,
         requires_grad: bool = False,
-        pin_memory: bool = False,
+        pin_memory: bool | None = False,
     ) -> Tensor:
         n = integer(n, f"fft_{name}", "n")
         dtype = check_dtype(dtype) or get_default_dtype()

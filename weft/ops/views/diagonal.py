@@ -140,7 +140,7 @@ def _indices(name: str, lower: bool):
         dtype: DType | None = int64,
         layout: Any = None,
         device: Any = None,
-        pin_memory: bool = False,
+        pin_memory: bool | None = False,
     ) -> Tensor:
         check_layout(layout)
         row, col, offset = (

@@ -7,6 +7,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...._ops import OpOverload
 from ....compat.missing import module_getattr
 from ....core.tensor import Tensor
 from ..._compatibility import compatibility
@@ -230,8 +231,8 @@ def _attribute(node: Node) -> Any:
 
 
 def _by_name(node: Node) -> dict[str, Any] | None:
-    """The arguments of a call by the names of the parameters, None if they are not known."""
-    if node.op != "call_function":
+    """The arguments of an operator of `torch.ops` by the names of the parameters; None for other nodes."""
+    if not isinstance(node.target, OpOverload):
         return None
     normalized = node.normalized_arguments(node.graph.owning_module, normalize_to_only_use_kwargs=True)
     return None if normalized is None else normalized.kwargs

@@ -114,11 +114,13 @@ def convolved(
     return (parts[0] if len(parts) == 1 else cat(parts)).movedim(-1, 1)
 
 
-def _image(input: Tensor, zero_point: int, window: Window, positions: Sequence[int], multiple: int) -> Image:
+def _image(
+    input: Tensor, zero_point: int, window: Window, positions: tuple[int, ...], multiple: int
+) -> Image:
     """The input with its border and a multiple of so many channels."""
     elements = _bordered(input, zero_point, window, -input.shape[1] % multiple)
     sizes = tuple(elements.shape[1:-1])
-    return Image(elements, Places(sizes, window.kernel, window.stride, window.dilation, tuple(positions)))
+    return Image(elements, Places(sizes, window.kernel, window.stride, window.dilation, positions))
 
 
 def _float_sums(input: Tensor, zero_point: int, window: Window, packed: Packed) -> Tensor:
@@ -136,7 +138,7 @@ def _float_sums(input: Tensor, zero_point: int, window: Window, packed: Packed) 
 
 
 @functools.lru_cache(maxsize=1024)
-def _positions(sizes: Sequence[int], window: Window) -> list[int]:
+def _positions(sizes: Sequence[int], window: Window) -> tuple[int, ...]:
     """The number of positions of the kernel in each dim.
 
     Raises: RuntimeError if the kernel does not fit.
@@ -150,7 +152,7 @@ def _positions(sizes: Sequence[int], window: Window) -> list[int]:
                 f"padding {width}"
             )
         found.append(room // step + 1)
-    return found
+    return tuple(found)
 
 
 # ---- Transposed convolutions -----------------------------------------------------------------------------------------

@@ -51,10 +51,11 @@ class PackedLayer(ScriptObject):
         bias = self.bias
         version = None if bias is None else bias._storage.version
         key = scale, result.scale, version if type(version) is int or bias is None else object()
-        if self._last is None or self._last[0] != key:
+        last = self._last  # which another thread may exchange
+        if last is None or last[0] != key:
             packed, scales = self._ready
-            self._last = key, lines(scale, packed, scales, bias, result.scale)
-        return self._last[1]
+            last = self._last = key, lines(scale, packed, scales, bias, result.scale)
+        return last[1]
 
     def __deepcopy__(self, memo: dict) -> PackedLayer:
         return self  # because nothing changes it

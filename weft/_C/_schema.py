@@ -214,6 +214,7 @@ class FunctionSchema:
         return values
 
     def _bound(self, args: Sequence[Any], kwargs: dict[str, Any], numbers_as_tensors: bool) -> list[Any]:
+        """As `bind`, for a call of which nothing is known."""
         positional = self.positional
         if len(args) > len(self.arguments):
             raise RuntimeError(

@@ -278,9 +278,8 @@ def _without_marks(text: str) -> tuple[str, dict[int, int | None]]:
     lines: dict[int, int | None] = {}
     current: int | None = None
     for number, line in enumerate(text.lstrip("\n").split("\n"), 1):
-        if found := _MARKED.findall(
-            line
-        ):  # several before the first line, because inputs have no lines of their own
+        # There are several before the first line, because inputs have no lines of their own.
+        if found := _MARKED.findall(line):
             current = int(found[-1])
         lines[number] = current
     return _MARKED.sub("", text), lines

@@ -18,7 +18,7 @@ import numbers
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
@@ -89,9 +89,8 @@ def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> An
     >>> get_signature_for_torch_op(torch.nn.functional.relu) is None
     True
     """
-    if (
-        op is weft.nonzero
-    ):  # its schemas do not have as_tuple, so PyTorch states signatures, and gives them only here
+    # Its schemas do not have as_tuple, so PyTorch states signatures, and gives them only here.
+    if op is weft.nonzero:
         return (_nonzero_signatures(), None) if return_schemas else None
     schemas = _schemas_of(op)
     signatures = None if schemas is None else [_torchscript_schema_to_signature(each) for each in schemas]
@@ -255,16 +254,17 @@ def normalize_function(
         signature = inspect.signature(inspect.unwrap(target))
         return _args_kwargs_to_normalized_args_kwargs(signature, args, kwargs, normalize_to_only_use_kwargs)
     signatures = get_signature_for_torch_op(target) or []
-    fitting: Iterable[Signature] = [each for each in signatures if _bound(each, args, kwargs) is not None]
-    if len(list(fitting)) > 1:
+    fitting = [each for each in signatures if _bound(each, args, kwargs) is not None]
+    chosen = fitting[0] if fitting else None
+    if len(fitting) > 1:
         if arg_types is None and kwarg_types is None:
             shown = "\n".join(map(str, fitting))
             raise RuntimeError(
                 f"Tried to normalize arguments to {weft.typename(target)} but the schema match was ambiguous! Please provide "
                 f"argument types to the normalize_arguments() call. Available schemas:\n{shown}"
             )
-        fitting = (each for each in signatures if _takes_types(each, arg_types or (), kwarg_types or {}))
-    chosen = next(iter(fitting), None)
+        typed = (each for each in signatures if _takes_types(each, arg_types or (), kwarg_types or {}))
+        chosen = next(typed, None)
     if chosen is None:
         return None
     return _args_kwargs_to_normalized_args_kwargs(chosen, args, kwargs, normalize_to_only_use_kwargs)

@@ -13,7 +13,7 @@ def _import_all() -> None:
     """Import every module of this package without collections of garbage, and hide what was imported from later ones.
 
     While modules load, a collection walks all objects and finds next to none to free. This took a sixth of the time of `import weft`
-    (AMD Zen 4). Afterwards collections pass over these 80,000 objects, which live as long as the process (`gc.freeze`): the first
+    (AMD Zen 4). Afterwards collections pass over these 75,000 objects, which live as long as the process (`gc.freeze`): the first
     full collection would come after some ten thousand calls and take 50 ms more (AMD Zen 3). `gc.unfreeze()` undoes it.
     """
     modules = sorted(

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ...core.derivative import nondifferentiable
 from ...core.dtype import QUANTIZED as STORED
 from ...core.dtype import DType, float32, float64, int32, int64
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...engine import scalar as s
-from ...families.map import Map, Types
+from ...families.map import Map
 from ...ops.elementwise.comparison import clamp as clamped
 from ...ops.elementwise.qparams import QParams
 from ...ops.indexing.masking import where
 from .calculation import leaky_relu as leaky_relu_in_place
-from .numbers import RANGES, quantized_number
+from .numbers import RANGES, op_of, quantized_number
 from .operators import operator, relu_forms
 from .tensors import dequantize, like, per_tensor, plain, quantize, quantized
 from .views import assign, cat_as
@@ -85,7 +84,7 @@ def _in_steps(steps: Callable[[DType], Callable], dtype: DType) -> Map:
         return s.cast(s.where(found > low, s.where(found < high, found, high), low), int32)
 
     operands = float64 if dtype is int32 else float32  # which hold all integers of the dtype
-    return Map("quantized", lambda common: Types(operands, dtype), element, derivative=nondifferentiable)
+    return op_of(element, operands, dtype)
 
 
 def _rounded(steps: Callable, operands: tuple, by: QParams, x: Tensor, relu: bool = False) -> Tensor:
@@ -120,7 +119,7 @@ def _sum(dtype: DType, relu: bool) -> Map:
         total = s.maximum(total, 0.0) if relu else total
         return quantized_number(total, scale, zero_point, dtype)
 
-    return Map("quantized", lambda common: Types(float32, dtype), element, derivative=nondifferentiable)
+    return op_of(element, float32, dtype)
 
 
 @relu_forms("add.out", "(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")
@@ -251,7 +250,7 @@ def _hardswish(dtype: DType) -> Map:
         found = x * s.minimum(s.maximum(x + 3.0, 0.0), 6.0) / 6.0
         return quantized_number(found, output_scale, output_zero_point, dtype)
 
-    return Map("quantized", lambda common: Types(float32, dtype), element, derivative=nondifferentiable)
+    return op_of(element, float32, dtype)
 
 
 @operator(

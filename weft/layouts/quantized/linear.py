@@ -14,7 +14,7 @@ from .products import Image, Packed, floating, requantized
 from .ranges import quantize_dynamic
 
 
-def lines(
+def scaling(
     scale: float, packed: Packed, weight_scales: Tensor, bias: Tensor | None, result_scale: float
 ) -> tuple[Tensor, Tensor]:
     """The multipliers and the addends of `requantized` for a layer, by the scales of its input and of its result."""
@@ -35,7 +35,7 @@ def linear(
     dtype: DType = uint8,
 ) -> Tensor:
     """The layer of integers, as integers of `dtype`."""
-    of_columns = lines(by.scale, packed, weight_scales, bias, result.scale)
+    of_columns = scaling(by.scale, packed, weight_scales, bias, result.scale)
     return requantized(a, by.zero_point, packed, *of_columns, (dtype, result.zero_point), relu)
 
 

@@ -78,29 +78,29 @@ def _by_tensor_in_bits(high: int) -> Callable:
     return element
 
 
-def _step(element: Callable, operands: DType, result: DType) -> Map:
-    """The op for an element of a tensor, a scale and a zero point, all of them converted to `operands` first."""
+def op_of(element: Callable, operands: DType, result: DType) -> Map:
+    """The op with this element, such as of a tensor, a scale and a zero point, all of them converted to `operands` first."""
     return Map("quantized", lambda common: Types(operands, result), element, derivative=nondifferentiable)
 
 
 _BY_TENSOR = {
-    dtype: _step(functools.partial(quantized_number, dtype=dtype), float32, dtype) for dtype in RANGES
+    dtype: op_of(functools.partial(quantized_number, dtype=dtype), float32, dtype) for dtype in RANGES
 }
-_BY_CHANNEL = {dtype: _step(_by_channel(dtype), float32, dtype) for dtype in RANGES}
+_BY_CHANNEL = {dtype: op_of(_by_channel(dtype), float32, dtype) for dtype in RANGES}
 
 
 @functools.cache
 def _float_channel_step(dtype: DType, low: int, high: int) -> Map:
-    return _step(_by_float_channel(low, high), float32, dtype)
+    return op_of(_by_float_channel(low, high), float32, dtype)
 
 
 @functools.cache
 def _bits_step(high: int) -> Map:
-    return _step(_by_tensor_in_bits(high), float32, uint8)
+    return op_of(_by_tensor_in_bits(high), float32, uint8)
 
 
-_FROM_BYTES = _step(lambda q, scale, zero_point: (q - zero_point) * scale, float32, float32)
-_FROM_INTEGERS = _step(
+_FROM_BYTES = op_of(lambda q, scale, zero_point: (q - zero_point) * scale, float32, float32)
+_FROM_INTEGERS = op_of(
     lambda q, scale, zero_point: (
         s.cast(s.cast(q, int32) - s.cast(zero_point, int32), float32) * s.cast(scale, float32)
     ),
@@ -108,7 +108,7 @@ _FROM_INTEGERS = _step(
     float32,
 )
 # The difference is rounded to float32, the product is one of float64.
-_FROM_CHANNELS = _step(
+_FROM_CHANNELS = op_of(
     lambda q, scale, zero_point: s.cast(
         s.cast(s.cast(q, float32) - s.cast(zero_point, float32), float64) * scale, float32
     ),

@@ -12,7 +12,7 @@ from ...interop.script_object import ScriptObject
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.elementwise.qparams import QParams
 from .convolution import Window, convolved, pack_kernel, spread, transposed_kernel
-from .linear import linear_dynamic, linear_to_float, lines
+from .linear import linear_dynamic, linear_to_float, scaling
 from .numbers import quantize_per_tensor
 from .products import Packed, pack, requantized
 from .quantizers import PerChannel
@@ -43,10 +43,10 @@ class PackedLayer(ScriptObject):
 
     def _requantized(self, a: Any, by: QParams, result: QParams, relu: bool) -> Tensor:
         """As `linear`, of the prepared weight."""
-        packed, of_columns = self._ready[0], self._lines(by.scale, result)
+        packed, of_columns = self._ready[0], self._scaling(by.scale, result)
         return requantized(a, by.zero_point, packed, *of_columns, (uint8, result.zero_point), relu)
 
-    def _lines(self, scale: float, result: QParams) -> tuple[Tensor, Tensor]:
+    def _scaling(self, scale: float, result: QParams) -> tuple[Tensor, Tensor]:
         """What `requantized` multiplies and adds. It is kept for the next call, which usually has the same scales."""
         bias = self.bias
         version = None if bias is None else bias._storage.version
@@ -54,7 +54,7 @@ class PackedLayer(ScriptObject):
         last = self._last  # which another thread may exchange
         if last is None or last[0] != key:
             packed, scales = self._ready
-            last = self._last = key, lines(scale, packed, scales, bias, result.scale)
+            last = self._last = key, scaling(scale, packed, scales, bias, result.scale)
         return last[1]
 
     def __deepcopy__(self, memo: dict) -> PackedLayer:

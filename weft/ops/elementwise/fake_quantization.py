@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ...core.derivative import nondifferentiable
@@ -39,9 +40,15 @@ def _integer(dtype: DType, has_floats: bool, input: s.Expr, scale: s.Expr, zero_
     return s.rint(steps + zero_point) if has_floats else s.rint(steps) + zero_point
 
 
+def _op(dtype: DType, result: DType, element: Callable) -> Map:
+    """The op for inputs of this dtype; the other operands are the scale, the zero point and the bounds."""
+    operands = float64 if dtype is float64 else float32
+    return Map("fake_quantize", lambda common: Types(operands, result), element, derivative=nondifferentiable)
+
+
 @functools.cache
 def _fake(dtype: DType, has_floats: bool) -> Map:
-    """The op for inputs of this dtype; the other operands are the scale, the zero point and the bounds."""
+    """The op that rounds to the numbers that a quantized tensor can hold."""
 
     def element(input, scale, zero_point, low, high):
         steps = _integer(dtype, has_floats, input, scale, zero_point)
@@ -49,8 +56,7 @@ def _fake(dtype: DType, has_floats: bool) -> Map:
         offset = s.cast(steps, float32) - s.cast(zero_point, float32)
         return offset * s.cast(scale, float32)
 
-    operands = float64 if dtype is float64 else float32
-    return Map("fake_quantize", lambda common: Types(operands, dtype), element, derivative=nondifferentiable)
+    return _op(dtype, dtype, element)
 
 
 @functools.cache
@@ -61,8 +67,7 @@ def _is_inside(dtype: DType, has_floats: bool) -> Map:
         steps = _integer(dtype, has_floats, input, scale, zero_point)
         return (steps >= low) & (steps <= high)
 
-    operands = float64 if dtype is float64 else float32
-    return Map("fake_quantize", lambda common: Types(operands, bool_), element, derivative=nondifferentiable)
+    return _op(dtype, bool_, element)
 
 
 def _straight_through(

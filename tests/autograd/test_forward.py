@@ -33,6 +33,47 @@ def a_number_added(lib):
 
 
 @program
+def a_write_of_a_dual_tensor_into_a_view(lib):
+    """The base and the view have tangents from then on, and later writes change both."""
+    fw = lib.autograd.forward_ad
+    results = []
+    for write in ("add_", "mul_", "copy_"):
+        base = lib.ones(2, 2)
+        view = base.t()
+        with fw.dual_level():
+            getattr(view, write)(fw.make_dual(lib.arange(4.0).view(2, 2), lib.arange(4.0).view(2, 2) + 10))
+            results += [fw.unpack_dual(each).tangent.clone() for each in (base, view)]
+            view *= 2
+            results += [fw.unpack_dual(each).tangent.clone() for each in (base, view)]
+    return results
+
+
+@program
+def a_tangent_with_a_tangent(lib):
+    fw = lib.autograd.forward_ad
+    with fw.dual_level():
+        try:
+            fw.make_dual(v(lib), fw.make_dual(v(lib), v(lib)))
+        except RuntimeError as error:
+            return str(error)[:75]
+
+
+@program
+def a_tangent_with_another_layout_is_copied(lib):
+    fw = lib.autograd.forward_ad
+    x, whole = lib.zeros(2, 3), lib.zeros(12)
+    complex_ = lib.zeros(2, 3, dtype=lib.complex64)
+    pairs = [
+        (x, lib.zeros(2, 3)), (x, lib.zeros(3, 2).t()), (x.t(), lib.zeros(2, 3).t()), (whole[:6], lib.zeros(6)),
+        (whole[3:9], lib.zeros(15)[3:9]), (whole[3:9], whole[3:9]), (lib.zeros(1, 6), lib.zeros(6, 1).t()),
+        (complex_, complex_.conj()), (complex_.conj(), complex_.conj()),
+    ]  # fmt: skip
+    with fw.dual_level():
+        found = [(tangent, fw.unpack_dual(fw.make_dual(value, tangent)).tangent) for value, tangent in pairs]
+        return [(before is after, after.stride()) for before, after in found]
+
+
+@program
 def exp(lib):
     return push(lib, lambda d: (d * 1).exp_(), v(lib))
 

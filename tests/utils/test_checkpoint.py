@@ -35,6 +35,21 @@ def in_both_forms(function):
 
 
 @in_both_forms
+def the_second_run_has_the_autocast_of_the_first(lib, reentrant):
+    dtypes = []
+
+    def product(x):
+        dtypes.append((x @ x).dtype == lib.float16)
+        return (x @ x).sin()
+
+    x = lib.ones(2, 2, requires_grad=True)
+    with lib.autocast("cpu", lib.float16):
+        y = ck(lib)(product, x, use_reentrant=reentrant)
+    y.float().sum().backward()
+    return dtypes, x.grad
+
+
+@in_both_forms
 def random_numbers_go_on_after_backward(lib, reentrant):
     x = x3(lib).requires_grad_()
     y = ck(lib)(lambda a: lib.nn.functional.dropout(a, 0.5), x, use_reentrant=reentrant)

@@ -7,10 +7,11 @@ from typing import Any
 from ..autograd.function import BackwardCFunction, Function
 from ..autograd.graph import Leaf as AccumulateGrad
 from ..autograd.graph import node_type
+from ..autograd.undefined import UndefinedGrad
 from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 
-__all__ = ["AccumulateGrad", "DelayedError"]
+__all__ = ["AccumulateGrad", "DelayedError", "UndefinedGrad"]
 
 
 class _Error(Function):
@@ -24,7 +25,7 @@ class _Error(Function):
         raise RuntimeError(ctx.message)
 
 
-_Error._node_type = node_type("Error", BackwardCFunction)
+_Error._backward_cls = node_type("Error", BackwardCFunction)
 
 
 class DelayedError:

@@ -33,6 +33,7 @@ from ..core.layout import contiguous_format
 from ..core.overrides import modes
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
+from ..ops.creation.from_data import scalar_tensor
 from ..ops.creation.from_data import tensor as new_tensor
 from ..ops.tensor.printing import tensor_format, tensor_repr
 from . import aten as aten_operators
@@ -361,8 +362,10 @@ def _getitem(self: Tensor, index: Any) -> Any:
 @_calls("__setitem__")
 def _setitem(self: Tensor, index: Any, value: Any) -> Any:
     if any(isinstance(each, Tensor) for each in (index if isinstance(index, tuple) else (index,))):
-        if not isinstance(index, Tensor) or not isinstance(value, Tensor):
+        if not isinstance(index, Tensor):
             return PLAIN
+        if not isinstance(value, Tensor):
+            value = scalar_tensor(value, dtype=self.dtype)
         aten.index_put_(self, [index], value)
         return None
     part = _getitem(self, index)

@@ -58,5 +58,6 @@ _tape.take_grad_fn_of = _forward_inplace.take_grad_fn_of
 _tape.rename = _graph.rename
 _tape.rename_after = _graph.rename_after
 _tape.require_grad = _tensor.require_grad
+_tape.renew_leaf = _tensor.renew_leaf
 _tape.recorded_view = _inplace.recorded_view
 _tape.note_view = _inplace.note_view

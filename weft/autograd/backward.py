@@ -124,8 +124,10 @@ def grad(
     return tuple(results)
 
 
-def _materialized(results: Sequence[Any], inputs: Sequence[Tensor], create_graph: bool) -> tuple[Tensor, ...]:
+def _materialized(results: Sequence[Any], inputs: Sequence[Any], create_graph: bool) -> tuple[Tensor, ...]:
     """Zeros in the place of None, which may be differentiated again where the other gradients may."""
+    if any(ct is None and isinstance(each, GradientEdge) for ct, each in zip(results, inputs, strict=True)):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
     return tuple(
         zeros_like(each.detach(), requires_grad=create_graph) if ct is None else ct
         for ct, each in zip(results, inputs, strict=True)

@@ -129,6 +129,10 @@ class _Pass:
         if wanted is not None:
             self.wanted = {key(edge) for edge in wanted}
             self.needed = _on_path(self.nodes, self.wanted)
+            if (
+                accumulate
+            ):  # as in PyTorch, backward(inputs=...) runs the nodes of which the inputs are results
+                self.needed.update(each for each in map(_node_of, self.wanted) if each in self.seen)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
         pending, keeping = self.pending, self.keep_graph
@@ -179,7 +183,7 @@ class _Pass:
         """Run the nodes, the newest first. `usual`: nodes without hooks need nothing but their rules."""
         pending, keeping = self.pending, self.keep_graph
         for node in nodes:
-            if node not in pending:  # no cotangent has reached it
+            if node not in pending and not self._runs_on_nothing(node):
                 continue
             spec = node._spec
             if usual and node._notes is None and spec.quick_pull is not None:
@@ -233,14 +237,27 @@ class _Pass:
             return None, ()
         if notes is not None and notes.before:
             ct = _before(node, ct)
-        found = node._pull_over(ct, edges) if spare else None
+        found: Any = node._pull_over(ct, edges) if spare else None
         if found is None:
-            found = self._pull(node, ct, edges)
+            found = (None,) * len(edges) if _ignores(node, ct) else self._pull(node, ct, edges)
         if notes is not None and notes.after:
             found = _after(node, found, ct)
         if not self.keep_graph:
             node._release()
         return edges, found
+
+    def _runs_on_nothing(self, node: Node) -> bool:
+        """Whether a node that no cotangent has reached runs: as in PyTorch, its hooks and its Function get None or zeros."""
+        if self.needed is not None and node not in self.needed:
+            return False
+        if node.takes_nothing or node._notes is not None:
+            result = node._spec.result
+            self.pending[node] = [None] * len(result) if type(result) is tuple else None
+            return True
+        for edge in node._edges:
+            if type(edge) is Leaf:
+                self._give_leaf_nothing(edge)
+        return False
 
     def reaches(self, edge: Any) -> bool:
         """Whether this pass computes the cotangent of an edge."""
@@ -327,8 +344,11 @@ class _Pass:
     def _give_leaf_nothing(self, leaf: Leaf) -> None:
         """Count an edge that brought a leaf no cotangent. After the last edge, the gradient of the leaf is complete."""
         self.uses[leaf] -= 1
-        if self.uses[leaf] == 0 and leaf in self.leaves:
-            self._finish_collected(leaf)
+        if self.uses[leaf] == 0:
+            if leaf in self.leaves:
+                self._finish_collected(leaf)
+            else:
+                self._finish_without(leaf)
 
     def _finish_collected(self, leaf: Leaf) -> None:
         """Finish a leaf with the cotangents that it has received."""
@@ -378,7 +398,8 @@ class _Pass:
         As in PyTorch, the first gradient becomes `.grad` without a copy if only the pass holds it (`lone`).
         """
         if leaf.hooks:
-            ct, lone = run_tensor_hooks(leaf.hooks, ct), False
+            ct = run_tensor_hooks(leaf.hooks, ct)
+            lone = getrefcount(ct) == 2 and getrefcount(ct._storage) == 2
         if self.wanted is not None:
             if leaf not in self.wanted:
                 return
@@ -390,7 +411,8 @@ class _Pass:
         if tensor._base is not None and "_unconnected" in tensor.__dict__:
             return
         if leaf.of_node is not None:
-            (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False
+            (ct,) = _run_prehooks(leaf.of_node.before, (ct,))
+            lone = getrefcount(ct) == 2 and getrefcount(ct._storage) == 2
         dtype = tensor._grad_dtype
         if dtype is not ... and dtype is not None and dtype is not ct.spec.dtype:
             ct, lone = ct.to(dtype), True
@@ -399,7 +421,7 @@ class _Pass:
             if carriers and (carrier := carrier_of(before, ct)) is not None:
                 tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
             elif before is None:
-                tensor._grad = ct if self.create_graph else own(ct, tensor.spec, lone)
+                tensor._grad = copied(ct, tensor.spec) if self.create_graph else own(ct, tensor.spec, lone)
             elif self.create_graph:
                 tensor._grad = _added(before, ct)  # type: ignore[attr-defined]
             else:
@@ -408,12 +430,26 @@ class _Pass:
                 except NotStrided:
                     tensor._grad = _added_in_place(before, ct)  # type: ignore[attr-defined]
         if leaf.after:
-            for hook in list(leaf.after.values()):
-                if hook(tensor) is not None:
-                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            _run_hooks_after(leaf.after, tensor)
         if leaf.of_node is not None:
             for hook in list(leaf.of_node.after.values()):
                 hook((), (ct,))
+
+    def _finish_without(self, leaf: Leaf) -> None:
+        """Run the hooks of a leaf that no edge brought a cotangent, as PyTorch does: they get None."""
+        if leaf.hooks:
+            run_tensor_hooks(leaf.hooks, None)
+        tensor = leaf.tensor()
+        if not self.accumulate or tensor is None or self.wanted is not None and leaf not in self.wanted:
+            return
+        cts: tuple = (None,)
+        if leaf.of_node is not None:
+            cts = _run_prehooks(leaf.of_node.before, cts)
+        if leaf.after:
+            _run_hooks_after(leaf.after, tensor)
+        if leaf.of_node is not None:
+            for hook in list(leaf.of_node.after.values()):
+                hook((), cts)
 
 
 # The class of backward passes while calls are watched. `_library/dispatching.py` replaces it by one that tells `__torch_dispatch__` of
@@ -493,10 +529,26 @@ def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
         if ct.spec.dtype.is_complex and not wanted.dtype.is_complex:
             ct = ct.real
         ct = ct.to(wanted.dtype)
-    return ct if ct.spec.device is wanted.device else ct.to(wanted.device)
+    given, device = ct.spec.device, wanted.device
+    if (
+        given is device or given.is_claimed or device.is_claimed
+    ):  # wrappers of tensors take plain cotangents, and the other way round
+        return ct
+    return ct.to(device)
 
 
 # ---- Gradients of leaves ------------------------------------------------------------------------------------------
+
+
+def _node_of(key: Any) -> Any:
+    """The node that the key of an edge belongs to."""
+    return key[0] if type(key) is tuple else key
+
+
+def _ignores(node: Node, ct: Any) -> bool:
+    """Whether a node returns no cotangents because it has received none."""
+    nothing = all(each is None for each in ct) if type(ct) is tuple else ct is None
+    return nothing and not node.takes_nothing
 
 
 def _fits(given: Spec, wanted: Spec) -> bool:
@@ -523,6 +575,12 @@ def own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
         return spec.rules.gradient(ct) if _holds_alone(ct) else ct.clone()  # type: ignore[attr-defined]
     if spec.is_contiguous and spec.stride == wanted.stride and not spec.conj and not spec.neg:
         return ct.clone()  # a third of the time of the general case
+    return copied(ct, wanted)
+
+
+def copied(ct: Tensor, wanted: Spec) -> Tensor:
+    """A copy of the gradient, with the strides of the leaf if the leaf is dense. It is recorded while grad mode is on."""
+    spec = ct.spec
     if wanted.is_dense and not wanted.conj and not wanted.neg and is_strided(spec):
         return empty_strided(wanted.shape, wanted.stride, dtype=spec.dtype, device=spec.device).copy_(ct)
     return ct.clone(memory_format=contiguous_format)
@@ -539,15 +597,25 @@ def _holds_alone(ct: Any) -> bool:
 # ---- Hooks ----------------------------------------------------------------------------------------------------------
 
 
-def run_tensor_hooks(hooks: dict, ct: Tensor) -> Tensor:
+def run_tensor_hooks(hooks: dict, ct: Any) -> Any:
+    """The cotangent that the hooks of a tensor make of its cotangent, which is None if nothing has reached the tensor."""
     for hook in list(hooks.values()):
         answer = hook(ct)
         if answer is not None:
             if not isinstance(answer, Tensor):
                 raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
+            if ct is None:
+                raise RuntimeError("can't replace a None gradient with a non-None value")
             _check_kept(hook, ct, answer)
             ct = as_cotangent(answer)
     return ct
+
+
+def _run_hooks_after(hooks: dict, tensor: Tensor) -> None:
+    """Run the hooks of `register_post_accumulate_grad_hook`."""
+    for hook in list(hooks.values()):
+        if hook(tensor) is not None:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def _check_kept(hook: Any, before: Tensor, after: Tensor) -> None:
@@ -572,8 +640,7 @@ def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
     single = type(node._spec.result) is not tuple
     cts = [ct] if single else list(ct)
     for index, own in hooks.tensor.items():
-        if cts[index] is not None:
-            cts[index] = run_tensor_hooks(own, cts[index])
+        cts[index] = run_tensor_hooks(own, cts[index])
     for index, reference in hooks.retained.items():
         tensor = reference()
         if tensor is not None and cts[index] is not None:

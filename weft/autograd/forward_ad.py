@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..core.batched import is_sample
 from ..core.dtype import FLOAT
+from ..core.layout import contiguous_format
+from ..core.layout_spec import is_strided
 from ..core.restoring import Restoring
 from ..core.tensor import Tensor
 from ..ops.tensor.printing import tensor_repr
@@ -73,7 +76,41 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
             f"{list(tangent.shape)}."
         )
-    return dual.with_tangent(tensor, dual.user_levels[-1], tangent)
+    level = dual.user_levels[-1]
+    if level in dual.tangents(tangent):
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported."
+        )
+    return dual.with_tangent(
+        tensor, level, tangent if _lies_alike(tangent, tensor) else _laid_out(tangent, tensor)
+    )
+
+
+def _lies_alike(tangent: Tensor, tensor: Tensor) -> bool:
+    """Whether views of the tensor are views of the tangent as well, which PyTorch requires of a tangent that it does not copy."""
+    own, other = tensor.spec, tangent.spec
+    if not is_strided(own) or not is_strided(other):
+        return True
+    strides = zip(own.shape, own.stride, other.stride, strict=True)
+    return (
+        all(size == 1 or step == step_of_tangent for size, step, step_of_tangent in strides)
+        and (own.conj, own.neg) == (other.conj, other.neg)
+        and tensor.storage_offset() == tangent.storage_offset()
+        and (is_sample(tangent) or is_sample(tensor) or _elements(tensor) == _elements(tangent))
+    )
+
+
+def _elements(tensor: Tensor) -> int:
+    """How many elements the storage of a tensor has."""
+    return tensor._storage.nbytes_ // tensor.spec.dtype.itemsize
+
+
+def _laid_out(tangent: Tensor, tensor: Tensor) -> Tensor:
+    """A copy of the tangent with the dims in the order in which those of the tensor lie in memory."""
+    strides = tensor.spec.stride
+    order = sorted(range(len(strides)), key=lambda dim: -strides[dim])
+    back = sorted(range(len(strides)), key=order.__getitem__)
+    return tangent.permute(order).clone(memory_format=contiguous_format).permute(back)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

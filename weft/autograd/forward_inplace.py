@@ -114,10 +114,12 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
     views = inplace.views_of(base, unknown)
     dual_views = []
     if base is not target:
+        if not any(view is target for view in views):
+            views.append(target)
         before = tangents(base).get(level)
         whole = inplace.cotangent_like(base.spec, before)
         if before is None:
-            dual_views = [view for view in (*views, target) if level in tangents(view)]
+            dual_views = [view for view in views if level in tangents(view)]
         for view in dual_views:
             _region(whole, view, base).copy_(tangents(view)[level])
         _region(whole, target, base).copy_(tangent)

@@ -36,6 +36,9 @@ class FunctionCtx(Node):
     )  # fmt: skip
 
     _function: Any
+    takes_nothing = True
+    # Whether `backward` gets zeros, as for other results, in the place of None for those that require no grad.
+    _materialize_non_diff_grads = True
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -79,7 +82,15 @@ class FunctionCtx(Node):
             return tuple(self._to_save)
         return tuple([None if entry is None else original(entry, self) for entry in self._saved])
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple:
+        """The old name of `saved_tensors`."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'",
+            DeprecationWarning,
+            stacklevel=user_level(),
+        )
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self) -> tuple:
@@ -161,7 +172,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
-        cls._node_type = node_type(f"{name}Backward", BackwardCFunction)
+        cls._backward_cls = node_type(f"{name}Backward", BackwardCFunction)
         cls._takes_ctx = not overrides(cls, "setup_context")
         # Whether `setup_context` gets arguments that the caller of `apply` does not give.
         cls._has_defaults = not cls._takes_ctx and _has_defaults(cls.forward)
@@ -307,7 +318,7 @@ class Function(metaclass=FunctionMeta):
 
 
 def _context(cls: Any, args: Sequence[Any]) -> Any:
-    ctx: Any = object.__new__(cls._node_type)
+    ctx: Any = object.__new__(cls._backward_cls)
     ctx._function = cls
     ctx._edges = tuple([x._autograd if isinstance(x, Tensor) and x.requires_grad else None for x in args])
     ctx._spec = NodeSpec.of(cls, tuple([x.spec if isinstance(x, Tensor) else None for x in args]), (), None)
@@ -351,7 +362,9 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     constants |= {id(applied[each]) for each in constants if each in applied}
     ctx._finish(results, constants)
     # Every result that `forward` returned has a position, tensor or not, because backward has an argument for each.
-    ctx._spec.result = results[0].spec if single else tuple([getattr(each, "spec", None) for each in results])
+    unmaterialized = () if ctx._materialize_non_diff_grads else constants
+    specs = [None if id(each) in unmaterialized else getattr(each, "spec", None) for each in results]
+    ctx._spec.result = specs[0] if single else tuple(specs)
     for index, each in enumerate(results):
         if not isinstance(each, Tensor) or id(each) in constants or each.spec.dtype.category < FLOAT:
             continue

@@ -188,6 +188,26 @@ def hvp(
     return _form(outputs, create_graph, True), _form(pushed, create_graph, isinstance(inputs, Tensor))
 
 
+def _construct_standard_basis_for(
+    tensors: Sequence[Tensor], tensor_numels: Sequence[int]
+) -> tuple[Tensor, ...]:
+    """The columns of an identity matrix that belong to each tensor, in its dtype and on its device.
+
+    Raises: AssertionError without tensors, or if there is not a number of elements for each.
+    """
+    if not tensors or len(tensors) != len(tensor_numels):
+        raise AssertionError(
+            f"Expected a number of elements for each tensor, got {len(tensors)} and {len(tensor_numels)}"
+        )
+    blocks, start = [], 0
+    for tensor, size in zip(tensors, tensor_numels, strict=True):
+        block = tensor.new_zeros((sum(tensor_numels), size))
+        block.diagonal(-start).fill_(1)
+        blocks.append(block)
+        start += size
+    return tuple(blocks)
+
+
 # ---- What they share -----------------------------------------------------------------------------------------------
 
 

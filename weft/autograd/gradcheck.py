@@ -22,7 +22,7 @@ from ..core.warn import user_level
 from ..interop.numpy import from_numpy
 from ..layouts.leaves import of_values
 from ..ops.assembly.joining import stack
-from ..ops.creation.creation import empty_strided, ones_like, zeros_like
+from ..ops.creation.creation import ones_like, zeros_like
 from ..ops.creation.random import randn
 from ..ops.views.complex_views import view_as_real
 from ..ops.views.slicing import as_strided
@@ -188,7 +188,7 @@ def gradgradcheck(
 
 def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:
     spec = y.spec
-    result = randn(spec.shape, dtype=spec.dtype, device=spec.device) * 0.5 + 0.75
+    result = randn(spec.shape, dtype=spec.dtype, device=y.device) * 0.5 + 0.75
     if non_contiguous and spec.shape:
         result = stack((result, result), -1).select(-1, 0)
     return result.detach().requires_grad_()
@@ -253,7 +253,7 @@ def _moved(inputs: Sequence[Any], which: int, by: Tensor) -> list[Any]:
     with no_grad():
         moved = inputs[which].detach() + by
         target = (
-            empty_strided(moved.shape, inputs[which].stride(), dtype=moved.dtype)
+            moved.new_empty_strided(moved.shape, inputs[which].stride())
             if (inputs[which].spec.is_dense)
             else moved
         )

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..core.derivative import Derivative, keywords, nondifferentiable
 from ..core.dtype import FLOAT
-from ..core.grad_mode import open_levels
+from ..core.grad_mode import mode, open_levels
 from ..core.recording import NO_RULE
 from ..core.spec import Spec
 from ..core.tensor import Tensor
@@ -165,7 +165,27 @@ class Node:
     _notes: Notes | None
     _leaves: Any  # keeps those inputs alive that are leaves
 
+    # Whether the node runs in a pass although no cotangent has reached it.
+    takes_nothing = False
+
     # -- for users ---------------------------------------------------------------------------------------------
+
+    def __call__(self, *cts: Tensor) -> Any:
+        """The cotangents of the inputs for those of the differentiable results; a tuple if there are several. Hooks do not run.
+
+        Raises: TypeError for another number of cotangents.
+        """
+        result = self._spec.result
+        specs = result if type(result) is tuple else (result,)
+        positions = [k for k, spec in enumerate(specs) if spec.dtype.category >= FLOAT]
+        if len(cts) != len(positions):
+            raise TypeError(f"expected {len(positions)} arguments, got {len(cts)} instead")
+        given: list[Any] = [None] * len(specs)
+        for position, ct in zip(positions, cts, strict=True):
+            given[position] = ct
+        pulled = self._pull(tuple(given) if type(result) is tuple else given[0], self._edges, mode.enabled)
+        found = tuple([ct for ct, spec in zip(pulled, self._spec.inputs, strict=True) if spec is not None])
+        return found[0] if len(found) == 1 else found
 
     def name(self) -> str:
         return type(self).__name__

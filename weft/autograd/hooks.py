@@ -14,6 +14,7 @@ from ..core.locks import new_lock
 from ..core.restoring import Restoring, contextmanager
 from ..core.tensor import Tensor
 from ..ops.assembly.copying import lazy_clone
+from ..ops.tensor.predicates import is_inference
 from . import saved
 
 
@@ -209,23 +210,20 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = new_lock()
-    of_pass: WeakKeyDictionary[Any, list] = WeakKeyDictionary()  # backward pass -> the gradients so far
+    of_pass: WeakKeyDictionary[Any, dict] = WeakKeyDictionary()  # backward pass -> position -> gradient
 
     def hook_of(position: int) -> Callable:
-        def hook(grad: Tensor) -> None:
+        def hook(grad: Tensor | None) -> None:
             now = running.now
             with lock:
-                gradients = of_pass.setdefault(now, [None] * len(tensors))
-                first = all(each is None for each in gradients)
+                gradients = of_pass.setdefault(now, {})
+                first = not gradients
                 gradients[position] = grad
-                complete = all(
-                    each is not None or not now.reaches(tensor._autograd)
-                    for each, tensor in zip(gradients, tensors, strict=True)
-                )
+                complete = len(gradients) == sum(now.reaches(tensor._autograd) for tensor in tensors)
             if mode == "any" and first:
                 fn(grad)
             elif mode == "all" and complete:
-                fn(gradients)
+                fn([gradients.get(k) for k in range(len(tensors))])
 
         return hook
 
@@ -233,6 +231,10 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
 
 
 def increment_version(tensor: Any) -> None:
-    """Increment the version of a tensor, or of several, after a write that autograd cannot see."""
+    """Increment the version of a tensor, or of several, after a write that autograd cannot see.
+
+    Tensors of inference mode have no version.
+    """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        each._storage.version += 1
+        if not is_inference(each):
+            each._storage.version += 1

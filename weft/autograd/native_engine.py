@@ -1,8 +1,8 @@
 """The inner loops of a backward pass in machine code: listing the nodes, and running those that need nothing but their rules.
 
 `_Pass` in `engine.py` is the definition. `run_nodes` takes the nodes one after the other, and stops at one that the functions of
-Python must run: with hooks, with a retained gradient, with a large cotangent, of a `torch.autograd.Function`. It calls methods of the
-pass for what is rare: sums of cotangents, cotangents of another shape or class, leaves with hooks.
+Python must run: with hooks, with a retained gradient, with a large cotangent, of a `torch.autograd.Function`, or without a cotangent. It
+calls methods of the pass for what is rare: sums of cotangents, cotangents of another shape or class, leaves with hooks.
 """
 
 from __future__ import annotations
@@ -392,7 +392,7 @@ def _run_nodes() -> Text:
     f.require(f.let(f"icmp slt i64 {k}, {f.list_size(nodes)}"), "stop")
     node = f.word(f.load(nodes, SIZE + 8), k, "ptr")
     given = f.call("PyDict_GetItemWithError", pending, node)
-    f.require(f.differ(given, "null"), "next")  # no cotangent has reached it
+    f.require(f.differ(given, "null"), "stop")  # no cotangent has reached it
     pull = f.load(f.load(node, _NODE["_spec"]), _SPEC["quick_pull"])
     f.require(f.differ(pull, name("none")), "stop")
     f.require(f.same(f.load(node, _NODE["_notes"]), name("none")), "stop")

@@ -85,6 +85,14 @@ def require_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
+def renew_leaf(self: Tensor) -> None:
+    """Let operations that are recorded from now on lead to a new Leaf, with the tensor's hooks. For other tensors: nothing."""
+    before = self._autograd
+    if type(before) is Leaf:
+        self._autograd = leaf = Leaf(self, before.lasting)
+        leaf.hooks, leaf.after = before.hooks, before.after
+
+
 def _grad(self: Tensor) -> Tensor | None:
     """The sum of the gradients that `backward` has computed for this tensor; None before the first."""
     gradient = self._grad
@@ -235,20 +243,35 @@ def _set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
         notes_of(node).tensor[index] = hooks or OrderedDict()
 
 
+def _kept(message: str) -> Callable:
+    """The deleter of a property that PyTorch refuses to delete."""
+
+    def refuse(self: Tensor) -> None:
+        raise RuntimeError(message)
+
+    return refuse
+
+
 def _post_accumulate_grad_hooks(self: Tensor) -> dict | None:
     """The hooks that `register_post_accumulate_grad_hook` added; None if there were never any."""
     return self._autograd.after if type(self._autograd) is Leaf else None
 
 
-Tensor.requires_grad = native_property(_requires_grad, _set_requires_grad)
+Tensor.requires_grad = native_property(
+    _requires_grad, _set_requires_grad, _kept("requires_grad must be a bool")
+)
 Tensor.grad = native_property(_grad, _set_grad, _del_grad)
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
 Tensor.grad_fn = property(_grad_fn)
 Tensor.output_nr = property(_output_nr)  # type: ignore[attr-defined]
 Tensor.is_leaf = native_property(_is_leaf)
 Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]
-Tensor._grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
-Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks)  # type: ignore[attr-defined]
+Tensor._grad_fn = property(  # type: ignore[attr-defined]
+    _grad_fn, fdel=_kept("Deletion of _grad_fn not allowed. Detach tensor instead!")
+)
+Tensor._backward_hooks = property(  # type: ignore[attr-defined]
+    _backward_hooks, _set_backward_hooks, _kept("Deletion of _backwards_hooks not allowed!")
+)
 Tensor._post_accumulate_grad_hooks = property(_post_accumulate_grad_hooks)  # type: ignore[attr-defined]
 Tensor._version = property(_version)  # type: ignore[attr-defined]
 Tensor._is_view = _is_view  # type: ignore[attr-defined]

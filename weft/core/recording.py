@@ -35,6 +35,7 @@ class Tape:
     rebase_history: Callable  # (target, result)
     take_grad_fn_of: Callable  # (target, result)
     require_grad: Callable  # (tensor, requires_grad=True) -> tensor: `requires_grad_` of weft's own code
+    renew_leaf: Callable  # (tensor): the memory of a leaf was exchanged, so graphs recorded so far lead to another tensor
     rename: Callable  # (result, change): the node that made a result gets the name change(its name)
     rename_after: Callable  # (result, name): the node gets the name of the nodes of the function `name`, or this name of a node
 

@@ -31,8 +31,8 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     result.__dict__.update(copy.deepcopy(attributes(self), memo))
     if self.requires_grad:
         result.requires_grad_()
-        if self.grad is not None:
-            result.grad = copy.deepcopy(self.grad, memo)
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
     return result
 
 

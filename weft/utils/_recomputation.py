@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
 from ..autograd.hooks import saved_tensors_hooks
 from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad
@@ -38,6 +39,7 @@ class Recomputation:
         self, call: Callable, context: Any, keep_random: bool, check: str, early_stop: bool, debug: bool
     ):
         self._call, self._context, self._check, self._early_stop = call, context, check, early_stop
+        self._autocast = current_autocast()
         self._random = default_generator.get_state() if keep_random else None
         self._facts: list[dict[str, Any]] = []  # the metadata of each saved tensor
         self._tensors: dict[int, Tensor] = {}
@@ -84,6 +86,7 @@ class Recomputation:
             contextlib.suppress(_Enough),
             random_state(self._random),
             enable_grad(),
+            self._autocast,
             self._context,
             _running(self),
             contextlib.nullcontext() if self._logs is None else self._logs[1],
@@ -130,6 +133,11 @@ def _running(run: Recomputation) -> Iterator[None]:
         yield
     finally:
         state.run = outer
+
+
+def current_autocast() -> autocast:
+    """A context with the autocast of now."""
+    return autocast("cpu", get_autocast_dtype("cpu"), is_autocast_enabled("cpu"))
 
 
 @contextmanager

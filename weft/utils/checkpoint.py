@@ -17,7 +17,7 @@ from ..core.grad_mode import enable_grad
 from ..core.names import name_public
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
-from ._recomputation import CheckpointError, Recomputation, random_state
+from ._recomputation import CheckpointError, Recomputation, current_autocast, random_state
 from ._selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -217,6 +217,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx: Any, function: Callable, keep_random: bool, *args: Any) -> Any:
         ctx.call = function
+        ctx.autocast = current_autocast()
         ctx.random = default_generator.get_state() if keep_random else None
         ctx.places = [k for k, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.rest = [None if isinstance(x, Tensor) else x for x in args]
@@ -234,7 +235,7 @@ class CheckpointFunction(Function):
         args = list(ctx.rest)
         for k, saved in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[k] = require_grad(saved.detach(), ctx.needs_input_grad[k + 2])
-        with random_state(ctx.random), enable_grad():
+        with random_state(ctx.random), ctx.autocast, enable_grad():
             outputs = ctx.call(*args)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         pairs = [

@@ -37,6 +37,10 @@ def test_some_eigenvalues_of_a_generalized_problem():
         weft.lobpcg(weft.eye(5), 2)
 
 
+def test_both_triangles_count():
+    assert weft.autograd.gradcheck(lambda a: weft.lobpcg(a, 2)[0], to_weft(definite(6, 6)).requires_grad_())
+
+
 UNFIT = """
 torch.linalg.lstsq(torch.eye(3).expand(3, 1, 3, 3), torch.ones(2, 3, 3))  # raises
 torch.linalg.lstsq(torch.eye(3), torch.ones(2, 3, 3))  # raises

@@ -157,7 +157,7 @@ class _Reduced(Function):
 
 for _function, _name in ((_GetData, "GetData"), (_Constructor, "Constructor"), (_Reduced, "Constructor")):
     _function.__name__ = _name
-    _function._node_type.__name__ = f"{_name}Backward"
+    _function._backward_cls.__name__ = f"{_name}Backward"
 
 
 # ---- Printing --------------------------------------------------------------------------------------------------------

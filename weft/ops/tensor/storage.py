@@ -415,8 +415,16 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 @public("function method")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
+    """Whether both have the same shape.
+
+    Raises: RuntimeError if one of them is a nested tensor and the other is not.
+    """
     check_tensor(other, "is_same_size", "other", 2)
+    if input.is_nested is not other.is_nested:
+        mine, others = ["nested" if each.is_nested else "not nested" for each in (input, other)]
+        raise RuntimeError(
+            f"Expected both self and other to be nested tensors. Self is {mine}. While Other is {others}."
+        )
     return input.spec.shape == other.spec.shape
 
 
@@ -459,7 +467,7 @@ def _detach(input: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if value.spec.device is not self.spec.device:
+    if value.spec.device is not self.spec.device or value.layout is not self.layout:
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
         )
@@ -467,10 +475,18 @@ def _set_data(self: Tensor, value: Any) -> None:
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
         )
+    if value.spec.dtype is not self.spec.dtype:
+        tape.renew_leaf(self)
     self._storage, self._byte_offset, self.spec = value._storage, value._byte_offset, value.spec
 
 
-Tensor.data = property(lambda self: self.detach(), _set_data, doc="The same memory, outside of autograd.")
+def _delete_data(self: Tensor) -> None:
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+Tensor.data = property(
+    lambda self: self.detach(), _set_data, _delete_data, doc="The same memory, outside of autograd."
+)
 
 
 @public("method", name="resize_")
@@ -525,6 +541,7 @@ def set_(
     if needs_recording((self,)):
         tape.check_write(self)
         raise NotImplementedError(NO_RULE.format("set_"))
+    tape.renew_leaf(self)
     if isinstance(source, Tensor):
         _check_type(self, source.spec.dtype, source.spec.device)
         if size is None:

@@ -7,6 +7,7 @@ An op states a rule, metadata in, `IndexMap` out; one rule serves the op, its op
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,13 +19,14 @@ from ..core.dtype import BITS, DType, bool_, compute_type, float64
 from ..core.grad_mode import mode
 from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order, merge_dims
 from ..core.op import Op
-from ..core.outputs import check_no_repeats
+from ..core.outputs import check_no_repeats, memory_overlaps, overlap
 from ..core.plans import PlanCache
 from ..core.recording import NO_RULE, needs_recording, new_recorder, record_inplace
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ..core.storage import Storage
 from ..core.tensor import Tensor, empty, make
+from ..core.warn import user_level
 from ..engine.expr import load
 from ..engine.kernel import IndexedLaunch, Indexing
 from ..engine.loops import Result, element_size
@@ -286,13 +288,23 @@ class Scatter(_Indexed):
 
     `combine(old, new)` gives what is stored, as an Expr; without it the new replaces the old. `fit(value, target,
     static, access)`, on specs, gives the strides with which the value is read, or raises. `once`: a target whose
-    elements share memory is refused.
+    elements share memory is refused. `deprecated`: it is not, but there is a warning that names this expression.
     """
 
-    def __init__(self, name: str, rule: Rule, *, fit: Callable = broadcast_row, once: bool = True, **options):
+    def __init__(
+        self,
+        name: str,
+        rule: Rule,
+        *,
+        fit: Callable = broadcast_row,
+        once: bool = True,
+        deprecated: str = "",
+        **options,
+    ):
         super().__init__(name, rule, **options)
         self.fit = fit
         self.once = once
+        self.deprecated = deprecated
         self.plans = PlanCache(self._plan, with_sizes=True)
         if self.derivative is None:
             self.derivative = Derivative(self.target_rule, self.value_rule)
@@ -368,23 +380,21 @@ class Scatter(_Indexed):
             operands = [spec, spec]
         rows += [value_row, *access.index_strides]
         dtypes = [*inputs, *(index.dtype for index in indices)]
-        return _PutPlan(
+        launch = _prepare(
+            self.name,
+            spec.device.backend,
+            [*operands, value, *indices],
+            [element],
+            dtypes,
+            rows,
             access,
-            checks,
-            _prepare(
-                self.name,
-                spec.device.backend,
-                [*operands, value, *indices],
-                [element],
-                dtypes,
-                rows,
-                access,
-                self.wrap,
-                displaced,
-                in_order=True,
-            ),
-            spec.device.backend.faults,
+            self.wrap,
+            displaced,
+            in_order=True,
         )
+        if self.deprecated and spec.repeats:
+            launch = launch._replace(entry=_warning(launch.entry, self.name, self.deprecated))
+        return _PutPlan(access, checks, launch, spec.device.backend.faults)
 
     def check(
         self,
@@ -420,9 +430,9 @@ class Scatter(_Indexed):
             )
         storage = target._storage
         if value._storage is storage:
-            value = unshared(value, target)
+            value = distinct(value, target, self.name)
         if any([index._storage is storage for index in indices]):
-            indices = [unshared(index, target) for index in indices]
+            indices = [distinct(index, target, self.name) for index in indices]
         plan = self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
         launch = plan.launch
         if launch is None:
@@ -444,6 +454,20 @@ class Scatter(_Indexed):
         return target
 
 
+def _warning(entry: Callable, name: str, example: str) -> Callable:
+    """The entry of a kernel, with a warning. It is a part of the plan, so that calls with other targets are not asked."""
+    message = (
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+        f"This also applies to advanced indexing e.g. {example}"
+    )
+
+    def warned(*words: int) -> Any:
+        warnings.warn(message, UserWarning, stacklevel=user_level())
+        return entry(*words)
+
+    return warned
+
+
 def _one(access: IndexMap, j: int, index: Spec) -> IndexMap:
     return IndexMap(index.shape, (), (index.stride,), access.dims[j : j + 1], access.sizes[j : j + 1], (0,))
 
@@ -451,6 +475,18 @@ def _one(access: IndexMap, j: int, index: Spec) -> IndexMap:
 def unshared(tensor: Tensor, target: Tensor) -> Tensor:
     """The tensor, copied if writing `target` could change it."""
     return COPY(tensor) if tensor._storage is target._storage and tensor.spec.numel else tensor
+
+
+def distinct(tensor: Tensor, target: Tensor, name: str) -> Tensor:
+    """As `unshared`, for functions that take no tensor whose memory overlaps that of the target.
+
+    Raises: RuntimeError if it does. As in PyTorch, memory with gaps counts as apart.
+    """
+    if tensor._storage is target._storage:
+        dense = tensor.spec.is_dense and target.spec.is_dense
+        if tensor is target or dense and memory_overlaps(tensor, target):
+            raise overlap(name, target.spec, tensor.spec)
+    return unshared(tensor, target)
 
 
 # ---- Masks ---------------------------------------------------------------------------------------------------------

@@ -256,4 +256,6 @@ def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> IndexMap:
 
 
 INDEX = Gather("index", at, wrap=True, cpu_indices=True, in_memory_order=True)
-PUT = Scatter("index_put_", at, wrap=True, cpu_indices=True, once=False)
+PUT = Scatter(
+    "index_put_", at, wrap=True, cpu_indices=True, once=False, deprecated="tensor[indices] = tensor"
+)

@@ -9,7 +9,7 @@ from ...core.public import public
 from ...core.recording import check_recorded_write, needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...families.indexed import add_elements, count_true, plain, spread, unshared
+from ...families.indexed import add_elements, count_true, distinct, plain, spread
 from ...families.map import apart
 from ..views.views import UNSQUEEZE, VIEW
 from .advanced_indexing import PUT, as_positions, at, check_mask, checked_index, only_mask
@@ -78,7 +78,8 @@ def write_masked(view: Tensor, dim: int, mask: Tensor, value: Tensor) -> None:
             f"shape mismatch: value tensor of shape {list(value.spec.shape)} cannot be broadcast to indexing result of "
             f"shape [{count}]"
         )
-    spread(view, unshared(mask, view), plain(unshared(value, view)).contiguous(), count)
+    mask, value = [distinct(each, view, "index_put_") for each in (mask, value)]
+    spread(view, mask, plain(value).contiguous(), count)
 
 
 def _over(spec: Spec, dim: int, mask: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from ...core.public import add_inplace, public
 from ...core.recording import check_recorded_write
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...families.indexed import IndexMap, Scatter, add_elements, unshared
+from ...families.indexed import IndexMap, Scatter, add_elements, distinct, unshared
 from .gather import check_dtype, out_of_range_in_self, slices
 from .masking import check_read, contiguous_copy
 from .scatter_reduction import COMBINE, Reduction, scalar_like
@@ -134,8 +134,11 @@ INDEX_ADD = _IndexAdd(
 INDEX_REDUCE = Scatter("index_reduce_", _numbered("index_reduce"), fit=_fit_slices("index_reduce"))
 INDEX_WRITE = Scatter("index_reduce_", slices, error=out_of_range_in_self, always_checked=True)
 INDEX_COPY = Scatter("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
-INDEX_FILL = Scatter("index_fill_", _filled, wrap=True)
-INDEX_FILL_TENSOR = Scatter("index_fill_.tensor", _filled, wrap=True, node_name="IndexFillBackward1")
+_EXPANDED: dict[str, Any] = {"once": False, "deprecated": "tensor[mask] = scalar"}
+INDEX_FILL = Scatter("index_fill_", _filled, wrap=True, **_EXPANDED)
+INDEX_FILL_TENSOR = Scatter(
+    "index_fill_.tensor", _filled, wrap=True, node_name="IndexFillBackward1", **_EXPANDED
+)
 
 
 def _copied_back(ct, out, target, value, index, where, combine, *, specs):
@@ -166,7 +169,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         check_number(alpha, self.spec.dtype)
         INDEX_ADD.check(self, (index,), source, dim, add_elements)
         whole = {0: bool, 1: int}.get(self.spec.dtype.category)
-        source = source * (whole(alpha) if whole else alpha)
+        source = distinct(source, self, "index_add_") * (whole(alpha) if whole else alpha)
     return INDEX_ADD(self, (index,), source, dim, add_elements)
 
 
@@ -211,7 +214,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     if isinstance(value, Tensor):
         check_read(value, self.spec.dtype)
-        return INDEX_FILL_TENSOR(self, (index,), value, dim)
+        return INDEX_FILL_TENSOR(self, (index,), unshared(value, self), dim)
     if self.spec.numel:
         check_number(value, self.spec.dtype)
     return INDEX_FILL(self, (index,), scalar_like(value, self), dim)
@@ -238,7 +241,7 @@ def index_reduce_(
         )
     check_recorded_write(self, source)
     INDEX_REDUCE.check(self, (index,), source, dim, COMBINE[reduce])
-    index, source = unshared(index, self), unshared(source, self)
+    index, source = [distinct(each, self, "index_reduce_") for each in (index, source)]
 
     return _INDEX_REDUCE(self, source, index, dim, reduce, include_self)
 

@@ -18,7 +18,7 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ...families.calls import is_operand
-from ...families.indexed import IndexMap, Scatter, add_elements, unshared
+from ...families.indexed import IndexMap, Scatter, add_elements, distinct
 from .gather import along, bounds_error, check_dtype, check_index
 from .masking import contiguous_copy
 from .scatter_derivatives import padded
@@ -164,8 +164,7 @@ def scatter_reduce_(
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     check_recorded_write(self, src)
     SCATTER.check(self, (index,), src, dim, COMBINE[reduce])
-    index, src = unshared(index, self), unshared(src, self)
-
+    index, src = [distinct(each, self, "scatter_reduce_") for each in (index, src)]
     return _SCATTER_REDUCE(self, src, index, dim, reduce, include_self)
 
 

@@ -109,3 +109,33 @@ print(weft.backends.cudnn.enabled)
 """
     done = run("-c", code)
     assert done.stdout.split() == ["True", "True", "False", "True"], done.stderr
+
+
+@pytest.mark.parametrize("library", [weft, torch], ids=["weft", "torch"])
+def test_warn_only_is_kept_while_anything_goes(library):
+    before = library.get_deterministic_debug_mode()
+    try:
+        for mode in (True, False):
+            for warn_only in (True, False):
+                library.use_deterministic_algorithms(mode, warn_only=warn_only)
+                assert library.are_deterministic_algorithms_enabled() is mode
+                assert library.is_deterministic_algorithms_warn_only_enabled() is warn_only
+                assert library.get_deterministic_debug_mode() == (0 if not mode else 1 if warn_only else 2)
+        for mode in (0, 1, 2):
+            library.set_deterministic_debug_mode(mode)
+            assert library.get_deterministic_debug_mode() == mode
+            assert library.is_deterministic_algorithms_warn_only_enabled() is (mode == 1)
+        with pytest.raises(TypeError, match="'mode' .* must be bool, not int"):
+            library.use_deterministic_algorithms(1)
+        with pytest.raises(TypeError, match="'warn_only' must be bool, not int"):
+            library.use_deterministic_algorithms(False, warn_only=1)
+    finally:
+        library.set_deterministic_debug_mode(before)
+
+
+@pytest.mark.parametrize("library", [weft, torch], ids=["weft", "torch"])
+@pytest.mark.parametrize("number", [-1, 2**65])
+def test_impossible_numbers_of_threads(library, number):
+    for function in (library.set_num_threads, library.set_num_interop_threads):
+        with pytest.raises((ValueError, RuntimeError)):
+            function(number)

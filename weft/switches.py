@@ -15,7 +15,8 @@ from .ops.creation.uninitialized import set_filling
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
-_deterministic = 0  # an index into _DEBUG_MODES
+_deterministic = False
+_warn_only = False  # what was asked for last, also while the algorithms need not be deterministic
 _fill_uninitialized_memory = True
 _precision = "highest"
 _interop_threads = 1
@@ -33,20 +34,26 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> torch.use_deterministic_algorithms(False)
     """
-    set_deterministic_debug_mode(0 if not mode else 1 if warn_only else 2)
+    global _deterministic, _warn_only
+    for value, what in ((mode, "'mode' (position 1)"), (warn_only, "'warn_only'")):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument {what} must be bool, not {type(value).__name__}"
+            )
+    _deterministic, _warn_only = mode, warn_only
+    set_filling(mode and _fill_uninitialized_memory)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    return _deterministic > 0
+    return _deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    return _deterministic == 1
+    return _warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """`debug_mode`: "default" (0), "warn" (1) or "error" (2)."""
-    global _deterministic
     if isinstance(debug_mode, str):
         if debug_mode not in _DEBUG_MODES:
             raise RuntimeError(
@@ -56,12 +63,11 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode = _DEBUG_MODES.index(debug_mode)
     if not 0 <= debug_mode <= 2:
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _deterministic = int(debug_mode)
-    set_filling(_deterministic > 0 and _fill_uninitialized_memory)
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
 
 
 def get_deterministic_debug_mode() -> int:
-    return _deterministic
+    return 0 if not _deterministic else 1 if _warn_only else 2
 
 
 def set_fill_uninitialized_memory(mode: bool) -> None:
@@ -70,7 +76,7 @@ def set_fill_uninitialized_memory(mode: bool) -> None:
     if not isinstance(mode, bool):
         raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
     _fill_uninitialized_memory = mode
-    set_filling(_deterministic > 0 and mode)
+    set_filling(_deterministic and mode)
 
 
 def get_fill_uninitialized_memory() -> bool:
@@ -113,6 +119,8 @@ def set_num_interop_threads(num: int) -> None:
     global _interop_threads
     if num <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
+    if num >= 2**63:
+        raise ValueError("Overflow when unpacking long long")
     _interop_threads = num
 
 

@@ -63,7 +63,7 @@ def check_first(values: tuple, function: str, argument: str) -> None:
 
 
 def number(value: Any, function: str, argument: str, position: int = 0) -> float:
-    """`value` as a real number. Accepts ints, floats, bools, real numbers of NumPy, and real 0-dim tensors.
+    """`value` as a real number. Accepts ints, floats, bools, real numbers of NumPy, and real 0-dim tensors without gradient.
 
     Raises: TypeError for everything else, complex numbers included.
     """
@@ -71,7 +71,7 @@ def number(value: Any, function: str, argument: str, position: int = 0) -> float
         return value
     if isinstance(value, (bool, numbers.Real, np.floating, np.integer, np.bool_)):
         return float(value)
-    if hasattr(value, "dim") and value.dim() == 0 and not value.is_complex():
+    if hasattr(value, "dim") and value.dim() == 0 and not (value.is_complex() or value.requires_grad):
         return value.item()
     raise wrong_type(value, function, argument, "float", position)
 

@@ -115,6 +115,8 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     if isinstance(type, device):
         return type.type, type.index if index is None else index
     if isinstance(type, int) and not isinstance(type, bool):
+        if type < 0:
+            raise RuntimeError(f"Device index must not be negative, got {type}")
         return "cuda", type
     if not isinstance(type, str):
         raise TypeError(f"device(): expected a device, a string or an int, got {type.__class__.__name__}")

@@ -19,7 +19,7 @@ class _TypedClass(type):
     dtype: DType
     layout = sparse_coo
     is_sparse = True
-    is_cuda = False
+    is_cuda = is_xpu = False
 
     def __call__(cls, *positional: Any, device: Any = None) -> Tensor:
         return constructed(cls.dtype, CPU if device is None else as_device(device), positional)

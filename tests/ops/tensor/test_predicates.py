@@ -28,6 +28,23 @@ torch.result_type(torch.ones(2), 1j)
 torch.result_type(True, 1)
 torch.result_type('a', 1)  # raises
 torch.get_device(torch.ones(2))
+torch.isclose(torch.ones(2), torch.ones(2), torch.tensor(1), torch.tensor(1.5))
+torch.isclose(torch.ones(2), torch.ones(2), 1.0, torch.tensor(1.0, requires_grad=True))  # raises
+torch.ones(2, 3).dim_order()
+torch.ones(2, 3).to_sparse().dim_order()  # raises
+torch.ones(2, 3).is_same_size(torch.ones(2, 3))
+torch.ones(2, 3).is_same_size(torch.nested.nested_tensor([torch.ones(3)]))  # raises
+torch.nested.nested_tensor([torch.ones(3)]).is_same_size(torch.ones(1, 3))  # raises
+torch.nested.nested_tensor([torch.ones(3)]).is_same_size(torch.nested.nested_tensor([torch.ones(3)]))
+torch.empty_like(torch.ones(2, 3).to_sparse(), memory_format=torch.preserve_format)  # raises
+torch.empty_like(torch.ones(2, 3).to_sparse(), memory_format=torch.contiguous_format, layout=torch.strided).layout
+torch._assert_async(torch.tensor([]))  # raises
+torch.device(-1)  # raises
+torch.FloatTensor.is_sparse, torch.FloatTensor.is_xpu, torch.sparse.FloatTensor.is_sparse, torch.sparse.FloatTensor.is_xpu
+torch.logcumsumexp(torch.ones(3), 0, out=torch.empty(3))
+torch.logcumsumexp(torch.ones(3), 0, out=torch.empty(3, dtype=torch.float64))  # raises
+torch.normal(torch.ones(2, 3), torch.zeros(2, 3), out=torch.zeros(3))
+torch.normal(torch.ones(2, 3), torch.zeros(2, 3), out=torch.zeros(2, 3))
 torch.ones(2).get_device()
 torch.typename(torch.ones(2))
 torch.typename(3)

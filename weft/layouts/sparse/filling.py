@@ -60,6 +60,8 @@ def _define_like(name: str) -> None:
         memory_format: Any = None,
     ) -> Tensor:
         device = device or input.device
+        if memory_format is not None and layout is not strided:
+            raise RuntimeError("memory format option is only supported by strided tensors")
         if layout is None or layout is input.layout:
             keeps = name == "empty" and input.layout is not sparse_coo
             made = (_uninitialized if keeps else without_entries)(input, dtype, device)

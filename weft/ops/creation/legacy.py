@@ -95,7 +95,7 @@ class _TypedClass(type):
     """The type of `torch.FloatTensor` and the like: a call makes a Tensor, which `isinstance` takes for an instance."""
 
     dtype: DType
-    is_cuda = False
+    is_cuda = is_xpu = is_sparse = False
 
     def __call__(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
         return _construct(cls.dtype, positional, device, size)

@@ -315,7 +315,7 @@ def normal(
         check_unrecorded("normal", (out, *tensors))
     sizes = broadcast_shapes("normal", *(x.shape for x in tensors))
     result = empty_of(contiguous_spec(sizes, tensors[0].dtype, tensors[0].device)) if out is None else out
-    if result.numel() == 0 and result.shape != sizes:
+    if result.shape != sizes:
         resize_out(result, sizes, "normal")
     return _first_version(_normal(mean, std, generator, result), out)
 

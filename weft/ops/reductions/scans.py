@@ -203,7 +203,7 @@ COMPLEX_LOGCUMSUMEXP = Scan(
 )
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """log(cumsum(exp(input))) along `dim`, without overflow. Floats and complex numbers only.
 

@@ -24,7 +24,7 @@ def _assert(condition: Any, message: str) -> None:
 @public("function", name="_assert_async")
 def assert_async(input: Tensor, assert_msg: str | None = None) -> None:
     """Raise RuntimeError if the only element of `input` is zero. On the CPU it happens at once."""
-    if not input.item():
+    if not bool(input):
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 
 

@@ -16,6 +16,7 @@ from ...core.layout import (
     contiguous_format,
     sparse_coo,
     sparse_csr,
+    strided,
 )
 from ...core.promotion import common_dtype
 from ...core.public import public
@@ -173,8 +174,13 @@ def dense_dim(self: Tensor) -> int:
 def dim_order(self: Tensor, *, ambiguity_check: bool | list[MemoryFormat] = False) -> tuple[int, ...]:
     """The dimensions as they lie in memory, outermost first.
 
-    Raises: RuntimeError if that is ambiguous and `ambiguity_check` asks; formats in it decide between orders.
+    Raises: RuntimeError if that is ambiguous and `ambiguity_check` asks; formats in it decide between orders. AttributeError for
+    sparse tensors.
     """
+    if self.layout is not strided:
+        raise AttributeError(
+            f"Can't get dim order on sparse type: {self.type()} Use Tensor.to_dense() to convert to a dense tensor first."
+        )
     spec = self.spec
     order = tuple(sorted(range(len(spec.shape)), key=lambda dim: -spec.stride[dim]))
     if ambiguity_check is False:

@@ -211,3 +211,35 @@ def test_outside_of_the_mode_backward_is_the_usual_pass(monkeypatch):
     monkeypatch.setattr(engine, "_run", lambda now, roots: kinds.append(type(now)))
     weft.ones(2, requires_grad=True).sum().backward()
     assert kinds == [engine._Pass]
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_hooks_on_saved_tensors_under_a_mode(lib):
+    """They get the inputs before the operator runs, and its results afterwards."""
+    events = []
+    x = lib.tensor([0.5, 1.0], requires_grad=True)
+    with logging_mode(lib) as mode:
+        with lib.autograd.graph.saved_tensors_hooks(
+            lambda t: (events.append(("pack", len(mode.lines), t.tolist())), t)[1],
+            lambda t: (events.append(("unpack", t.tolist())), t)[1],
+        ):
+            y = x.sin() * x
+            z = lib.cat([y, y]).exp()
+        z.sum().backward()
+    s, e = x.detach(), z.detach()
+    first = [event for event in events if event[0] == "pack"]
+    assert first[0][1] == 0 and first[0][2] == s.tolist()
+    assert first[-1][2] == e.tolist()
+    assert len([event for event in events if event[0] == "unpack"]) == len(first)
+    value = s.clone().requires_grad_()
+    (value.sin() * value).exp().mul(2).sum().backward()
+    lib.testing.assert_close(x.grad, value.grad)
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_backward_outside_of_the_mode_in_which_a_graph_was_recorded(lib):
+    x = lib.tensor([0.5, 1.0], requires_grad=True)
+    with logging_mode(lib):
+        y = x.exp().sum()
+    y.backward()
+    lib.testing.assert_close(x.grad, x.detach().exp())

@@ -49,6 +49,21 @@ def a_write_of_a_dual_tensor_into_a_view(lib):
 
 
 @program
+def tangents_are_switched_off(lib):
+    fw = lib.autograd.forward_ad
+    found = [fw._is_fwd_grad_enabled()]
+    with fw.dual_level():
+        x = fw.make_dual(v(lib), v(lib))
+        with fw._set_fwd_grad_enabled(False):
+            y = x * 2
+            found += [fw._is_fwd_grad_enabled(), fw.unpack_dual(y).tangent]
+        lib._C._set_fwd_grad_enabled(False)
+        found.append(fw._is_fwd_grad_enabled())
+        lib._C._set_fwd_grad_enabled(True)
+        return found, fw.unpack_dual(y).tangent, fw.unpack_dual(x * 2).tangent
+
+
+@program
 def a_tangent_with_a_tangent(lib):
     fw = lib.autograd.forward_ad
     with fw.dual_level():
@@ -66,7 +81,7 @@ def a_tangent_with_another_layout_is_copied(lib):
     pairs = [
         (x, lib.zeros(2, 3)), (x, lib.zeros(3, 2).t()), (x.t(), lib.zeros(2, 3).t()), (whole[:6], lib.zeros(6)),
         (whole[3:9], lib.zeros(15)[3:9]), (whole[3:9], whole[3:9]), (lib.zeros(1, 6), lib.zeros(6, 1).t()),
-        (complex_, complex_.conj()), (complex_.conj(), complex_.conj()),
+        (whole[3:3], lib.zeros(12)[4:4]), (x[:0], whole[3:3].view(0, 3)), (complex_, complex_.conj()), (complex_.conj(), complex_.conj()),
     ]  # fmt: skip
     with fw.dual_level():
         found = [(tangent, fw.unpack_dual(fw.make_dual(value, tangent)).tangent) for value, tangent in pairs]

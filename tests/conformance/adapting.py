@@ -15,6 +15,7 @@ _ASCEND = (
     (r"\btorch_npu\.npu\b", "torch.cuda"),
     (r"\btorch_npu\b", "torch"),
     (r"\bnpu\b", "cuda"),
+    (r"\bskipIfMps\b", "skipIfMPS"),  # the name of PyTorch before 2.13
 )
 # intel/torch-xpu-ops: what is instantiated for its device only is for the CPU.
 _INTEL = (

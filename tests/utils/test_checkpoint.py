@@ -1,9 +1,12 @@
 """Checkpoints: both forms, random numbers, errors."""
 
 import functools
+import gc
 import importlib
+import weakref
 
 import pytest
+import torch
 from alike import same
 
 import weft
@@ -349,3 +352,57 @@ def test_the_memory_of_a_checkpointed_part_is_freed():
     kept = weft.cpu.memory_stats()["allocated_bytes.all.current"] - before
     assert kept < 3 * 4096  # y and the generator's state, and none of the three that backward needs
     y.sum().backward()
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_graphs_within_checkpointed_functions_die(lib):
+    """Nothing that a recomputation keeps refers to its graph, which refers to the recomputation."""
+
+    def gradient(function):
+        def wrapper(x):
+            with lib.enable_grad():
+                return lib.autograd.grad(function(x), x, create_graph=True)[0]
+
+        return wrapper
+
+    def once_more(function):
+        return lambda x: ck(lib)(function, x, use_reentrant=False)
+
+    def waves(x):
+        return x.sin().exp().sin()
+
+    gc.collect()
+    gc.disable()
+    try:
+        for function in (gradient(once_more(waves)), once_more(gradient(gradient(once_more(waves))))):
+            y = function(lib.tensor(0.5, requires_grad=True))
+            y.grad_fn.metadata["mark"] = mark = Mark()
+            gone = weakref.ref(mark)
+            del y, mark
+            assert gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_backward_passes_within_checkpointed_functions(lib, early_stop):
+    def function(x):
+        first, second = x.sin().exp().sin(), x.sin().exp().sin()
+        (found,) = lib.autograd.grad(first, x, retain_graph=True)
+        return x.sin() * found.detach() + second
+
+    def checkpointed(x):
+        return ck(lib)(lambda x: ck(lib)(function, x, use_reentrant=False), x, use_reentrant=False)
+
+    with importlib.import_module(f"{lib.__name__}.utils.checkpoint").set_checkpoint_early_stop(early_stop):
+        gradients = []
+        for run in (function, checkpointed):
+            x = lib.tensor(0.5, requires_grad=True)
+            run(x).backward()
+            gradients.append(x.grad.item())
+    assert gradients[0] == gradients[1]
+
+
+class Mark:
+    """An object that a node keeps."""

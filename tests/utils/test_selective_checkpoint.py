@@ -71,7 +71,72 @@ def test_what_is_kept_does_not_run_again(early_stop):
 
     contexts = functools.partial(create_selective_checkpoint_contexts, policy)
     assert gradients(function, context_fn=contexts, early_stop=early_stop) == gradients(function)
-    assert (False, "exp") in asked and (True, "exp") in asked
+    assert (False, "exp") in asked and not any(again for again, _ in asked)
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_a_policy_is_asked_in_the_first_run_only(lib):
+    module = lib.utils.checkpoint
+    for decision in (module.CheckpointPolicy.MUST_SAVE, module.CheckpointPolicy.PREFER_RECOMPUTE):
+        asked = []
+
+        def policy(ctx, op, *args, decision=decision, asked=asked, **kwargs):
+            asked.append((ctx.is_recompute, len(asked)))
+            return decision
+
+        contexts = functools.partial(module.create_selective_checkpoint_contexts, policy)
+        x = lib.tensor([0.5, 1.0], requires_grad=True)
+        y = module.checkpoint(lambda x: x.sin().sin().sin(), x, use_reentrant=False, context_fn=contexts)
+        y.sum().backward()
+        assert asked == [(False, 0), (False, 1), (False, 2)]
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_custom_operators_and_overloads_with_a_correction(lib):
+    module, runs, asked = lib.utils.checkpoint, [], []
+    name = f"kept_by_{lib.__name__}::waves"
+
+    @lib.library.custom_op(name, mutates_args=())
+    def waves(x: lib.Tensor) -> lib.Tensor:
+        runs.append(name)
+        return x.sin()
+
+    waves.register_autograd(
+        lambda ctx, grad: grad * ctx.saved_tensors[0].cos(),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    overload = getattr(lib.ops, f"kept_by_{lib.__name__}").waves.default
+
+    def policy(ctx, op, *args, **kwargs):
+        asked.append(op)
+        return op in (overload, lib.ops.aten.var_mean.correction)
+
+    def function(x):
+        spread, mean = lib.var_mean(overload(x).exp())
+        return spread * mean
+
+    contexts = functools.partial(module.create_selective_checkpoint_contexts, policy)
+    x = lib.tensor([0.5, 1.0, 2.0], requires_grad=True)
+    module.checkpoint(function, x, use_reentrant=False, context_fn=contexts).backward()
+    assert runs == [name] and overload in asked and lib.ops.aten.var_mean.correction in asked
+    expected = x.detach().requires_grad_()
+    function(expected).backward()
+    lib.testing.assert_close(x.grad, expected.grad)
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_a_second_backward_is_refused(lib):
+    module = lib.utils.checkpoint
+
+    def policy(ctx, op, *args, **kwargs):
+        return op is lib.ops.aten.sin.default
+
+    contexts = functools.partial(module.create_selective_checkpoint_contexts, policy)
+    x = lib.tensor([0.5, 1.0], requires_grad=True)
+    y = module.checkpoint(lambda x: x.sin().cos().exp(), x, use_reentrant=False, context_fn=contexts)
+    y.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="Trying to backward an extra time"):
+        y.sum().backward(retain_graph=True)
 
 
 def test_kept_results_are_the_same_memory():

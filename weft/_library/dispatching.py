@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._ops import OpOverload, OpOverloadPacket, ops
-from ..autograd import engine
+from ..autograd import engine, saved
 from ..autograd.graph import endpoint
+from ..autograd.saved import save, unpack
 from ..core import overrides
 from ..core.derivative import Derivative, Needs
 from ..core.dispatch import PLAIN, watch
@@ -109,6 +110,10 @@ def _told(overload: OpOverload, values: Sequence[Any], recording: bool = False) 
     assert operator is not None
     args, kwargs = operator.arguments(values)
     objects = handling(values)
+    if (
+        not objects and not modes.dispatch
+    ):  # the backward pass of a graph that was recorded under a mode that is off now
+        return overload._op(values)
     types = tuple(type(each) for each in objects)
     with contextlib.nullcontext() if recording else unrecorded():
         if modes.dispatch:
@@ -204,7 +209,9 @@ class _Step:
         )
         self.read = self._read()
         self.saved = {
-            key: value for key, value in self.values.items() if key in self.read or key not in self.specs
+            key: _saved(value)
+            for key, value in self.values.items()
+            if key in self.read or key not in self.specs
         }
         self._note_versions()
         self.op = _Recorded(name.rstrip("_"), _Derivative(joint=self._pull_rule(), results=()))
@@ -256,7 +263,8 @@ class _Step:
         for place, each in enumerate(results):
             key = f"result{place}" if place else "result"
             if key in self.read and isinstance(each, Tensor):
-                self.saved[key] = self._detached(key, each)
+                hooked = bool(saved.hooked and saved.hooks.stack) and type(each) is Tensor
+                self.saved[key] = save(each, place) if hooked else _saved(self._detached(key, each))
         return result
 
     def _detached(self, key: str, tensor: Tensor) -> Tensor:
@@ -281,7 +289,8 @@ class _Step:
                     f"{self.overload}, argument '{key}', is at version {self.saved[key]._storage.version}; expected version "
                     f"{version} instead."
                 )
-        values = dict(self.saved)
+        node = None if self.node is None else self.node()
+        values = {key: _unpacked(value, node) for key, value in self.saved.items()}
         for index, key in enumerate(("result", "result1", "result2")):
             if key in self.read and key in values:
                 values[key] = self._detached(key, values[key])
@@ -355,6 +364,21 @@ class _Step:
             key: _by_place(value, len(self.tensors)) if isinstance(value, dict) else value
             for key, value in gradients.items()
         }
+
+
+def _saved(value: Any) -> Any:
+    """What a step keeps of a value: itself, or what the hooks on saved tensors make of its tensors."""
+    if isinstance(value, Tensor):
+        return save(value, value._autograd) if saved.hooked and saved.hooks.stack else value
+    return type(value)(map(_saved, value)) if type(value) in (list, tuple) else value
+
+
+def _unpacked(value: Any, node: Any) -> Any:
+    if isinstance(value, saved.Packed):
+        return unpack(value, node, True)
+    if type(value) in (list, tuple):
+        return type(value)([_unpacked(each, node) for each in value])
+    return value
 
 
 def _called(function: Callable, *args: Any) -> Any:

@@ -7,6 +7,7 @@ has tangents and does not require grad has `DUAL` in `_autograd`, so that operat
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,13 @@ user_levels: list[
     int
 ] = []  # those of `torch.autograd.forward_ad`; the others are those of transforms in `func/`
 _numbers = itertools.count(1)
+
+
+class _State(threading.local):
+    enabled = True  # whether tensors show their tangents, so that operations compute tangents
+
+
+state = _State()
 _marked: dict[int, list[weakref.ref[Tensor]]] = {}  # by level: the tensors that have a tangent at this level
 
 
@@ -68,7 +76,7 @@ def close_level(level: int) -> None:
 
 def tangents(tensor: Any) -> dict[int, Tensor]:
     """The tangents of the tensor at the open levels."""
-    if not levels or not isinstance(tensor, Tensor):
+    if not levels or not state.enabled or not isinstance(tensor, Tensor):
         return {}
     by_level = tensor.__dict__.get("_tangents")
     return {level: t for level, t in by_level.items() if level in levels} if by_level else {}

@@ -95,7 +95,7 @@ def _lies_alike(tangent: Tensor, tensor: Tensor) -> bool:
     return (
         all(size == 1 or step == step_of_tangent for size, step, step_of_tangent in strides)
         and (own.conj, own.neg) == (other.conj, other.neg)
-        and tensor.storage_offset() == tangent.storage_offset()
+        and (not own.numel or tensor.storage_offset() == tangent.storage_offset())
         and (is_sample(tangent) or is_sample(tensor) or _elements(tensor) == _elements(tangent))
     )
 
@@ -121,6 +121,24 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     return UnpackedDualTensor(
         tensor if tangent is None else dual.at_outer_levels(tensor, dual.user_levels[-1]), tangent
     )
+
+
+def _is_fwd_grad_enabled() -> bool:
+    """Whether operations compute tangents in this thread."""
+    return dual.state.enabled
+
+
+class _set_fwd_grad_enabled(Restoring):  # noqa: N801
+    """A context in which operations compute tangents, or do not."""
+
+    def __init__(self, mode: bool):
+        self._before, dual.state.enabled = dual.state.enabled, mode
+
+    def __enter__(self) -> None:
+        """It was set when the object was made."""
+
+    def _restore(self) -> None:
+        dual.state.enabled = self._before
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:

@@ -47,6 +47,9 @@ class Recomputation:
         # While a selective checkpoint watches a step, the tensors that the step saves are also appended here.
         self.watched: list[Tensor] | None = None
         self.keep: Callable[[Tensor], int] | None = None  # receives the tensors that the second run saves
+        self.complete = (
+            False  # whether the first run has ended; backward passes within it run the function again as well
+        )
 
     def first_time(self) -> contextlib.ExitStack:
         """Return the context of the first run."""
@@ -76,7 +79,7 @@ class Recomputation:
         found: list[Tensor] = []
 
         def keep(tensor: Tensor) -> int:
-            found.append(tensor)
+            found.append(tensor.detach())  # its graph would refer to this object, which keeps the tensor
             if self._early_stop and len(found) == len(self._facts):
                 raise _Enough
             return len(found) - 1
@@ -97,7 +100,9 @@ class Recomputation:
         self._compare(found)
 
     def _compare(self, found: list[Tensor]) -> None:
-        """Use the tensors of the second run if they match those of the first."""
+        """Use the tensors of the second run if they match those of the first, or those that the first has reached so far."""
+        if not self.complete:
+            del found[len(self._facts) :]
         if len(found) != len(self._facts):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "

@@ -35,7 +35,7 @@ _RECOMPUTE = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the operator: whether it runs again, and in the first run its result."""
+    """What a policy is told beside the operator: its result. Policies are asked in the first run only."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute, self.op_output = is_recompute, op_output
@@ -46,8 +46,8 @@ def create_selective_checkpoint_contexts(
 ) -> tuple[Any, Any]:
     """Contexts for the two runs of a checkpointed function, under which the results of some operators are kept.
 
-    policy_fn_or_list: `policy(ctx, op, *args, **kwargs)`, which returns a CheckpointPolicy, or a list of operators to keep. An
-    operator is one of `torch.ops.aten`, or the public function for one that is not there. allow_cache_entry_mutation: do not
+    policy_fn_or_list: `policy(ctx, op, *args, **kwargs)`, which returns a CheckpointPolicy in the first run, or a list of operators to
+    keep. An operator is one of `torch.ops.aten`, or the public function for one that is not there. allow_cache_entry_mutation: do not
     raise an error if a result that was kept has been written to.
 
     >>> import functools
@@ -61,7 +61,7 @@ def create_selective_checkpoint_contexts(
     >>> contexts = functools.partial(create_selective_checkpoint_contexts, policy)
     >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False, context_fn=contexts).sum().backward()
     >>> calls
-    [False, False, True, True]
+    [False, False]
     """
     if isinstance(policy_fn_or_list, (list, tuple)):
         for each in policy_fn_or_list:
@@ -79,8 +79,8 @@ def create_selective_checkpoint_contexts(
         policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    kept: dict[Any, list[_Kept]] = {}
-    return _First(policy, kept), _Again(policy, kept, allow_cache_entry_mutation)
+    kept: dict[Any, list[_Kept | None]] = {}
+    return _First(policy, kept), _Again(kept, allow_cache_entry_mutation)
 
 
 # ---- Operators -------------------------------------------------------------------------------------------------------
@@ -106,16 +106,24 @@ _WORKERS = {
     "batch_norm": "native_batch_norm",
     "dropout": "native_dropout",
 }
+# Of these, the overload that PyTorch calls is not the first that fits.
+_WITH_CORRECTION = ("var", "std", "var_mean", "std_mean")
 _OVERLOADS = ("default", "Tensor", "dim_IntList", "int", "ScalarMode", "self")
 
 
 def _operator(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The operator that a call stands for: of `torch.ops.aten`, or the function itself; None for what computes nothing."""
-    from .._ops import ops
+    from .._library.dispatching import resolve
+    from .._ops import OpOverload, OpOverloadPacket, ops
 
+    if isinstance(func, OpOverloadPacket):
+        found = resolve(func, args, kwargs)
+        return func if found is None else found[0]
     name = func.__name__
     if name in _IGNORED_NAMES:
         return None
+    if isinstance(func, OpOverload):
+        return func
     if name in ("matmul", "__matmul__"):
         ranks = {each.dim() for each in args[:2] if isinstance(each, Tensor)}
         name = "bmm" if max(ranks, default=2) > 2 else {1: "dot"}.get(max(ranks, default=2), "mm")
@@ -124,7 +132,7 @@ def _operator(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         bias = args[2] if len(args) > 2 else kwargs.get("bias")
         name = "mm" if bias is None else "addmm"
     packet = getattr(ops.aten, _WORKERS.get(name, name), None)
-    for overload in _OVERLOADS:
+    for overload in ("correction",) if name in _WITH_CORRECTION else _OVERLOADS:
         found = getattr(packet, overload, None)
         if found is not None:
             return found
@@ -149,23 +157,15 @@ class _Kept(NamedTuple):
     saved: list[tuple[str, Any]]
 
 
-class _Selective(TorchFunctionMode):
-    is_recompute = False
+# In the place of a result that the second run has used.
+_USED: Any = ("used",)
 
-    def __init__(self, policy: Callable, kept: dict[Any, list[_Kept]]):
+
+class _First(TorchFunctionMode):
+    """The first run: keeps results, or None for those that are computed again, by function in the order of the calls."""
+
+    def __init__(self, policy: Callable, kept: dict[Any, list[_Kept | None]]):
         self._policy, self._kept = policy, kept
-
-    def _wants(self, op: Any, args: tuple, kwargs: dict[str, Any], result: Any = None) -> bool:
-        """Return whether the policy wants the result to be kept."""
-        context = SelectiveCheckpointContext(is_recompute=self.is_recompute, op_output=result)
-        policy = self._policy(context, op, *args, **kwargs)
-        if isinstance(policy, bool):
-            return policy
-        return policy not in _RECOMPUTE
-
-
-class _First(_Selective):
-    """The first run: keeps results."""
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -181,45 +181,69 @@ class _First(_Selective):
             run.watched = outer
         if outer is not None:
             outer.extend(saved)
-        leaves, structure = tree_flatten(result)
-        given = _tensors((args, kwargs))
-        if not any(isinstance(each, Tensor) for each in leaves):
-            return result
-        if not self._wants(op, args, kwargs, result):
-            return result
-        if any(each is other for each in leaves for other in given):  # computed in place: it has to run again
-            return result
-        tensors = [each for each in leaves if isinstance(each, Tensor)]
-        self._kept.setdefault(func, []).append(
-            _Kept(
-                [each.detach() if isinstance(each, Tensor) else each for each in leaves],
-                structure,
-                [isinstance(each, Tensor) and each.requires_grad for each in leaves],
-                [each._version for each in tensors],
-                [_place(each, given, tensors) for each in saved],
-            )
-        )
+        keeps = self._keeps(op, args, kwargs, result)
+        self._kept.setdefault(func, []).append(_kept(args, kwargs, result, saved) if keeps else None)
         return result
 
+    def _keeps(self, op: Any, args: tuple, kwargs: dict[str, Any], result: Any) -> bool:
+        """Whether the policy wants the result to be kept."""
+        tensors = _tensors(result)
+        if not tensors:
+            return False
+        policy = self._policy(
+            SelectiveCheckpointContext(is_recompute=False, op_output=result), op, *args, **kwargs
+        )
+        wanted = policy if isinstance(policy, bool) else policy not in _RECOMPUTE
+        in_place = any(each is other for each in tensors for other in _tensors((args, kwargs)))
+        return wanted and not in_place
 
-class _Again(_Selective):
+
+def _kept(args: tuple, kwargs: dict[str, Any], result: Any, saved: Sequence[Tensor]) -> _Kept:
+    """What the second run needs instead of the call."""
+    leaves, structure = tree_flatten(result)
+    tensors, given = _tensors(result), _tensors((args, kwargs))
+    return _Kept(
+        [each.detach() if isinstance(each, Tensor) else each for each in leaves],
+        structure,
+        [isinstance(each, Tensor) and each.requires_grad for each in leaves],
+        [each._version for each in tensors],
+        [_place(each, given, tensors) for each in saved],
+    )
+
+
+class _Again(TorchFunctionMode):
     """The second run: gives the results that were kept."""
 
-    is_recompute = True
+    def __init__(self, kept: dict[Any, list[_Kept | None]], may_change: bool):
+        self._kept, self._may_change = kept, may_change
 
-    def __init__(self, policy: Callable, kept: dict[Any, list[_Kept]], may_change: bool):
-        super().__init__(policy, kept)
-        self._may_change = may_change
+    def __enter__(self) -> Any:
+        self._calls: dict[Any, int] = {}  # by function, in this run
+        return super().__enter__()
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        op = _operator(func, args, kwargs)
         run = state.run
-        if op is None or run is None or run.keep is None or not self._wants(op, args, kwargs):
+        if _operator(func, args, kwargs) is None or run is None or run.keep is None:
             return func(*args, **kwargs)
-        if not self._kept.get(func):
+        number = self._calls.get(func, 0)
+        self._calls[func] = number + 1
+        calls = self._kept.get(func, [])
+        if number >= len(calls):
+            raise RuntimeError(
+                f"{func.__name__}: call {number + 1} of it in the recomputation was not made in the forward pass. A function "
+                "that is checkpointed must call the same functions both times"
+            )
+        kept = calls[number]
+        if kept is _USED:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
+                "selective activation checkpoint."
+            )
+        if kept is None:
             return func(*args, **kwargs)
-        return self._restored(run, self._kept[func].pop(0), args, kwargs)
+        calls[number] = _USED
+        return self._restored(run, kept, args, kwargs)
 
     def _restored(self, run: Recomputation, kept: _Kept, args: tuple, kwargs: dict[str, Any]) -> Any:
         tensors = [each for each in kept.leaves if isinstance(each, Tensor)]

@@ -108,7 +108,9 @@ def checkpoint(
         debug if _debug is None else _debug,
     )
     with first, run.first_time(), saved_tensors_hooks(run.pack, run.unpack):
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    run.complete = True
+    return result
 
 
 _debug: bool | None = None  # what `set_checkpoint_debug_enabled` says

@@ -106,9 +106,11 @@ except RuntimeError as error:
 with weft.backends.cudnn.flags(enabled=False):
     print(weft.backends.cudnn.enabled)
 print(weft.backends.cudnn.enabled)
+weft.backends.quantized.engine = "none"  # no flag
 """
     done = run("-c", code)
     assert done.stdout.split() == ["True", "True", "False", "True"], done.stderr
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("library", [weft, torch], ids=["weft", "torch"])

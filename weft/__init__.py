@@ -12,8 +12,10 @@ from .core import dtype as _dtypes
 from .core import layout as _layouts
 from .core.device import CPU as _CPU
 from .core.device import device, get_default_device, set_default_device
+from .core.dtype import LEGACY_NAMES as _LEGACY_NAMES
 from .core.dtype import DType as dtype
 from .core.dtype import get_default_dtype, set_default_dtype
+from .core.dtype import when_plans_expire as _when_plans_expire
 from .core.generator import Generator, default_generator
 from .core.grad_mode import (
     enable_grad,
@@ -280,6 +282,14 @@ def __dir__():
 
 
 torch = _sys.modules[__name__]  # PyTorch has this name, too
+
+
+def _name_default_storage() -> None:
+    """`torch.Storage` is the class of typed storages of the default dtype."""
+    globals()["Storage"] = _FUNCTIONS[f"{_LEGACY_NAMES[get_default_dtype()]}Storage"]
+
+
+_when_plans_expire.append(_name_default_storage)  # when the default dtype changes
 _tensor_classes = {value for name, value in _FUNCTIONS.items() if name.endswith("Tensor")}
 _storage_classes = {value for name, value in _FUNCTIONS.items() if name.endswith("Storage")}
 _name_functions()

@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import pytest
 import torch
@@ -132,3 +133,44 @@ def test_subclasses_may_unscale_themselves():
         scaler.step(optimizer)
         scaler.update()
         assert (x.tolist(), x.grad.tolist(), scaler.get_scale()) == ([1, 1], [1, 1], 2)
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_optimizers_that_scale_themselves(lib):
+    seen = []
+
+    class Takes(lib.optim.Optimizer):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None):
+            seen.append((self.grad_scale.item(), self.found_inf.item()))
+
+    class TakesScaler(Takes):
+        def step(self, closure=None, *, grad_scaler=None):
+            seen.append((grad_scaler, hasattr(self, "grad_scale")))
+
+    x = lib.ones(2, requires_grad=True)
+    scaler = lib.amp.GradScaler("cpu", init_scale=4.0)
+    takes, takes_scaler = Takes([x], {}), TakesScaler([x], {})
+    scaler.scale(x.sum()).backward()
+    scaler.step(takes)
+    with pytest.warns(FutureWarning, match="stop passing itself"):
+        scaler.step(takes_scaler)
+    scaler.update()
+    assert x.grad.tolist() == [4, 4] and not hasattr(takes, "grad_scale") and scaler.get_scale() == 4
+    x.grad[0] = float("inf")
+    scaler.step(takes)
+    scaler.update()
+    assert seen == [(4, 0), (scaler, False), (4, 1)] and scaler.get_scale() == 2
+    assert scaler._per_optimizer_states[id(takes)]["stage"] is lib.amp.grad_scaler.OptState.READY
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_pickled_scalers(lib):
+    scaler = lib.amp.GradScaler(
+        "cpu", init_scale=3.0, growth_factor=4.0, backoff_factor=0.5, growth_interval=2
+    )
+    scaler.scale(lib.tensor([4.0]))
+    copy = pickle.loads(pickle.dumps(scaler))
+    assert (copy.get_scale(), copy.get_growth_factor(), copy.get_backoff_factor()) == (3, 4, 0.5)
+    assert copy.scale(lib.tensor([4.0])).tolist() == [12]

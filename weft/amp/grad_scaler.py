@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections import abc
+from collections import abc, defaultdict
 from enum import Enum
 from typing import Any
 
@@ -25,6 +26,15 @@ class OptState(Enum):
 
 
 _READY, _UNSCALED, _STEPPED = OptState
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """What a scaler notes of an optimizer between two calls of `update`."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _overflows(own: dict[str, Any]) -> bool:
+    return any(each.item() for each in own["found_inf_per_device"].values())
 
 
 class GradScaler:
@@ -67,7 +77,10 @@ class GradScaler:
         self._growth_tracker: Tensor | None = None
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        self._optimizers: dict[int, dict[str, Any]] = {}  # id -> stage, and whether gradients overflowed
+        # id of an optimizer -> its stage, and by device a tensor that is 1 if a gradient was not finite
+        self._per_optimizer_states: defaultdict[int, dict[str, Any]] = defaultdict(
+            _refresh_per_optimizer_state
+        )
 
     def scale(self, outputs: Any) -> Any:
         """`outputs`, a tensor or an iterable of them, times the scale."""
@@ -92,9 +105,6 @@ class GradScaler:
             )
         return self._scale, self._growth_tracker
 
-    def _of(self, optimizer: Any) -> dict[str, Any]:
-        return self._optimizers.setdefault(id(optimizer), {"stage": _READY, "overflow": False})
-
     @no_grad()
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of the optimizer's parameters by the scale, and note whether one is not finite.
@@ -104,7 +114,7 @@ class GradScaler:
         if not self._enabled:
             return
         scale, _ = self._in_use("unscale_")
-        own = self._of(optimizer)
+        own = self._per_optimizer_states[id(optimizer)]
         if own["stage"] == _UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
@@ -112,9 +122,16 @@ class GradScaler:
         if own["stage"] == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inverse = scale.double().reciprocal().float()
-        found = self._unscale_grads_(optimizer, inverse, full((), 0.0, device=scale.device), False)
-        own["checked"], own["overflow"] = bool(found), any(each.item() for each in found.values())
+        found = full((), 0.0, device=scale.device)
+        own["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
         own["stage"] = _UNSCALED
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[device, Tensor]:
+        """Note whether a gradient is not finite, and leave the gradients as they are."""
+        scale, _ = self._in_use("_check_inf_per_device")
+        found = self._unscale_grads_(optimizer, full((), 1.0), full((), 0.0, device=scale.device), True)
+        self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = found
+        return found
 
     @no_grad()
     def _unscale_grads_(
@@ -142,28 +159,63 @@ class GradScaler:
         return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)` with unscaled gradients, unless one of them overflowed: then None."""
+        """`optimizer.step(*args, **kwargs)` with unscaled gradients, unless one of them overflowed: then None.
+
+        An optimizer that has `_step_supports_amp_scaling` is called in any case: it gets `grad_scale` and `found_inf` as attributes, or
+        the scaler if its `step` has an argument `grad_scaler`.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._in_use("step")
-        own = self._of(optimizer)
+        own = self._per_optimizer_states[id(optimizer)]
         if own["stage"] == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if own["stage"] == _READY:
-            self.unscale_(optimizer)
-        if not own["checked"]:
-            raise AssertionError("No inf checks were recorded for this optimizer.")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._step_that_scales(optimizer, own, args, kwargs)
+        else:
+            if own["stage"] == _READY:
+                self.unscale_(optimizer)
+            if not own["found_inf_per_device"]:
+                raise AssertionError("No inf checks were recorded for this optimizer.")
+            result = None if _overflows(own) else optimizer.step(*args, **kwargs)
         own["stage"] = _STEPPED
-        return None if own["overflow"] else optimizer.step(*args, **kwargs)
+        return result
+
+    def _step_that_scales(
+        self, optimizer: Any, own: dict[str, Any], args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
+        """A step of an optimizer that divides the gradients itself, or skips the step."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near future "
+                "GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer "
+                "use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        scale, _ = self._in_use("step")
+        if own["stage"] == _READY:
+            self._check_inf_per_device(optimizer)
+            optimizer.grad_scale = scale * getattr(optimizer, "grad_scale", 1)
+        else:
+            optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
+        optimizer.found_inf = sum(own["found_inf_per_device"].values())
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Shrink the scale if gradients overflowed since the last time, else let it grow after so many steps."""
         if not self._enabled:
             return
         scale, tracker = self._in_use("update")
-        checked = [own["overflow"] for own in self._optimizers.values() if own["stage"] != _READY]
+        checked = [
+            _overflows(own) for own in self._per_optimizer_states.values() if own["found_inf_per_device"]
+        ]
         if new_scale is not None:
             scale.fill_(new_scale)
         elif not checked:
@@ -178,7 +230,7 @@ class GradScaler:
                 if grown.isfinite():
                     scale.copy_(grown)
                 tracker.zero_()
-        self._optimizers.clear()
+        self._per_optimizer_states.clear()
 
     def is_enabled(self) -> bool:
         return self._enabled

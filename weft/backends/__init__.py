@@ -154,12 +154,8 @@ cusparselt = Switches(
     "cusparselt", "cuSPARSELt, which weft does not use.", {**_ABSENT, "version": None, "get_max_alg_id": None}
 )
 xnnpack = Switches("xnnpack", "XNNPACK, which weft does not use.", {}, enabled=False)
-quantized = Switches(
-    "quantized",
-    "Libraries for quantized tensors, of which weft has none.",
-    {},
-    engine="none",
-    supported_engines=["none"],
-)
+quantized = Switches("quantized", "Libraries for quantized tensors, of which weft has none.", {})
+# No flags: as in PyTorch, they can be set after `disable_global_flags`.
+quantized.engine, quantized.supported_engines = "none", ["none"]
 
 __getattr__ = module_getattr(__name__, ("mha", "python_native", "xeon"))

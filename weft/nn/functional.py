@@ -32,3 +32,4 @@ def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
 
 
 __getattr__ = module_getattr(__name__)
+from . import grad as grad  # noqa: E402 (which uses the functions of this module)

@@ -502,3 +502,53 @@ torch.arange(1.1, 5.1, inf)
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check(expression)
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+@pytest.mark.parametrize("data", [0, [1.0, 2.0], list(range(300)), [[True], [False]]], ids=repr)
+def test_tensors_of_numbers_own_their_memory(lib, data):
+    """They can be resized, and share it with lazy copies."""
+    for options in ({}, {"device": "cpu"}, {"dtype": lib.float64}, {"dtype": lib.float64, "device": "cpu"}):
+        x = lib.tensor(data, **options)
+        expected = x.tolist()
+        copy = lib._lazy_clone(x)
+        assert lib._C._data_address(x) == lib._C._data_address(copy)
+        x.fill_(1)
+        assert copy.tolist() == expected
+        assert x.resize_(1000).shape == (1000,)
+
+
+FROM_NUMBERS = """
+torch.asarray(np.float32(3), copy=False)  # raises
+torch.asarray(np.float32(3), copy=True)
+torch.normal(torch.tensor(0.0), -1, (10,))  # raises
+torch.normal(torch.tensor(0.0), 1, (10,)).shape
+torch.normal(0, torch.tensor(2.0), (10,)).shape
+torch.Tensor(torch.ones(2), device="cpu")  # raises
+torch.ones(2).new(torch.ones(3))
+torch.ones(2).new(torch.ones(3), device="cpu")  # raises
+torch.ones(2).new(torch.Size([0]), device="cpu")
+torch.arange(6).view(2, 3).roll(1, dims=None)
+torch.nn.functional.grad is torch.nn.grad
+"""
+
+
+@pytest.mark.parametrize("expression", lines(FROM_NUMBERS))
+def test_from_numbers_as_in_torch(expression):
+    check(expression)
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_the_storage_of_the_default_dtype(lib):
+    before = lib.get_default_dtype()
+    try:
+        for dtype, name in (
+            (lib.float64, "Double"),
+            (lib.bfloat16, "BFloat16"),
+            (lib.float16, "Half"),
+            (lib.float32, "Float"),
+        ):
+            lib.set_default_dtype(dtype)
+            assert lib.Storage is getattr(lib, f"{name}Storage")
+    finally:
+        lib.set_default_dtype(before)

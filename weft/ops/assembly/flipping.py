@@ -135,7 +135,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     if type(shifts) is int and type(dims) is int and input.spec.shape:
         return ROLL((input,), shifts, dims)
     steps = integers((shifts,), "roll", "shifts")
-    along = integers((dims,), "roll", "dims")
+    along = () if dims is None else integers((dims,), "roll", "dims")
     if not steps:
         raise RuntimeError("`shifts` required")
     if not along and len(steps) == 1:

@@ -191,7 +191,13 @@ def _from_sequence(data: Any, dtype: DType | None) -> Tensor:
         return empty_of(contiguous_spec(sizes, target))
     if any(issubclass(kind, (np.generic, Tensor, np.ndarray)) for kind in kinds):
         leaves = [_number(leaf, target) for leaf in leaves]
-    return tensor_of(_as_array(leaves, target).reshape(sizes), target)
+    return _in_own_memory(tensor_of(_as_array(leaves, target).reshape(sizes), target))
+
+
+def _in_own_memory(tensor: Tensor) -> Tensor:
+    """The tensor in memory of weft, which can be resized and shared with lazy copies, unlike that of an array."""
+    storage = tensor._storage
+    return tensor if storage.owner is None else make(storage.clone(), 0, tensor.spec)
 
 
 def _number(leaf: Any, target: DType) -> Any:
@@ -386,6 +392,10 @@ def asarray(
     Raises: ValueError if copy=False and sharing is not possible.
     """
     dtype = check_dtype(dtype, "asarray")
+    if copy is False and isinstance(obj, np.generic):
+        raise RuntimeError(
+            "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. "
+        )
     shared = _shared(obj, dtype)
     if shared is None:
         if copy is False:

@@ -27,13 +27,13 @@ from .from_data import from_data, is_sequence, tensor
 
 
 def _construct(
-    dtype: DType, positional: tuple, device: Any = None, size: Any = None, exact: bool = True
+    dtype: DType, positional: tuple, device: Any = None, size: Any = None, exact: bool = True, here: Any = CPU
 ) -> Tensor:
     """A tensor of sizes, of values, or on the memory of a tensor or storage.
 
-    `exact`: a tensor must have this dtype.
+    `exact`: a tensor must have this dtype. `here`: the device if the caller names none.
     """
-    where = CPU if device is None else as_device(device)
+    where = here if device is None else as_device(device)
     if size is not None:
         positional = (Size(size),)
     if len(positional) != 1:
@@ -44,6 +44,11 @@ def _construct(
         )
     (data,) = positional
     if isinstance(data, Tensor):
+        if device is not None:
+            raise RuntimeError(
+                "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use "
+                "torch.tensor(...) or torch.as_tensor(...) instead."
+            )
         if exact and data.spec.dtype is not dtype:
             raise TypeError(
                 f"expected a tensor of {dtype}, got one of {data.spec.dtype}: convert it with .to({dtype})"
@@ -85,7 +90,7 @@ def as_subclass(self: Tensor, cls: type) -> Tensor:
 @public("method")
 def new(self: Tensor, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
     """A tensor of this dtype and device: of sizes, or with the values of a sequence."""
-    return _construct(self.spec.dtype, positional, self.spec.device if device is None else device, size)
+    return _construct(self.spec.dtype, positional, device, size, here=self.spec.device)
 
 
 # ---- Classes that stand for a dtype ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arguments import number
 from ...core.batched import beneath
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
@@ -299,6 +300,8 @@ def normal(
     >>> torch.normal(torch.zeros(2, 1), torch.ones(3)).shape
     torch.Size([2, 3])
     """
+    if size is not None:
+        mean, std = number(mean, "normal", "mean", 1), number(std, "normal", "std", 2)
     tensors = [x for x in (mean, std) if isinstance(x, Tensor)]
     if bool(tensors) == (size is not None):
         raise TypeError(

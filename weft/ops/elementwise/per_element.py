@@ -10,7 +10,7 @@ from ...core.tensor import Tensor
 
 
 def _write(target: Tensor, name: str, function: Callable, *others: Tensor) -> Tensor:
-    if target.requires_grad:
+    if any(isinstance(each, Tensor) and each.requires_grad for each in (target, *others)):
         raise RuntimeError(
             f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
         )

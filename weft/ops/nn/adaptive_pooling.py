@@ -145,12 +145,14 @@ def _define_adaptive_max(n: int) -> None:
     def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
         wanted = adaptive_sizes(name, input, n, output_size)
         _check_floats(name, input)
-        check_filled(name, input, n + 1 if n > 1 else n)
+        check_filled(name, input, n + 1 if n > 1 or input.spec.ndim == 3 else n)
         if math.prod(wanted) == 0 or input.spec.numel == 0:
             sizes = (*input.spec.shape[:-n], *wanted)
-            return zeros(sizes, dtype=input.spec.dtype, device=input.spec.device), zeros(
-                sizes, dtype=int64, device=input.spec.device
-            )
+            indices = zeros(sizes, dtype=int64, device=input.spec.device)
+            values = (
+                zeros(sizes, dtype=input.spec.dtype, device=input.spec.device) + input.sum()
+            )  # of no elements, with a gradient
+            return pooled("AdaptiveMaxPool", n, values), indices
         positions = [
             _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)
         ]

@@ -82,7 +82,7 @@ def _check_windows(
     words = ("time", "height", "width")[-n:]
     for word, size, count, k in zip(words, sizes[-n:], wanted, kernel, strict=True):
         # In three dims PyTorch asks for one element more than the windows need.
-        if count + k - 1 + (n == 3) > size or min(count, k) < 1:
+        if count + k - 1 + (n == 3) > size or count < 0 or k < 1:
             raise RuntimeError(
                 f"{name}(): pool {word} {k} too large relative to input {word} {size} (output {count})"
             )

@@ -38,6 +38,7 @@ from ...core.tensor import Tensor, as_new, make
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level, warn_once
 from ...families.array_op import tensor_of
+from ...families.map import COPY
 from ...interop.dlpack import from_dlpack
 from ...interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from ..assembly.filling import fill_
@@ -196,8 +197,7 @@ def _from_sequence(data: Any, dtype: DType | None) -> Tensor:
 
 def _in_own_memory(tensor: Tensor) -> Tensor:
     """The tensor in memory of weft, which can be resized and shared with lazy copies, unlike that of an array."""
-    storage = tensor._storage
-    return tensor if storage.owner is None else make(storage.clone(), 0, tensor.spec)
+    return tensor if tensor._storage.owner is None else as_new(COPY.write(empty_of(tensor.spec), tensor))
 
 
 def _number(leaf: Any, target: DType) -> Any:

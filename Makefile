@@ -6,7 +6,7 @@ DEMO := .venv/bin
 TEST := .venv-test/bin
 LIBRARIES := .venv-libraries/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits karate_club int8_sounds ragged_sentences named_images benchmark_broadcasting
-# What `make test` runs once more on each side of the fence (docs/reliability.md), before it with optimized kernels (tests/conftest.py).
+# What `make test` runs once more on each side of the fence (docs/reliability.md), with optimized kernels.
 FENCED := tests/families \
 	$(patsubst %,tests/engine/test_%.py,gemm reduce radix ranks bisection packed counting) \
 	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter \
@@ -37,7 +37,7 @@ test: .venv-test/installed
 	$(TEST)/ruff format --check
 	$(TEST)/mypy
 	$(TEST)/pytest -n auto -q
-	WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
+	TESTED_CODE=optimized WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
 	TESTED_CODE=optimized WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_CALLS=python WEFT_EAGER=1 $(TEST)/pytest -n auto -q $(IN_PYTHON)
 	@for level in $(LEVELS); do \

@@ -60,8 +60,8 @@ libraries: .venv-libraries/installed
 
 # The whole suite with every block of memory fenced (weft/engine/fence.py), first behind, then in front.
 test-fence: .venv-test/installed
-	WEFT_FENCE=after $(TEST)/pytest -n auto -q
-	WEFT_FENCE=before $(TEST)/pytest -n auto -q
+	TESTED_CODE=optimized WEFT_FENCE=after $(TEST)/pytest -n auto -q
+	TESTED_CODE=optimized WEFT_FENCE=before $(TEST)/pytest -n auto -q
 
 # Random programs on weft and PyTorch (tests/hunts/chains.py): a million of them, or PROGRAMS=20000.
 hunt-chains: .venv-test/installed

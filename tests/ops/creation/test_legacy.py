@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+import torch
 from expressions import check, lines
 
 import weft
@@ -95,3 +96,9 @@ def test_default_tensor_type():
         finally:
             weft.set_default_tensor_type(weft.FloatTensor)
     assert weft.zeros(1).dtype is weft.float32
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_legacy_classes_have_no_subclasses(lib):
+    with pytest.raises(TypeError, match=r"FloatTensor' is not an acceptable base type"):
+        type("Own", (lib.FloatTensor,), {})

@@ -78,3 +78,16 @@ def test_no_other_numbers_find_the_plans_of_ints(arguments):
     assert weft.nn.functional.max_pool2d(image, *ints).shape == (1, 2, 2)
     with pytest.raises(TypeError):
         weft.nn.functional.max_pool2d(image, *arguments)
+
+
+def test_three_dims_without_a_batch_in_channels_last_order():
+    for lib in (torch, weft):
+        whole = lib.arange(6.0 * 125).view(1, 6, 5, 5, 5)
+        x = whole.to(memory_format=lib.channels_last_3d).squeeze(0).requires_grad_()
+        values, indices = lib.nn.functional.max_pool3d(x, 2, return_indices=True)
+        plain, places = lib.nn.functional.max_pool3d(whole[0], 2, return_indices=True)
+        assert values.stride() == indices.stride() == (1, 24, 12, 6)
+        assert lib.nn.functional.max_pool3d(x.detach(), 2).stride() == (1, 24, 12, 6)
+        assert values.tolist() == plain.tolist() and indices.tolist() == places.tolist()
+        values.sum().backward()
+        assert x.grad.sum() == values.numel()

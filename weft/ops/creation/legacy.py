@@ -102,6 +102,13 @@ class _TypedClass(type):
     dtype: DType
     is_cuda = is_xpu = is_sparse = False
 
+    def __new__(cls, name: str, bases: tuple, members: dict[str, Any]) -> Any:
+        if bases:
+            raise TypeError(
+                f"type '{bases[0].__module__}.{bases[0].__name__}' is not an acceptable base type"
+            )
+        return super().__new__(cls, name, bases, members)
+
     def __call__(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
         return _construct(cls.dtype, positional, device, size)
 

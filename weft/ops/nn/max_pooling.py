@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtype import uint8
+from ...core.layout import channels_last_3d
 from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
@@ -24,6 +25,7 @@ from ...engine.expr import const
 from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
 from ...families.map import Map, Types, same_dtype
+from ..assembly.copying import is_contiguous
 from ..creation.creation import zeros
 from ..reductions.extrema import lowest
 from ..reductions.reduction import AMAX, MAX
@@ -127,7 +129,7 @@ def window_max(
     geometry = geometry_of(name, input.spec.shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)
     few = math.prod(geometry.kernel) <= FEW
     if not with_indices and not needs_recording((input,)):
-        return like_format((_few_maxima if few else _many_maxima)(input, geometry), input)
+        return _in_format((_few_maxima if few else _many_maxima)(input, geometry), input, n)
     if few:
         values, places = _largest(input, geometry)
         indices = _flat_positions(places, geometry) if with_indices else None
@@ -135,8 +137,16 @@ def window_max(
         values, places = MAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
         indices = _flat_positions(places, geometry)
         values = elements_at(input, indices, n) if needs_recording((input,)) else values
-    values = with_node_name(like_format(values, input), _NODE_NAMES[n])
-    return values if indices is None or not with_indices else (values, like_format(indices, input))
+    values = with_node_name(_in_format(values, input, n), _NODE_NAMES[n])
+    return values if indices is None or not with_indices else (values, _in_format(indices, input, n))
+
+
+def _in_format(result: Tensor, input: Tensor, n: int) -> Tensor:
+    """`like_format`. As in PyTorch, three dims without a batch may be in channels_last_3d."""
+    if n == 3 and input.spec.ndim == 4 and not input.spec.is_contiguous:
+        if is_contiguous(input.unsqueeze(0), memory_format=channels_last_3d):
+            return result.unsqueeze(0).contiguous(memory_format=channels_last_3d).squeeze(0)
+    return like_format(result, input)
 
 
 def _check_max_input(name: str, input: Tensor, n: int) -> None:

@@ -145,6 +145,7 @@ _LAZY = (
     "_dynamo",
     "_export",
     "_functorch",
+    "_guards",
     "_higher_order_ops",
     "_inductor",
     "_jit_internal",

@@ -6,7 +6,7 @@ DEMO := .venv/bin
 TEST := .venv-test/bin
 LIBRARIES := .venv-libraries/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits karate_club int8_sounds ragged_sentences named_images benchmark_broadcasting
-# What `make test` runs once more on each side of the fence (docs/reliability.md): 3 minutes of processor time a side.
+# What `make test` runs once more on each side of the fence (docs/reliability.md), with optimized kernels.
 FENCED := tests/families \
 	$(patsubst %,tests/engine/test_%.py,gemm reduce radix ranks bisection packed counting) \
 	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter \
@@ -16,7 +16,7 @@ FENCED := tests/families \
 # What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores.
 IN_PYTHON := tests/families tests/autograd tests/core tests/engine/test_defer.py
 
-# What `make test` runs once more with the kernels of each level of x86-64 (WEFT_CPU) that this processor has.
+# What `make test` runs once more with the optimized kernels of each level of x86-64 (WEFT_CPU) that this processor has.
 LEVELS := x86-64-v2 x86-64-v3 x86-64-v4
 ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gemm llvm packed product_blocks radix ranks reduce special streaming) \
 	tests/families/test_map.py tests/families/test_scan.py \
@@ -37,13 +37,13 @@ test: .venv-test/installed
 	$(TEST)/ruff format --check
 	$(TEST)/mypy
 	$(TEST)/pytest -n auto -q
-	WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
-	WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
+	TESTED_CODE=optimized WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
+	TESTED_CODE=optimized WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_CALLS=python WEFT_EAGER=1 $(TEST)/pytest -n auto -q $(IN_PYTHON)
 	@for level in $(LEVELS); do \
 		if WEFT_CPU=$$level $(TEST)/python -c "from weft.engine.host import cpu; cpu()"; then \
 			echo WEFT_CPU=$$level; \
-			WEFT_CPU=$$level $(TEST)/pytest -n auto -q $(ON_LEVELS) || exit 1; \
+			TESTED_CODE=optimized WEFT_CPU=$$level $(TEST)/pytest -n auto -q $(ON_LEVELS) || exit 1; \
 		else \
 			echo "no tests at $$level"; \
 		fi; \
@@ -60,8 +60,8 @@ libraries: .venv-libraries/installed
 
 # The whole suite with every block of memory fenced (weft/engine/fence.py), first behind, then in front.
 test-fence: .venv-test/installed
-	WEFT_FENCE=after $(TEST)/pytest -n auto -q
-	WEFT_FENCE=before $(TEST)/pytest -n auto -q
+	TESTED_CODE=optimized WEFT_FENCE=after $(TEST)/pytest -n auto -q
+	TESTED_CODE=optimized WEFT_FENCE=before $(TEST)/pytest -n auto -q
 
 # Random programs on weft and PyTorch (tests/hunts/chains.py): a million of them, or PROGRAMS=20000.
 hunt-chains: .venv-test/installed

@@ -1,5 +1,6 @@
 import faulthandler
 import gc
+import math
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from expected import marked
 from hypothesis import Phase, settings
+
+from weft.engine import tiers
 
 # Runs are repeatable; HYPOTHESIS_PROFILE=explore looks for new examples instead. With "unshrunk" a failure is reported
 # as it was found, for tests/mutants.py, which only asks whether there is one.
@@ -40,6 +43,23 @@ CAN_HANG = (
     "/test_safety.py", "/test_training.py", "/utils/data/test_dataloader.py", "/utils/data/test_parallel.py",
 )  # fmt: skip
 TIME_LIMIT = 300  # seconds; alone the slowest takes 20, under the fence on a busy machine several times that
+
+
+# Most kernels of the tests are called a few times, so a thread that compiles each once more with all of LLVM's passes would take 40 % of the
+# processor's time (tests/ops/reductions: 70 s with it, 38 without, AMD Zen 3). The thread only takes kernels with many calls here, and the
+# tests run the baseline code of the others, whose bits are the same. With TESTED_CODE=optimized all kernels are compiled with the passes
+# before their first call: `make test` runs some tests so.
+if os.environ.get("TESTED_CODE") == "optimized":
+    tiers.in_background = lambda: True
+else:
+    tiers.QUIET_S = math.inf
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_kernels():
+    """`tiers.finish()` compiles what the tests of one file have asked for, not all files."""
+    yield
+    tiers._pending.clear()
 
 
 def pytest_collection_finish():

@@ -138,3 +138,10 @@ def test_tcp_store_of_several_clients():
 def test_nobody_listens():
     with pytest.raises(weft.distributed.DistNetworkError, match="timed out"):
         weft.distributed.TCPStore("127.0.0.1", 1, 1, False, timeout=SHORT)
+
+
+def test_a_program_ends_that_still_has_a_store(run):
+    """A thread that is started while the interpreter ends would never run."""
+    program = "import weft.distributed as d; store = d.TCPStore('127.0.0.1', 0, 1, True); store.set('a', '1'); print(store.get('a'))"
+    done = run("-c", program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "b'1'\n", "")

@@ -7,26 +7,34 @@ import pytest
 
 import weft
 from weft.core.dtype import float32, int32, uint8
-from weft.engine import byte_gemm, host
+from weft.engine import byte_blocks, byte_gemm, byte_tiles, host
 from weft.engine import scalar as s
-from weft.engine.byte_gemm import Epilogue, Shape, byte_products, line_bytes
+from weft.engine.byte_gemm import byte_products, line_bytes
+from weft.engine.byte_tiles import Epilogue, Shape
 from weft.engine.expr import load, param
 from weft.engine.interpreter import evaluate
 
-SHAPES = [Shape("", 8, (4, 2, 1), 2)]
+SHAPES = {"bytes": Shape("", 8, (4, 2, 1), 2)}
 if "+avx2" in host.cpu()[1].split(","):
-    SHAPES.append(Shape("pmaddwd", 8, (4, 2, 1), 2))
+    SHAPES["pairs"] = SHAPES["blocks"] = Shape("pmaddwd", 8, (4, 2, 1), 2)
 if "+avx512vnni" in host.cpu()[1].split(","):
-    SHAPES += [Shape("vpdpbusd", 16, (8, 4, 1), 2), Shape("vpdpbusd", 8, (6, 3, 1), 2)]
+    SHAPES |= {
+        "quads": Shape("vpdpbusd", 16, (8, 4, 1), 2),
+        "quads of AVX": Shape("vpdpbusd", 8, (6, 3, 1), 2),
+    }
 
-# rows, terms, columns: whole tiles and lines, what is left of them, and single ones
+# rows, terms, columns: whole tiles and lines, what is left of them, and single ones; several blocks
 SIZES = [(1, 1, 1), (7, 5, 3), (6, 4, 16), (13, 33, 65), (16, 64, 32), (20, 3, 200), (3, 0, 5), (2, 1023, 40)]
+SIZES.append((14, 2000, 150))
+assert 2000 * 150 * 2 > byte_blocks.BLOCK_BYTES
 
 
-@pytest.fixture(params=SHAPES, ids=lambda each: f"{each.quads}{each.lanes}", autouse=True)
+@pytest.fixture(params=SHAPES, autouse=True)
 def shape(request, monkeypatch):
-    monkeypatch.setattr(byte_gemm, "shape", lambda: request.param)
-    return request.param
+    """The shape; "blocks" takes `byte_blocks.py` for any number of rows, the others never."""
+    monkeypatch.setattr(byte_gemm, "shape", lambda: SHAPES[request.param])
+    monkeypatch.setattr(byte_blocks, "LEAST_ROWS", 1 if request.param == "blocks" else 1 << 30)
+    return SHAPES[request.param]
 
 
 @pytest.fixture(params=[1, 3], autouse=True)
@@ -131,7 +139,17 @@ def test_the_epilogue_has_the_bits_of_the_interpreter(shape):
 def test_shapes_of_processors(monkeypatch):
     for features, wanted in (("+avx512vnni,+avx2", 16), ("+avxvnni,+avx2", 8), ("+avx2", 8), ("+neon", 8)):
         monkeypatch.setattr(host, "cpu", lambda features=features: ("", features))
-        found = byte_gemm.find_shape()
+        found = byte_tiles.find_shape()
         assert found.lanes == wanted
         assert found.quads == ("vpdpbusd" if "vnni" in features else "pmaddwd" if "avx2" in features else "")
         assert found.heights[-1] == 1
+
+
+def test_blocks_are_for_many_rows_and_for_panels_that_fit():
+    pairs = Shape("pmaddwd", 8, (4, 2, 1), 2)
+    rows, terms = byte_blocks.LEAST_ROWS, byte_blocks.most_terms(pairs)
+    assert byte_blocks.suits_byte_blocks(pairs, rows, terms)
+    assert not byte_blocks.suits_byte_blocks(pairs, rows - 1, terms)
+    assert not byte_blocks.suits_byte_blocks(pairs, rows, terms + 1)
+    assert not byte_blocks.suits_byte_blocks(pairs, rows, 0)
+    assert not byte_blocks.suits_byte_blocks(Shape("", 8, (4, 2, 1), 2), rows, terms)

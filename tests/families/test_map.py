@@ -5,6 +5,7 @@ import torch
 from oracle import strides_that_count
 
 import weft
+from weft.engine import tiers
 
 FUNCTIONS = {
     "masked_fill": lambda lib, t: t.masked_fill(t > 2, 0.0),
@@ -49,3 +50,26 @@ def test_new_tensors_count_no_write():
             lib.ones(2).to(lib.int64),
         ]
         assert [each._version for each in made] == [0] * len(made)
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.uint8, weft.complex64], ids=str)
+@pytest.mark.parametrize("step", range(2, 6))
+def test_elements_that_lie_apart(step, dtype):
+    """Vectors read whole stretches of memory, and nothing behind the last element."""
+    for count in (1, 2, 7, 16, 33, 100):
+        memory = (weft.arange(step * (count - 1) + 1) % 100).to(dtype)
+        x, y = memory[::step], weft.ones(count, dtype=dtype)
+        for _ in range(2):
+            found = x * 2 + y
+            assert found.tolist() == [each * 2 + 1 for each in memory.tolist()[::step]]
+            found = weft.stack([memory, memory])[:, ::step] + y
+            assert found.tolist() == [[each + 1 for each in memory.tolist()[::step]]] * 2
+            tiers.finish()
+
+
+def test_a_write_between_elements_that_lie_apart():
+    pairs = weft.arange(100.0).reshape(50, 2)
+    pairs[:, 0] += pairs[:, 1]
+    tiers.finish()
+    pairs[:, 0] += pairs[:, 1]
+    assert pairs.tolist() == [[2 * k + 2 * (2 * k + 1), 2 * k + 1] for k in range(50)]

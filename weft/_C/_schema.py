@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..interop.script_object import ScriptObject
 from ._types import (
     DTYPE_CODES,
     LAYOUT_CODES,
@@ -39,8 +40,12 @@ _C_NAMES = {
     "double": "float64",
 }
 MISSING = object()
-# Types of values that arguments take or refuse without looking at the value.
+# Types of values that arguments take or refuse without looking at the value, and those derived from ScriptObject.
 _BY_TYPE = frozenset({Tensor, int, float, bool, type(None)})
+
+
+def _is_by_type(kind: type) -> bool:
+    return kind in _BY_TYPE or issubclass(kind, ScriptObject)
 
 
 class _AliasInfo:
@@ -208,7 +213,7 @@ class FunctionSchema:
         if not kwargs and kinds in self._kept:
             return [*args, *[each.default_value for each in self.arguments[len(args) :]]]
         values = self._bound(args, kwargs, numbers_as_tensors)
-        if _BY_TYPE.issuperset(kinds[1]) and all(map(operator.is_, args, values)):
+        if all(map(_is_by_type, kinds[1])) and all(map(operator.is_, args, values)):
             if all(each.has_default_value() for each in self.arguments[len(args) :]):
                 self._kept.add(kinds)
         return values

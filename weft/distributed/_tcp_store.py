@@ -10,6 +10,7 @@ import base64
 import json
 import socket
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -178,11 +179,11 @@ class _Server(socketserver.ThreadingTCPServer):
             self.shutdown()
             self.server_close()
 
-        # While the interpreter ends, no thread can start; the operating system closes the socket then.
-        try:
-            threading.Thread(target=close, daemon=True).start()
-        except RuntimeError:
+        # While the interpreter ends, a new thread never runs, and `start` would wait for it for ever.
+        if sys.is_finalizing():
             self.socket.close()
+        else:
+            threading.Thread(target=close, daemon=True).start()
 
 
 class _Handler(socketserver.StreamRequestHandler):

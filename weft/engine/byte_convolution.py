@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from .byte_gemm import QUAD, Epilogue, Pieces, byte_products
+from .byte_gemm import byte_products
+from .byte_tiles import QUAD, Epilogue, Pieces
 from .depthwise import Places
 from .kernel import Launch
 

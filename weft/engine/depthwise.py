@@ -1,4 +1,4 @@
-"""Convolutions of bytes in which each channel is a group of its own, with the sums and epilogues of `byte_gemm.py`.
+"""Convolutions of bytes in which each channel is a group of its own, with the sums and epilogues of `byte_tiles.py`.
 
 The channels of an element lie side by side. For four taps of the window, the bytes of as many channels as fit four vectors are interleaved,
 so that the taps of a channel are a quad. Interleaving stays within 16 bytes, where it takes one instruction, and the sums are put in order
@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.dtype import int32
 from ..core.spec import contiguous_stride
-from .byte_gemm import QUAD, Epilogue, Shape, finish, shape
+from .byte_tiles import QUAD, Epilogue, Shape, finish, shape
 from .kernel import Code, Launch, compile_loop, param_letters, sharing
 from .llvm import value_type
 from .structured import Body, function

@@ -19,6 +19,7 @@ from .background import at_end_of_warming
 from .expr import Expr, postorder
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
+    APART,
     BACKWARDS,
     BROADCAST,
     CONTIGUOUS,
@@ -207,12 +208,22 @@ def stride_classes(size: int, strides: Sequence[Sequence[int]], itemsizes: Seque
     return "".join([stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True)])
 
 
+def _map_classes(results: int, size: int, strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> str:
+    """As `stride_classes`, with the classes of inputs whose elements lie apart by a small step."""
+    classes = list(stride_classes(size, strides, itemsizes))
+    for k in range(results, len(classes)):
+        if classes[k] == STRIDED:
+            apart = (kind for step, kind in APART.items() if strides[k][-1] == step * itemsizes[k])
+            classes[k] = next(apart, STRIDED)
+    return "".join(classes)
+
+
 def prepare_map(
     results, operand_dtypes, params, sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> Launch:
     """A launch of the map over `sizes` (outermost first) with `strides` in bytes, one row for each operand."""
     itemsizes = [element_size(result) for result in results] + [dtype.itemsize for dtype in operand_dtypes]
-    classes = stride_classes(sizes[-1], strides, itemsizes)
+    classes = _map_classes(len(results), sizes[-1], strides, itemsizes)
     kernel = MapKernel(tuple(results), tuple(operand_dtypes), tuple(params), classes)
     code = compiled(kernel)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))

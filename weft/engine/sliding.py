@@ -71,11 +71,11 @@ PRODUCTS_META = (
 @functools.cache
 def sums_code(dtype: DType, made: int) -> Code:
     """`entry(result, input, weight, bias, scratch, meta, parts)` for units of `made` channels; bias has zeros where there is none."""
-    kernel = _Sums(dtype)
+    kernel = Sums(dtype)
     rows = [size for size in (min(made, tile().rows), made % tile().rows) if size]
     tiles = sorted({(size, lines) for size in rows for lines in (1, lines_at_once(size))})
     parts = [kernel.copy_rows(), *(kernel.tile(*each) for each in tiles)]
-    parts.append(kernel.function("loop", _LOOP, lambda body: kernel.write(body, rows[0], rows[-1]), ""))
+    parts.append(kernel.function("loop", LOOP, lambda body: kernel.write(body, rows[0], rows[-1]), ""))
     return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 5, "", vectorize=False)
 
 
@@ -86,12 +86,12 @@ def products_code(dtype: DType) -> Code:
     parts = [
         kernel.copy_rows(),
         kernel.tile(),
-        kernel.function("loop", _LOOP, kernel.write, ""),
+        kernel.function("loop", LOOP, kernel.write, ""),
     ]
     return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 4, "", vectorize=False)
 
 
-_LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
+LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 
 
 class Kernel:
@@ -211,7 +211,7 @@ class Kernel:
         return first, last
 
 
-class _Sums(Kernel):
+class Sums(Kernel):
     def tile(self, rows: int, lines: int) -> str:
         """The sums of some channels at `lines` vectors of positions."""
 
@@ -273,12 +273,17 @@ class _Sums(Kernel):
                 phases = self.pointer(b, own["phase_table"])
                 with b.loop(0, own["phases"]) as f:
                     phase = self.words(b, self.place(b, phases, (f, 8 * len(PHASE))), PHASE)
-                    common = (meta, phase, lines, sums, weights, offsets, target)
-                    whole = b.integer("sub", meta["made"], b.integer("srem", meta["made"], rows))
-                    with b.loop(0, whole, rows) as m:
-                        self.block(b, m, rows, *common)
-                    if rest != rows:
-                        self.block(b, whole, rest, *common)
+                    self.channels(b, rows, rest, meta, phase, lines, sums, weights, offsets, target)
+
+    def channels(
+        self, b: Body, rows: int, rest: int, meta, phase, lines, sums, weights, offsets, target
+    ) -> None:
+        """All channels at the positions of one phase: blocks of `rows` channels, and the rest of them."""
+        whole = b.integer("sub", meta["made"], b.integer("srem", meta["made"], rows))
+        with b.loop(0, whole, rows) as m:
+            self.block(b, m, rows, meta, phase, lines, sums, weights, offsets, target)
+        if rest != rows:
+            self.block(b, whole, rest, meta, phase, lines, sums, weights, offsets, target)
 
     def block(self, b: Body, m, rows, meta, phase, lines, sums, weights, offsets, target) -> None:
         """The sums of `rows` channels, and those of them that belong to the result."""
@@ -303,13 +308,17 @@ class _Sums(Kernel):
             call(b.minimum(v, last), at_once)
         with b.loop(0, b.let(f"select i1 {enough}, i64 0, i64 {phase['vectors']}")) as v:
             call(v, 1)
-        rows_table = self.pointer(b, phase["row_table"])
+        self.give(b, m, rows, meta, phase, sums, target)
+
+    def give(self, b: Body, m, rows, meta, phase, sums, target) -> None:
+        """Copy those sums of `rows` channels, from channel m on, that belong to the result."""
+        table = self.pointer(b, phase["row_table"])
         with b.loop(0, rows) as k:
             self.copy(
                 b,
                 self.place(b, target, (b.integer("add", m, k), meta["result_plane"])),
                 self.place(b, sums, (k, meta["sums_row"])),
-                rows_table,
+                table,
                 phase["rows"],
                 (meta["result_step"], str(self.size)),
             )

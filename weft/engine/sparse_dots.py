@@ -10,7 +10,7 @@ from .kernel import Code
 from .llvm import suffix, value_type
 from .sparse_products import Matrix, code, operands, part_of, sum_of_lanes
 from .structured import Body
-from .vectors import broadcast, lanes_below, masked_load
+from .vectors import broadcast, has_masks, lanes_below, masked_load
 
 LANES = 8  # terms of a row that are added up side by side
 # Entries: in rows with as many, loading the elements of the vector one by one is faster than gathering them; in shorter ones a second
@@ -35,8 +35,9 @@ def vector_code(dtype: DType, index: DType) -> Code:
         (result,), (vector, bounds) = operands(b, 0, 1), operands(b, 5, 7)
         begin, end = part_of(b, bounds)
         parts = 2 if dtype.is_complex else 1
-        greatest = b.variable(f"<{LANES} x i64>", "zeroinitializer")
-        last = broadcast(b, "i64", LANES, matrix.last_minor)
+        word = value_type(index)
+        greatest = b.variable(f"<{LANES} x {word}>", "zeroinitializer")
+        last = broadcast(b, word, LANES, _last(b, matrix))
         with b.loop(begin, end) as major:
             first, stop = matrix.bounds(major)
             sums = [b.variable(vector_kind, "zeroinitializer") for _ in range(parts)]
@@ -46,7 +47,7 @@ def vector_code(dtype: DType, index: DType) -> Code:
 
             def add(entry: str, mask: str) -> None:
                 places = _clamped(b, matrix, entry, mask, last, greatest)
-                x = [_gathered(b, dtype, vector, places, part, mask) for part in range(parts)]
+                x = [_gathered(b, dtype, index, vector, places, part, mask) for part in range(parts)]
                 y = _entries(b, dtype, matrix.values, entry, b.integer("sub", stop, entry), mask)
                 _add_products(b, real, sums, x, y)
 
@@ -58,52 +59,64 @@ def vector_code(dtype: DType, index: DType) -> Code:
             for part, total in enumerate(sums):
                 summed = sum_of_lanes(b, real, LANES, b.get(total, vector_kind))
                 b.do(f"store {kind} {summed}, ptr {b.at(place, part * real.itemsize)}")
-        b.declarations.add(f"declare i64 @llvm.vector.reduce.umax.v{LANES}i64(<{LANES} x i64>)")
-        most = b.let(
-            f"call i64 @llvm.vector.reduce.umax.v{LANES}i64(<{LANES} x i64> {b.get(greatest, f'<{LANES} x i64>')})"
-        )
-        matrix.note(most)
+        kind, name = f"<{LANES} x {word}>", f"@llvm.vector.reduce.umax.v{LANES}{word}"
+        b.declarations.add(f"declare {word} {name}({kind})")
+        most = b.let(f"call {word} {name}({kind} {b.get(greatest, kind)})")
+        matrix.note(_wide(b, word, most))
         matrix.check()
 
     return code(7, write)
 
 
+def _wide(b: Body, word: str, value: str) -> str:
+    """An index as int64."""
+    return value if word == "i64" else b.let(f"zext {word} {value} to i64")
+
+
+def _last(b: Body, matrix: Matrix) -> str:
+    """The last minor as an index."""
+    if matrix.index.itemsize == 8:
+        return matrix.last_minor
+    return b.let(f"trunc i64 {b.minimum(matrix.last_minor, 2**31 - 1)} to i32")
+
+
 def _clamped(b: Body, matrix: Matrix, entry: str, mask: str, last: str, greatest: str) -> str:
     """The minors of the entries in the lanes of the mask, the last one in place of those out of range. `greatest`: see `Matrix`."""
-    kind = f"<{LANES} x i64>"
+    kind, name = value_type(matrix.index, LANES), suffix(matrix.index, LANES)
     address = b.at(matrix.minors, b.integer("mul", entry, matrix.index.itemsize))
     minors = _loaded(b, matrix.index, LANES, address, mask)
-    if matrix.index.itemsize == 4:
-        minors = b.let(f"zext <{LANES} x i32> {minors} to {kind}")
-    for name in ("umax", "umin"):
-        b.declarations.add(f"declare {kind} @llvm.{name}.v{LANES}i64({kind}, {kind})")
-    b.set(
-        greatest,
-        kind,
-        b.let(f"call {kind} @llvm.umax.v{LANES}i64({kind} {minors}, {kind} {b.get(greatest, kind)})"),
-    )
-    return b.let(f"call {kind} @llvm.umin.v{LANES}i64({kind} {minors}, {kind} {last})")
+    b.declarations |= {f"declare {kind} @llvm.{each}.{name}({kind}, {kind})" for each in ("umax", "umin")}
+    most = b.let(f"call {kind} @llvm.umax.{name}({kind} {minors}, {kind} {b.get(greatest, kind)})")
+    b.set(greatest, kind, most)
+    return b.let(f"call {kind} @llvm.umin.{name}({kind} {minors}, {kind} {last})")
 
 
-def _gathered(b: Body, dtype: DType, vector: str, places: str, part: int, mask: str) -> str:
-    """The parts of the numbers at some places of a vector: the real parts, or the imaginary ones."""
-    real = dtype.part or dtype
+def _gathered(b: Body, dtype: DType, index: DType, vector: str, places: str, part: int, mask: str) -> str:
+    """The parts of the numbers at some places of a vector: the real parts, or the imaginary ones.
+
+    Without AVX-512, LLVM makes a branch of each lane of a masked gather, so all lanes are loaded: those outside of the mask have place 0.
+    """
+    real, word = dtype.part or dtype, value_type(index)
     kind, base = value_type(real, LANES), b.at(vector, part * real.itemsize)
+    if word != "i64" and (dtype.is_complex or (mask and has_masks())):
+        places, word = b.let(f"zext <{LANES} x {word}> {places} to <{LANES} x i64>"), "i64"
     if dtype.is_complex:
         places = b.let(f"shl <{LANES} x i64> {places}, splat (i64 1)")
-    if not mask:
-        scalar, found = value_type(real), "poison"
-        for lane in range(LANES):
-            at = b.let(f"extractelement <{LANES} x i64> {places}, i64 {lane}")
-            x = b.let(f"load {scalar}, ptr {b.let(f'getelementptr {scalar}, ptr {base}, i64 {at}')}")
-            found = b.let(f"insertelement {kind} {found}, {scalar} {x}, i64 {lane}")
-        return found
-    addresses = b.let(f"getelementptr {value_type(real)}, ptr {base}, <{LANES} x i64> {places}")
-    name = f"@llvm.masked.gather.{suffix(real, LANES)}.v{LANES}p0"
-    b.declarations.add(f"declare {kind} {name}(<{LANES} x ptr>, i32, <{LANES} x i1>, {kind})")
-    return b.let(
-        f"call {kind} {name}(<{LANES} x ptr> {addresses}, i32 {real.itemsize}, <{LANES} x i1> {mask}, {kind} zeroinitializer)"
-    )
+    if mask and has_masks():
+        addresses = b.let(f"getelementptr {value_type(real)}, ptr {base}, <{LANES} x i64> {places}")
+        name = f"@llvm.masked.gather.{suffix(real, LANES)}.v{LANES}p0"
+        b.declarations.add(f"declare {kind} {name}(<{LANES} x ptr>, i32, <{LANES} x i1>, {kind})")
+        return b.let(
+            f"call {kind} {name}(<{LANES} x ptr> {addresses}, i32 {real.itemsize}, <{LANES} x i1> {mask}, {kind} zeroinitializer)"
+        )
+    scalar, found = value_type(real), "poison"
+    for lane in range(LANES):
+        at = _wide(b, word, b.let(f"extractelement <{LANES} x {word}> {places}, i64 {lane}"))
+        x = b.let(f"load {scalar}, ptr {b.let(f'getelementptr {scalar}, ptr {base}, i64 {at}')}")
+        found = b.let(f"insertelement {kind} {found}, {scalar} {x}, i64 {lane}")
+    if mask:
+        found = b.let(f"select <{LANES} x i1> {mask}, {kind} {found}, {kind} zeroinitializer")
+    return found
 
 
 def _entries(b: Body, dtype: DType, values: str, entry: str, count: str, mask: str) -> list[str]:

@@ -99,22 +99,38 @@ def add_quads(b: Body, how: str, lanes: int, total: str, x: str, y: str) -> str:
         name = f"@llvm.x86.avx512.vpdpbusd.{32 * lanes}"
         b.declarations.add(f"declare {vector} {name}({vector}, {vector}, {vector})")
         return b.let(f"call {vector} {name}({vector} {total}, {vector} {x}, {vector} {y})")
-    # The quads are cut into their even and odd bytes, or into all four: fields of `width` bits whose other bits are 0, or the sign.
-    width, name = (16, "@llvm.x86.avx2.pmadd.wd") if how else (32, "")
-    fields = f"<{32 * lanes // width} x i{width}>"
-    x, y = (b.let(f"bitcast {vector} {each} to {fields}") for each in (x, y))
-    for bits in range(0, width, 8):
-        left = b.let(f"lshr {fields} {x}, splat (i{width} {bits})")
-        left = b.let(f"and {fields} {left}, splat (i{width} 255)")
-        right = b.let(f"shl {fields} {y}, splat (i{width} {width - 8 - bits})")
-        right = b.let(f"ashr {fields} {right}, splat (i{width} {width - 8})")
+    width = 16 if how else 32
+    fields = (byte_fields(b, each, lanes, width, signed) for each, signed in ((x, False), (y, True)))
+    for left, right in zip(*fields, strict=True):
         if how:
-            b.declarations.add(f"declare {vector} {name}({fields}, {fields})")
-            product = b.let(f"call {vector} {name}({fields} {left}, {fields} {right})")
+            total = add_word_pairs(b, lanes, total, left, right)
         else:
-            product = b.let(f"mul {vector} {left}, {right}")
-        total = b.let(f"add {vector} {total}, {product}")
+            total = b.let(f"add {vector} {total}, {b.let(f'mul {vector} {left}, {right}')}")
     return total
+
+
+def byte_fields(b: Block, quads: str, lanes: int, width: int, signed: bool) -> list[str]:
+    """The bytes of quads, which are lanes of int32, as integers of `width` bits: the even and the odd ones, or all four apart."""
+    vector, fields = f"<{lanes} x i32>", f"<{32 * lanes // width} x i{width}>"
+    quads = b.let(f"bitcast {vector} {quads} to {fields}")
+    found = []
+    for bits in range(0, width, 8):
+        if signed:
+            value = b.let(f"shl {fields} {quads}, splat (i{width} {width - 8 - bits})")
+            value = b.let(f"ashr {fields} {value}, splat (i{width} {width - 8})")
+        else:
+            value = b.let(f"lshr {fields} {quads}, splat (i{width} {bits})")
+            value = b.let(f"and {fields} {value}, splat (i{width} 255)")
+        found.append(b.let(f"bitcast {fields} {value} to {vector}"))
+    return found
+
+
+def add_word_pairs(b: Block, lanes: int, total: str, x: str, y: str) -> str:
+    """`total`, of int32, plus the products of the two int16 in each lane of x and y: an instruction of AVX2."""
+    vector, fields, name = f"<{lanes} x i32>", f"<{2 * lanes} x i16>", "@llvm.x86.avx2.pmadd.wd"
+    b.declarations.add(f"declare {vector} {name}({fields}, {fields})")
+    x, y = (b.let(f"bitcast {vector} {each} to {fields}") for each in (x, y))
+    return b.let(f"add {vector} {total}, {b.let(f'call {vector} {name}({fields} {x}, {fields} {y})')}")
 
 
 def lane_sums(b: Body, dtype: DType, lanes: int, vectors: Sequence[str]) -> str:

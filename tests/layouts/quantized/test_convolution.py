@@ -11,7 +11,7 @@ from exact_quantized import SMALL_WEIGHT, exact
 import weft
 from weft.devices.cpu import extras
 from weft.engine import byte_gemm, depthwise, host
-from weft.engine.byte_gemm import Shape
+from weft.engine.byte_tiles import Shape
 from weft.layouts.quantized import convolution, products
 from weft.layouts.quantized.convolution import Window, convolved, pack_kernel
 from weft.layouts.quantized.linear import linear

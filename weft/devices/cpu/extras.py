@@ -19,8 +19,8 @@ from ...engine.bisection import search_code
 from ...engine.blending import CHANNELS, blending_code
 from ...engine.byte_bags import byte_bags
 from ...engine.byte_convolution import byte_convolution as launch_convolution
-from ...engine.byte_gemm import Epilogue
 from ...engine.byte_gemm import byte_products as launch_products
+from ...engine.byte_tiles import Epilogue
 from ...engine.counting import TABLES, count_code
 from ...engine.depthwise import Places
 from ...engine.depthwise import depthwise as launch_depthwise

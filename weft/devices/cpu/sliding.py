@@ -20,6 +20,7 @@ from ...engine import workers
 from ...engine.gemm import ALWAYS_SHARED_WORK, SHARED_WORK
 from ...engine.kernel import Code, optimize, shared
 from ...engine.sliding import LINE, PRODUCTS_META, SUMS_META, products_code, sums_code, tile
+from ...engine.sliding_panels import panel_sums_code, suits_panels
 from ...engine.storages import allocator
 
 # Elements of lines that a thread works on at a time: half a megabyte, which the second cache of current processors holds.
@@ -357,6 +358,7 @@ def _sums_plan(
             )
         copied = lines.rows(contiguous_stride(source), size)
         records.append((len(copied), tables.address(copied), len(inner), tables.address(inner)))
+    panels = suits_panels(rows)
     wide = tile().lines * LINE
     sums_row = sums * LINE
     line_bytes = _aligned((planes - 1) * plane_bytes + max(plane_bytes, reach * size)) + wide
@@ -364,7 +366,7 @@ def _sums_plan(
     words = {
         "tasks": tasks,
         "parts": _parts(work, tasks, threads),
-        "scratch": line_bytes + min(rows, tile().rows) * sums_row,
+        "scratch": line_bytes + (rows if panels else min(rows, tile().rows)) * sums_row,
         "groups": groups,
         "strips": len(strips),
         "strip_table": tables.address(records),
@@ -382,7 +384,9 @@ def _sums_plan(
         "result_step": steps[1] * size,
         "sums_row": sums_row,
     }
-    return _plan(sums_code(dtype, rows), SUMS_META, words, work, tables)
+    return _plan(
+        panel_sums_code(dtype, rows) if panels else sums_code(dtype, rows), SUMS_META, words, work, tables
+    )
 
 
 def _products_plan(dtype: DType, images: int, channels: int, made: int, how, threads: int) -> _Plan:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ...core.dtype import float32, int32
 from ...core.tensor import Tensor
-from ...engine.byte_gemm import QUAD
+from ...engine.byte_tiles import QUAD
 from ...engine.depthwise import Places, block_channels
 from ...ops.assembly.joining import cat
 from ...ops.assembly.padding import constant_pad

@@ -21,7 +21,7 @@ from ...core.dtype import DType, float32, float64, int8, int32
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address, empty
 from ...engine import scalar as s
-from ...engine.byte_gemm import QUAD, Epilogue, shape
+from ...engine.byte_tiles import QUAD, Epilogue, shape
 from ...engine.depthwise import Places, block_channels, weight_order
 from ...engine.expr import load, param
 from ...families.map import Map, Types

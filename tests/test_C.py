@@ -19,6 +19,8 @@ import weft
         "str(C._get_schema('aten::add', 'Tensor'))",
         "C._get_tracing_state(), C._is_torch_function_enabled(), C._is_alias_of(x, x[0]), C.is_grad_enabled()",
         "C._VariableFunctions.add(x, 1).tolist(), hasattr(C._VariableFunctions, 'nope')",
+        "[isinstance(each, torch.StorageBase) for each in (x.untyped_storage(), x, torch.FloatStorage(2))], C.StorageBase is torch.StorageBase",
+        "isinstance(x.untyped_storage(), torch.storage._StorageBase)",
         "isinstance(x, C.TensorBase), isinstance(x, C.Graph), isinstance(3, C.Value)",
         "C._functorch.is_batchedtensor(x), C._functorch.maybe_get_level(x), C._functorch.peek_interpreter_stack()",
         "C._log_api_usage_once('x'), C._has_torch_function_unary(x), C._GLIBCXX_USE_CXX11_ABI",

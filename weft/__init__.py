@@ -147,6 +147,7 @@ _LAZY = (
     "_dynamo",
     "_export",
     "_functorch",
+    "_guards",
     "_higher_order_ops",
     "_inductor",
     "_jit_internal",
@@ -214,8 +215,8 @@ _LAZY = (
 # Public names that `from torch import *` does not bring.
 _NOT_EXPORTED = frozenset(
     "BFloat16Storage BFloat16Tensor ComplexDoubleStorage ComplexFloatStorage HalfStorage HalfTensor QInt32Storage QInt8Storage "
-    "QUInt2x4Storage QUInt4x2Storage QUInt8Storage Storage annotations broadcast_shapes classes compiled_with_cxx11_abi eager "
-    "eig explain from_dlpack lstsq lu matrix_rank ops pca_lowrank quantized_gru quantized_lstm read_vitals segment_reduce "
+    "QUInt2x4Storage QUInt4x2Storage QUInt8Storage Storage StorageBase annotations broadcast_shapes classes compiled_with_cxx11_abi "
+    "eager eig explain from_dlpack lstsq lu matrix_rank ops pca_lowrank quantized_gru quantized_lstm read_vitals segment_reduce "
     "set_default_dtype set_grad_enabled set_vital solve svd_lowrank symeig synchronize to_dlpack unique while_loop".split()
 )
 # Names -> the submodules that have them, loaded when first used.
@@ -258,6 +259,7 @@ _LAZY_NAMES = {
     "StringType": "_C",
     "SymBoolType": "_C",
     "SymIntType": "_C",
+    "StorageBase": "_C",
     "Tag": "_C",
     "TensorType": "_C",
     "TupleType": "_C",

@@ -10,6 +10,8 @@ from .ops.tensor.storage import LEGACY, TypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
+_StorageBase = UntypedStorage  # the only class of storages that is derived from it in PyTorch
+
 
 def _dtype_to_storage_type_map() -> dict[DType, str]:
     """The names of the typed storages by their dtypes: "FloatStorage" of torch.float32."""

@@ -1,9 +1,11 @@
 """FakeTensorMode over what works without values: operations of libraries, layers and their gradients."""
 
+import importlib
 import subprocess
 import sys
 
 import pytest
+import torch
 
 import weft
 from weft._subclasses.fake_tensor import (
@@ -193,3 +195,18 @@ with FakeTensorMode() as mode:
 assert type(fake @ fake.t()) is type(fake) and (fake @ fake.t()).shape == (2, 2)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_which_mode_fake_tensors_belong_to():
+    def found(lib):
+        guards = importlib.import_module(f"{lib.__name__}._guards")
+        outer, inner = (lib._subclasses.FakeTensorMode() for _ in range(2))
+        tensor = outer.from_tensor(lib.ones(2))
+        with outer, inner:
+            active = guards.active_fake_mode()
+        with pytest.raises(AssertionError, match="doesn't match mode"):
+            guards.detect_fake_mode([tensor, inner.from_tensor(lib.ones(2))])
+        given = guards.detect_fake_mode({"a": [lib.ones(2), tensor]}), guards.detect_fake_mode(lib.ones(2))
+        return active is inner, given[0] is outer, given[1], guards.active_fake_mode()
+
+    assert found(weft) == found(torch)

@@ -39,6 +39,7 @@ NO_COMPILER = "weft compiles each operation by itself, and has no compiler of gr
 UNSPLIT = "splitting graphs between devices is not there yet; use torch.fx.passes.split_module"
 # Packages that are declared with all of their modules, and why they are not there, in the words of the error.
 PACKAGES = {
+    "torch._dynamo.backends.debugging": NO_COMPILER,
     "torch.ao": QUANTIZED,
     "torch.contrib": "it shows the graphs of TorchScript, which weft does not have",
     "torch.backends.cudnn.rnn": CPU_ONLY.format("cuda"),

@@ -51,6 +51,7 @@ MAKERS = {
     "pareto": lambda t: t.distributions.Pareto(t.tensor([1.0, 2.0]), t.tensor([1.5, 3.0])),
     "inverse gamma": lambda t: t.distributions.InverseGamma(t.tensor([0.5, 3.0]), 2.0),
     "logistic normal": lambda t: t.distributions.LogisticNormal(t.zeros(2), t.tensor([1.0, 2.0])),
+    "logistic normal of numbers": lambda t: t.distributions.LogisticNormal(t.tensor(0.5), 2.0),
     "student t": lambda t: t.distributions.StudentT(t.tensor([0.5, 1.5, 4.0]), 1.0, 2.0),
     "chi squared": lambda t: t.distributions.Chi2(t.tensor([0.5, 4.0])),
     "binomial": lambda t: t.distributions.Binomial(5, t.tensor([0.3, 1.0])),

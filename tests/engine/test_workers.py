@@ -159,3 +159,47 @@ def test_plans_are_made_again_for_another_number_of_threads(threads):
         weft.mm(x, x)
         tasks.append(MM.plans[x.spec, x.spec].count)
     assert tasks == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"OMP_NUM_THREADS": "1"},
+        {"OMP_NUM_THREADS": " 1 ,4"},
+        {"OMP_NUM_THREADS": "+1"},
+        {"OMP_NUM_THREADS": "1000"},
+        {"OMP_NUM_THREADS": "none"},
+        {"OMP_NUM_THREADS": "0"},
+        {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "1"},
+        {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "many"},
+    ],
+    ids=str,
+)
+def test_the_environment_limits_the_threads(variables):
+    def found(library):
+        inherited = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+        code = f"import {library}; print({library}.get_num_threads())"
+        run = [sys.executable, "-c", code]
+        return subprocess.run(
+            run, env=inherited | variables, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert found("weft") == found("torch")
+
+
+def test_one_thread_of_the_environment_starts_no_worker():
+    code = (
+        "import threading, weft\n"
+        "x = weft.ones(4_000_000) * 2.0\n"
+        "y = (weft.ones(600, 600) @ weft.ones(600, 600)).sum()\n"
+        "print(x.sum().item(), y.item(), [t.name for t in threading.enumerate() if 'worker' in t.name])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "8000000.0 216000000.0 []\n"

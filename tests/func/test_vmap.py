@@ -1,5 +1,6 @@
 """What vmap does around the mapped function: random numbers, Functions, memory, errors, parts of the batch."""
 
+import importlib
 import pickle
 import traceback
 import warnings
@@ -252,3 +253,75 @@ def test_errors_of_vmap_are_runtime_errors(call):
         shown = traceback.format_exception_only(caught.value)[0]
         assert shown.startswith("RuntimeError: ")
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+# ---- The steps of vmap, and PyTorch's private functions of levels --------------------------------------------------
+
+
+def test_what_a_sample_is():
+    def answers(lib):
+        functions, found = lib._C._functorch, []
+
+        def note(*tensors):
+            found.append([functions.is_batchedtensor(x) for x in tensors])
+            found.append([functions.maybe_get_level(x) for x in tensors])
+            found.append([functions.is_functorch_wrapped_tensor(x) for x in tensors])
+            found.append((functions.maybe_current_level(), functions.get_unwrapped(tensors[0]).shape))
+
+        def inner(a, b):
+            note(a, b)
+            return functions._remove_batch_dim(a * b, functions.maybe_current_level(), 3, 1)
+
+        def outer(x, constant):
+            note(x, constant, lib.ones(2))
+            return lib.vmap(inner, (0, None))(lib.ones(3, 2), x[:2])
+
+        found.append(lib.vmap(outer, (0, None))(lib.arange(10.0).view(5, 2), lib.ones(3)).tolist())
+        found.append((functions.maybe_current_level(), functions.maybe_get_bdim(lib.ones(3))))
+        return found
+
+    assert answers(weft) == answers(torch)
+    with pytest.raises(RuntimeError, match="No wrappers present"):
+        weft._C._functorch.get_unwrapped(weft.ones(2))
+
+
+class _Pair:
+    """A container that is no pytree, of two tensors with the samples along one dimension."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+@pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
+def test_libraries_replace_the_steps(lib, monkeypatch):
+    steps = importlib.import_module(f"{lib.__name__}._functorch.vmap")
+
+    def process(in_dims, args, func):
+        return len(args[0].first), [in_dims], list(args), None
+
+    def create(dims, args, level, spec):
+        pair, dim = args[0], dims[0]
+        return (
+            _Pair(
+                steps._add_batch_dim(pair.first, dim, level), steps._add_batch_dim(pair.second, dim, level)
+            ),
+        )
+
+    def unwrap(result, out_dims, level, size, func):
+        name = steps._get_name(func)
+        return _Pair(
+            steps._maybe_remove_batch_dim(name, result.first, level, size, out_dims),
+            steps._maybe_remove_batch_dim(name, result.second, level, size, None),
+        )
+
+    monkeypatch.setattr(steps, "_process_batched_inputs", process)
+    monkeypatch.setattr(steps, "_create_batched_inputs", create)
+    monkeypatch.setattr(steps, "_unwrap_batched", unwrap)
+    pair = _Pair(lib.arange(6.0).view(2, 3), lib.ones(2, 3))
+    result = lib.vmap(lambda each: _Pair(each.first.cumsum(0) + each.second, lib.ones(())), out_dims=1)(pair)
+    assert result.first.tolist() == [[1, 4], [2, 8], [4, 13]]
+    assert result.second.item() == 1
+    with pytest.raises(ValueError, match="can not return a BatchedTensor when out_dim is None"):
+        lib.vmap(lambda each: _Pair(each.first, each.second))(pair)
+    with pytest.raises(ValueError, match="must only return Tensors"):
+        lib.vmap(lambda each: _Pair(3, each.second))(pair)

@@ -1,6 +1,8 @@
+import inspect
 from collections import OrderedDict
 
 import pytest
+import torch
 from alike import same
 
 import weft
@@ -321,3 +323,13 @@ def test_a_module_list_inserts_as_a_list_does():
     layers.insert(-1, add(weft, 7))
     layers.insert(9, add(weft, 8))
     assert [layer.n for layer in layers] == [1, 7, 2, 8]
+
+
+@pytest.mark.parametrize("name", ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"])
+def test_methods_have_the_parameters_of_pytorchs(name):
+    theirs = getattr(torch.nn, name)
+    methods = {method: value for method, value in inspect.getmembers(theirs, inspect.isfunction)}
+    own = {method for method in methods if not hasattr(torch.nn.Module, method) or method in vars(theirs)}
+    for method in own - {"__call__", "_get_item_by_idx", "_get_abs_string_index", "_key_to_attr"}:
+        ours = inspect.signature(getattr(getattr(nn, name), method))
+        assert list(ours.parameters) == list(inspect.signature(methods[method]).parameters), method

@@ -385,3 +385,19 @@ def test_a_hook_of_the_state_is_public_or_private():
         assert hook._from_public_api
         with pytest.raises(RuntimeError, match="previously registered via register_state_dict_post_hook"):
             module._register_state_dict_hook(hook)
+
+
+@pytest.mark.parametrize("library", [weft, torch], ids=["weft", "torch"])
+@pytest.mark.parametrize("kind", ["parameter", "buffer", "module"])
+def test_registration_hooks_are_in_pytorchs_dictionaries(library, kind):
+    module, called = library.nn.modules.module, []
+    name = f"_global_{kind}_registration_hooks"
+    register = getattr(module, f"register_module_{kind}_registration_hook")
+    handle = register(lambda owner, name, value: called.append(name))
+    assert list(getattr(module, name)) == [handle.id]
+    library.nn.Sequential(library.nn.BatchNorm1d(2))
+    assert called
+    del called[:]
+    setattr(module, name, OrderedDict())
+    library.nn.Sequential(library.nn.BatchNorm1d(2))
+    assert not called and not getattr(module, name)

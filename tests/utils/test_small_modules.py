@@ -1,5 +1,6 @@
 """Small modules of `torch.utils`."""
 
+import importlib
 import io
 import logging
 import pickle
@@ -7,6 +8,7 @@ import zipfile
 
 import pytest
 import torch
+import torch.utils._device
 import torch.utils.benchmark
 import torch.utils.debug_log
 import torch.utils.file_baton
@@ -213,3 +215,25 @@ def test_devices_of_extensions():
         weft.utils.rename_privateuse1_backend("cuda")
     with pytest.raises(RuntimeError, match="expects a str"):
         weft.utils.rename_privateuse1_backend(1)
+
+
+@pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
+def test_functions_with_a_default_device(lib):
+    devices = importlib.import_module(f"{lib.__name__}.utils._device")
+
+    @devices.set_device("meta")
+    def places():
+        yield lib.ones(1).device.type
+        yield lib.nn.Linear(1, 1).weight.device.type
+
+    assert list(places()) == ["meta", "meta"] and lib.ones(1).device.type == "cpu"
+    assert devices.device_decorator(lib.device("meta"), lambda: lib.ones(1).device.type)() == "meta"
+    assert devices.CURRENT_DEVICE is None
+    with pytest.raises(RuntimeError, match="Cannot decorate classes"):
+        devices.set_device("meta")(type("C", (), {}))
+    try:
+        lib.set_default_device("meta:1")
+        assert devices.CURRENT_DEVICE == lib.device("meta:1")
+    finally:
+        lib.set_default_device(None)
+    assert devices.CURRENT_DEVICE is None

@@ -7,6 +7,7 @@ from ..core.modes import DisableTorchFunction
 from ..core.names import name_public
 from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
+from ..core.storage import Storage as StorageBase
 from ..core.tensor import Tensor as _Tensor
 from ..ops.linalg.lapack import LinAlgError as _LinAlgError
 from ..switches import are_deterministic_algorithms_enabled as _get_deterministic_algorithms

@@ -1,11 +1,13 @@
-"""What wrappers of `torch.func` a tensor is in: none, because weft's transforms give functions plain tensors."""
+"""What wrappers of `torch.func` a tensor is in. Samples within `vmap` are in one, and other transforms give plain tensors."""
 
 from __future__ import annotations
 
 import enum
-from typing import Any, NoReturn
+from typing import Any
 
+from ..batching import numbered
 from ..compat.missing import module_getattr
+from ..core.batched import is_sample
 
 
 class TransformType(enum.Enum):
@@ -19,8 +21,11 @@ class TransformType(enum.Enum):
 
 
 def is_batchedtensor(tensor: Any) -> bool:
-    """False: within `vmap`, a function gets the tensors of one sample."""
-    return False
+    """Whether a tensor is a sample within `vmap`."""
+    return is_sample(tensor)
+
+
+is_functorch_wrapped_tensor = is_batchedtensor
 
 
 def is_gradtrackingtensor(tensor: Any) -> bool:
@@ -33,51 +38,40 @@ def is_functionaltensor(tensor: Any) -> bool:
     return False
 
 
-def is_functorch_wrapped_tensor(tensor: Any) -> bool:
-    """False."""
-    return False
-
-
 def is_legacy_batchedtensor(tensor: Any) -> bool:
     """False."""
     return False
 
 
 def maybe_get_level(tensor: Any) -> int:
-    """-1: a tensor is in no wrapper."""
-    return -1
+    """The number of the `vmap` that a tensor is a sample of, -1 if it is none."""
+    level = numbered.level_of(tensor)
+    return -1 if level is None else numbered.number_of(level)
 
 
 def maybe_get_bdim(tensor: Any) -> int:
-    """-1: a tensor has no hidden dimension."""
-    return -1
+    """The hidden dimension of a sample, which is always the first one, or -1 if the tensor is no sample."""
+    return -1 if numbered.level_of(tensor) is None else 0
 
 
 def get_unwrapped(tensor: Any) -> Any:
-    """Raises: RuntimeError, because a tensor is in no wrapper."""
-    raise RuntimeError("No wrappers present!")
+    """The batch that a tensor is a sample of, with the samples along the first dimension.
+
+    Raises: RuntimeError if the tensor is no sample.
+    """
+    return numbered.unwrapped(tensor)
 
 
-def _add_batch_dim(tensor: Any, bdim: int, level: int) -> NoReturn:
-    """Raises: NotImplementedError, because there are no wrappers."""
-    raise NotImplementedError(
-        "torch._C._functorch._add_batch_dim: weft's vmap has no tensors with hidden dimensions"
-    )
-
-
-def _remove_batch_dim(tensor: Any, level: int, batch_size: int, out_dim: int) -> NoReturn:
-    """Raises: NotImplementedError, because there are no wrappers."""
-    raise NotImplementedError(
-        "torch._C._functorch._remove_batch_dim: weft's vmap has no tensors with hidden dimensions"
-    )
-
-
-def maybe_current_level() -> None:
-    """None: transforms keep no stack of levels."""
+def maybe_current_level() -> int | None:
+    """The number of the innermost `vmap`, None outside of all."""
+    return numbered.current_level()
 
 
 def peek_interpreter_stack() -> None:
     """None: transforms keep no stack of interpreters."""
 
+
+_add_batch_dim = numbered.add_batch_dim
+_remove_batch_dim = numbered.remove_batch_dim
 
 __getattr__ = module_getattr(__name__)

@@ -51,8 +51,14 @@ class Size(tuple):
         return shape, (tuple(self),)
 
 
+class SymbolicSize:
+    """Base class of sizes that are no ints: those of dims whose size differs within one tensor."""
+
+    __slots__ = ()
+
+
 def _size(value: Any) -> Any:
-    if type(value) is int or type(value) is Symbol:
+    if type(value) is int or type(value) is Symbol or isinstance(value, SymbolicSize):
         return value
     try:
         return operator.index(value)

@@ -24,7 +24,10 @@ class LogisticNormal(TransformedDistribution):
     support = constraints.simplex
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        super().__init__(Normal(loc, scale, validate_args), StickBreakingTransform(), validate_args)
+        normal = Normal(loc, scale, validate_args)
+        if not normal.batch_shape:  # two numbers make vectors of one element
+            normal = normal.expand([1])
+        super().__init__(normal, StickBreakingTransform(), validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         new = self._get_checked_instance(LogisticNormal, _instance)

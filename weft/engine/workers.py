@@ -30,6 +30,18 @@ def available_cpus() -> int:
     return max(1, min(count, round(quota))) if quota else count
 
 
+def _requested_threads() -> int | None:
+    """How many threads the environment allows; None if it says nothing, or something that is no positive number.
+
+    MKL_NUM_THREADS comes first, as in PyTorch, and OMP_NUM_THREADS may list numbers for nested loops: "4,2".
+    """
+    for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "").partition(",")[0].strip().removeprefix("+")
+        if text.isdecimal() and int(text):
+            return int(text)
+    return None
+
+
 def _cgroup_quota() -> float | None:
     """Processors granted by the cgroup (version 2, then 1), or None without a limit."""
     try:
@@ -392,13 +404,18 @@ def run(function: int, operands: int, meta: int, count: int) -> None:
 def get_num_threads() -> int:
     """How many threads share large loops and matrix products.
 
+    At first it is the number of processors, or what MKL_NUM_THREADS or OMP_NUM_THREADS says if that is less.
+
     >>> import weft
     >>> weft.get_num_threads() >= 1
     True
     """
     if _pool[WANTED] == 0:
-        _pool[WANTED] = available_cpus()
+        _pool[WANTED] = cpus = available_cpus()
         _pool[HIRE] = id(_hire)
+        requested = _requested_threads()
+        if requested is not None and requested < cpus:
+            _set_num_threads(requested)
     return int(_pool[WANTED])
 
 

@@ -24,19 +24,19 @@ class _Ordered(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return self._part(index)
-        return self._modules[self._name(index)]
+    def __getitem__(self, idx: Any) -> Any:
+        if isinstance(idx, slice):
+            return self._part(idx)
+        return self._modules[self._name(idx)]
 
     def _part(self, index: slice) -> Any:
         return type(self)(list(self)[index])  # type: ignore[arg-type]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name(index), module)
+    def __setitem__(self, idx: int, module: Module) -> None:
+        setattr(self, self._name(idx), module)
 
-    def __delitem__(self, index: Any) -> None:
-        for name in list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]:
+    def __delitem__(self, idx: Any) -> None:
+        for name in list(self._modules)[idx] if isinstance(idx, slice) else [self._name(idx)]:
             delattr(self, name)
         self._renumber(list(self))
 
@@ -111,6 +111,10 @@ class Sequential(_Ordered):
 
     def _part(self, index: slice) -> Sequential:
         return type(self)(OrderedDict(list(self._modules.items())[index]))
+
+    def extend(self, sequential: Iterable[Module]) -> Sequential:
+        """Add modules at the end. Raises: TypeError for anything that is not a collection of modules."""
+        return super().extend(sequential)
 
     def insert(self, index: int, module: Module) -> Sequential:
         """Add a module before position `index`, which may be the length.

@@ -40,6 +40,9 @@ _global_always: Registry = OrderedDict()
 _global_backward_pre: Registry = OrderedDict()
 _global_backward: Registry = OrderedDict()  # full backward hooks
 _global_last_node: Registry = OrderedDict()  # old backward hooks
+parameter_registration: Registry = OrderedDict()
+buffer_registration: Registry = OrderedDict()
+module_registration: Registry = OrderedDict()
 
 # PyTorch's names for these dictionaries. Programs assign an empty one to them, in order to remove all hooks.
 _HOOKS: dict[str, tuple[Registry, ...]] = {
@@ -52,6 +55,9 @@ GLOBAL = {
     **_HOOKS,
     "_global_forward_hooks_with_kwargs": (_global_with_kwargs,),
     "_global_forward_hooks_always_called": (_global_always,),
+    "_global_parameter_registration_hooks": (parameter_registration,),
+    "_global_buffer_registration_hooks": (buffer_registration,),
+    "_global_module_registration_hooks": (module_registration,),
 }
 
 
@@ -64,11 +70,6 @@ def replace_global(name: str, hooks: Registry) -> None:
     any_global.clear()
     for registry in itertools.chain(*_HOOKS.values()):
         any_global.update(dict.fromkeys(registry, True))
-
-
-parameter_registration: Registry = OrderedDict()
-buffer_registration: Registry = OrderedDict()
-module_registration: Registry = OrderedDict()
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:

@@ -69,13 +69,13 @@ class ParameterList(_Holder):
     def __iter__(self) -> Iterator[Any]:
         return iter(self[i] for i in range(len(self)))
 
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)(list(self)[index])
-        return getattr(self, self._name(index))
+    def __getitem__(self, idx: Any) -> Any:
+        if isinstance(idx, slice):
+            return type(self)(list(self)[idx])
+        return getattr(self, self._name(idx))
 
-    def __setitem__(self, index: int, value: Any) -> None:
-        self._keep(self._name(index), value)
+    def __setitem__(self, idx: int, param: Any) -> None:
+        self._keep(self._name(idx), param)
 
     def _name(self, index: Any) -> str:
         index = operator.index(index)
@@ -99,8 +99,8 @@ class ParameterList(_Holder):
             self.append(value)
         return self
 
-    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
-        return self.extend(values)
+    def __iadd__(self, parameters: Iterable[Any]) -> ParameterList:
+        return self.extend(parameters)
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]

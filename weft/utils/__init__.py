@@ -7,6 +7,7 @@ __getattr__ = _module_getattr(
     __name__,
     (
         "_contextlib",
+        "_device",
         "_dtype_abbrs",
         "_foreach_utils",
         "_import_utils",

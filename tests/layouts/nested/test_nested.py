@@ -531,3 +531,17 @@ def test_no_components_and_bools(layout):
         [weft.ones(0, 2) > 0, weft.ones(1, 2) > 0], layout=getattr(weft, layout)
     )
     assert [each.tolist() for each in flags.amax(1).unbind()] == [[False, False], [True, True]]
+
+
+def test_a_ragged_size_is_part_of_a_size():
+    def sizes(t):
+        shape = made(t, "jagged").shape
+        size = t.Size(list(shape))
+        return (
+            size == shape,
+            size[1] is shape[1] or size[1] == shape[1],
+            size[::2],
+            type(size + (3,)).__name__,
+        )
+
+    assert plain(sizes(weft)) == plain(sizes(torch))

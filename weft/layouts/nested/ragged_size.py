@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ...core.layout_spec import NotStrided
+from ...core.size import SymbolicSize
 from ...core.tensor import Tensor
 
 _count = itertools.count(1)
@@ -28,7 +29,7 @@ def _refused(self: RaggedSize, *others: Any) -> Any:
     raise NoNumber(self)
 
 
-class RaggedSize:
+class RaggedSize(SymbolicSize):
     """A symbol, printed as `j1`. It equals itself only, and is no int, because each component has a size of its own.
 
     As in PyTorch, it counts as at least 2 in comparisons, so that programs which treat sizes of 0 and 1 apart can run.

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import machine, programs, publish, report
+from bench import levels, machine, programs, publish, report
 from bench.cases import Section
 from bench.new_sizes import rows as new_sizes
 from bench.report import Result
@@ -43,6 +43,10 @@ def main() -> None:
     implementations = options.impl.split(",") if options.impl else available(options.quick)
     if unknown := set(implementations) - set(IMPLEMENTATIONS):
         parser.error(f"there is no implementation {', '.join(sorted(unknown))}")
+    try:
+        levels.limit()
+    except ValueError as error:
+        parser.error(str(error))
     here = machine.describe()
     path = destination(parser, options, here)
 

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from bench import levels
 from bench.rounds import ROOT
 
 # Vector extensions by Linux's names, in the order in which they appeared.
@@ -29,6 +30,7 @@ def describe() -> dict[str, Any]:
         "vectors": [
             name for name in VECTORS if name in facts.get("flags", facts.get("Features", "")).split()
         ],
+        "level": levels.level(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cache": facts.get("cache size", ""),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -41,10 +43,9 @@ def describe() -> dict[str, Any]:
 
 
 def slug(machine: dict[str, Any]) -> str:
-    """A file name for the numbers of this processor."""
-    return re.sub(
-        r"[^a-z0-9]+", "-", f"{machine['processor']} {machine['model'].split(',')[0]}".lower()
-    ).strip("-")
+    """A file name for the numbers of this processor, or of one level of it."""
+    name = f"{machine['processor']} {machine['model'].split(',')[0]} {machine.get('level', '')}"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def cpu_facts() -> dict[str, str]:

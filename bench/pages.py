@@ -93,7 +93,8 @@ def picture_name(here: dict[str, Any]) -> str:
 
 
 def name_of(here: dict[str, Any]) -> str:
-    return f"{here['processor']} ({here['model'].partition(',')[0]})"
+    level = f", only {here['level']}" if here.get("level") else ""
+    return f"{here['processor']} ({here['model'].partition(',')[0]}{level})"
 
 
 def processor(here: dict[str, Any], results: Sequence[Result]) -> str:

@@ -131,9 +131,10 @@ def errors(results: Iterable[Result]) -> str:
 def heading(machine: dict[str, Any]) -> str:
     """One line that names the processor and what else the numbers depend on."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    level = f", of which all libraries use {machine['level']} only" if machine.get("level") else ""
     return (
         f"{machine['processor']} ({machine['model']}), {machine['cores']} cores, {machine['cache']} cache, "
-        f"{' '.join(machine['vectors'])}; {versions}; {machine['system']}; commit {machine['commit']}, {machine['date']}"
+        f"{' '.join(machine['vectors'])}{level}; {versions}; {machine['system']}; commit {machine['commit']}, {machine['date']}"
     )
 
 

@@ -1,6 +1,7 @@
 """The benchmarks run, and pages have the numbers that were measured; how fast anything is, is not for tests to say."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import machine, pages, publish, report
+from bench import levels, machine, pages, publish, report
 from bench.__main__ import IMPLEMENTATIONS
 from bench.limit import Limit
 from bench.new_sizes import rows as new_sizes
@@ -138,6 +139,24 @@ def test_a_call_that_fails_is_an_error_of_its_rows():
     added, failed = (new_sizes.call_row(lambda: runs, section, f"first/{name}") for name in ("add", "exp"))
     assert (added.name, added.values) == ("add", {"torch": 1.0, "weft": 1.0})
     assert failed.errors == {"torch": "no exp", "weft": "no exp"}
+
+
+def test_a_level_has_numbers_of_its_own(monkeypatch):
+    for name in levels._VARIABLES:
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("WEFT_CPU", "x86-64-v3")
+    levels.limit()
+    assert os.environ["ATEN_CPU_CAPABILITY"] == "avx2" and os.environ["OPENBLAS_CORETYPE"] == "Haswell"
+    here, results = a_run()
+    of_level = here | {"level": "x86-64-v3"}
+    assert machine.slug(of_level) == f"{machine.slug(here)}-x86-64-v3"
+    page = pages.pages([(here, results), (of_level, results)])[pages.PAGE]
+    assert page.count("of which all libraries use x86-64-v3 only") == 1 and ", only x86-64-v3)" in page
+    monkeypatch.setenv("WEFT_CPU", "x86-64")
+    with pytest.raises(
+        ValueError, match="WEFT_CPU: the levels that can be measured are x86-64-v2, x86-64-v3, not 'x86-64'"
+    ):
+        levels.limit()
 
 
 def test_sections_can_be_replaced_in_published_numbers(tmp_path):

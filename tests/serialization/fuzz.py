@@ -23,6 +23,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 
 import weft
+from weft.engine import tiers
 
 DOCUMENTED = (pickle.UnpicklingError, RuntimeError, EOFError)  # NotImplementedError is a RuntimeError
 SECONDS = 5  # of processor time, for one mutant
@@ -347,6 +348,7 @@ def run(mutants: int, seed: int) -> collections.Counter:
     for good in files:
         weft.load(io.BytesIO(good))  # also imports what is imported when it is needed
     weft.cuda.is_available()
+    tiers.finish()  # the thread that compiles kernels writes files, too
     before = memory()
     for index in range(mutants):
         rng = random.Random(f"{seed} {index}")

@@ -429,10 +429,9 @@ class Scatter(_Indexed):
                 combine,
             )
         storage = target._storage
-        if value._storage is storage:
-            value = distinct(value, target, self.name)
-        if any([index._storage is storage for index in indices]):
-            indices = [distinct(index, target, self.name) for index in indices]
+        if value._storage is storage or any([index._storage is storage for index in indices]):
+            self.check(target, indices, value, static, combine)  # first, as in PyTorch
+            value, *indices = [distinct(each, target, self.name) for each in (value, *indices)]
         plan = self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
         launch = plan.launch
         if launch is None:

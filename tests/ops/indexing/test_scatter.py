@@ -322,3 +322,18 @@ def test_many_writes_to_one_element_keep_their_order_on_all_threads(name):
         weft.set_num_threads(before)
     assert all(each.equal(results[0]) for each in results)
     torch.testing.assert_close(to_torch(results[0]), expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, t: t.scatter_(-3, lib.tensor([[0, 1]]), t),
+        lambda lib, t: t.scatter_add_(2, lib.tensor([[0, 1]]), t),
+        lambda lib, t: t[0, 0].index_add_(0, lib.tensor([], dtype=lib.int64), t[0, 0]),
+        lambda lib, t: t.index_copy_(5, lib.tensor([0, 1]), t),
+    ],
+)
+def test_a_wrong_dim_is_told_before_shared_memory(call):
+    for lib in (torch, weft):
+        with pytest.raises(IndexError):
+            call(lib, lib.ones(2, 2))

@@ -45,8 +45,8 @@ CAN_HANG = (
 TIME_LIMIT = 300  # seconds; alone the slowest takes 20, under the fence on a busy machine several times that
 
 
-# Most kernels of the tests are called a few times, so a thread that compiles each once more with all of LLVM's passes would take 40 % of the
-# processor's time (tests/ops/reductions: 70 s with it, 38 without, AMD Zen 3). The thread only takes kernels with many calls here, and the
+# Most kernels of the tests are called a few times, so a thread that compiles each once more with all of LLVM's passes would take up to half
+# of the processor's time (tests/ops/reductions 70 s with it and 38 without, tests/autograd 102 and 89, AMD Zen 3). The thread only takes kernels with many calls here, and the
 # tests run the baseline code of the others, whose bits are the same. With TESTED_CODE=optimized all kernels are compiled with the passes
 # before their first call: `make test` runs some tests so.
 if os.environ.get("TESTED_CODE") == "optimized":

@@ -1,11 +1,11 @@
-"""Sums in panels: the bits of `sliding.py`, and the numbers of PyTorch's convolutions."""
+"""Sums in panels have the bits of `sliding.py`."""
 
 import pytest
 
 import weft
 from weft.core.plans import PlanCache
 from weft.devices.cpu import sliding
-from weft.engine.sliding_panels import DEPTH, LEAST_CHANNELS, suits_panels
+from weft.engine.sliding_panels import DEPTH, LEAST_TILES, suits_panels
 
 F = weft.nn.functional
 
@@ -52,6 +52,6 @@ def test_panels_have_the_bits_of_sliding_sums(given, dtype, monkeypatch):
 def test_panels_are_for_many_channels_and_few_registers(monkeypatch):
     monkeypatch.setattr("weft.engine.sliding_panels.has_masks", lambda: False)
     rows = sliding.tile().rows
-    assert suits_panels(LEAST_CHANNELS * rows) and not suits_panels(LEAST_CHANNELS * rows - 1)
+    assert suits_panels(LEAST_TILES * rows) and not suits_panels(LEAST_TILES * rows - 1)
     monkeypatch.setattr("weft.engine.sliding_panels.has_masks", lambda: True)
     assert not suits_panels(1000)

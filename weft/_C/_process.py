@@ -9,6 +9,7 @@ from typing import Any
 from ..autograd.current_pass import _current_graph_task_id as _current_graph_task_id
 from ..autograd.current_pass import _will_engine_execute_node as _will_engine_execute_node
 from ..autograd.dual import state as dual
+from ..autograd.forward_ad import _is_fwd_grad_enabled as _is_fwd_grad_enabled
 from ..core.copy_on_write import CopyOnWrite
 from ..core.grad_mode import is_grad_enabled as is_grad_enabled
 from ..core.grad_mode import mode
@@ -30,11 +31,6 @@ def _set_grad_enabled(enabled: bool) -> None:
 def _set_fwd_grad_enabled(enabled: bool) -> None:
     """Whether operations compute tangents in this thread."""
     dual.enabled = enabled
-
-
-def _is_fwd_grad_enabled() -> bool:
-    """Whether operations compute tangents in this thread."""
-    return dual.enabled
 
 
 def _is_torch_function_enabled() -> bool:

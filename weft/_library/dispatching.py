@@ -110,9 +110,8 @@ def _told(overload: OpOverload, values: Sequence[Any], recording: bool = False) 
     assert operator is not None
     args, kwargs = operator.arguments(values)
     objects = handling(values)
-    if (
-        not objects and not modes.dispatch
-    ):  # the backward pass of a graph that was recorded under a mode that is off now
+    # The backward pass of a graph that was recorded under a mode that is off now.
+    if not objects and not modes.dispatch:
         return overload._op(values)
     types = tuple(type(each) for each in objects)
     with contextlib.nullcontext() if recording else unrecorded():

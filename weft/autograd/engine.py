@@ -129,9 +129,8 @@ class _Pass:
         if wanted is not None:
             self.wanted = {key(edge) for edge in wanted}
             self.needed = _on_path(self.nodes, self.wanted)
-            if (
-                accumulate
-            ):  # as in PyTorch, backward(inputs=...) runs the nodes of which the inputs are results
+            # As in PyTorch, backward(inputs=...) runs the nodes of which the inputs are results.
+            if accumulate:
                 self.needed.update(each for each in map(_node_of, self.wanted) if each in self.seen)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
@@ -530,9 +529,8 @@ def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
             ct = ct.real
         ct = ct.to(wanted.dtype)
     given, device = ct.spec.device, wanted.device
-    if (
-        given is device or given.is_claimed or device.is_claimed
-    ):  # wrappers of tensors take plain cotangents, and the other way round
+    # Wrappers of tensors take plain cotangents, and the other way round.
+    if given is device or given.is_claimed or device.is_claimed:
         return ct
     return ct.to(device)
 

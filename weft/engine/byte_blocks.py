@@ -13,7 +13,20 @@ import functools
 from collections.abc import Callable
 
 from ..core.dtype import int32
-from .byte_tiles import HEADER, PLACES, QUAD, TASK, Epilogue, Shape, finish, read_some, word, words
+from .byte_tiles import (
+    HEADER,
+    PLACES,
+    QUAD,
+    Epilogue,
+    Shape,
+    as_unsigned,
+    each_height,
+    each_task,
+    finish,
+    read_some,
+    word,
+    words,
+)
 from .kernel import Code, compile_loop, param_letters
 from .llvm import value_type
 from .structured import Body, function
@@ -73,19 +86,16 @@ class _Blocks:
         wide = self.how.lanes * _LINES
         panel_bytes = b.integer("mul", quads, self.panel)
         span = b.integer("mul", b.integer("udiv", BLOCK_BYTES, panel_bytes), wide)
-        with b.loop("%begin", "%end") as number:
-            place = b.integer("add", b.integer("mul", number, 8 * len(TASK)), 8 * len(HEADER))
-            task = words(b, b.at("%meta", place), TASK)
-            with b.loop(0, task["columns"], span) as n:
-                columns = b.minimum(b.integer("sub", task["columns"], n), span)
-                first = b.integer("udiv", n, self.how.lanes)
-                source = b.at(b.at(lines, task["b"]), b.integer("mul", first, meta["line"]))
-                with b.loop(0, columns, wide) as j:
-                    panel = self.panel_of(b, block, j, panel_bytes)
-                    b.do(
-                        f"call void @widen_lines(ptr {panel}, ptr {source}, i64 {meta['line']}, i64 {quads}, i64 {j}, i64 {columns})"
-                    )
-                self.rows(b, meta, task, (c, a, block, near), n, columns, quads, panel_bytes)
+        with each_task(b) as task, b.loop(0, task["columns"], span) as n:
+            columns = b.minimum(b.integer("sub", task["columns"], n), span)
+            first = b.integer("udiv", n, self.how.lanes)
+            source = b.at(b.at(lines, task["b"]), b.integer("mul", first, meta["line"]))
+            with b.loop(0, columns, wide) as j:
+                panel = self.panel_of(b, block, j, panel_bytes)
+                b.do(
+                    f"call void @widen_lines(ptr {panel}, ptr {source}, i64 {meta['line']}, i64 {quads}, i64 {j}, i64 {columns})"
+                )
+            self.rows(b, meta, task, (c, a, block, near), n, columns, quads, panel_bytes)
 
     def quads(self, b: Body, meta) -> str:
         """The quads of a row of a."""
@@ -102,25 +112,25 @@ class _Blocks:
         size, row_bytes = self.epilogue.result.dtype.itemsize, b.integer("mul", quads, _PAIRS)
         target = b.at(b.at(c, task["c"]), b.integer("mul", n, size))
         source = b.at(a, task["a"])
-        done = b.variable("i64", "0")
-        for height in _HEIGHTS:
-            with b.loop(b.get(done, "i64"), b.integer("sub", task["rows"], height - 1), height) as m:
-                row = b.integer("add", task["row"], m)
-                for k in range(height):
-                    given = b.at(source, b.integer("mul", b.integer("add", m, k), meta["a_row"]))
-                    into = b.at(near, b.integer("mul", row_bytes, k))
-                    b.do(
-                        f"call void @widen_row(ptr {into}, ptr %meta, ptr {given}, i64 {b.integer('add', row, k)})"
-                    )
-                own = b.at(target, b.integer("mul", m, meta["c_row"]))
-                with b.loop(0, columns, self.how.lanes * _LINES) as j:
-                    column = b.integer("add", task["column"], b.integer("add", n, j))
-                    b.do(
-                        f"call void @tile{height}(ptr %operands, ptr %meta, i64 {row}, i64 {column}, "
-                        f"ptr {b.at(own, b.integer('mul', j, size))}, ptr {near}, "
-                        f"ptr {self.panel_of(b, block, j, panel_bytes)}, i64 {b.integer('sub', columns, j)}, i64 {quads})"
-                    )
-                b.set(done, "i64", b.integer("add", m, height))
+
+        def multiply(m: str, height: int) -> None:
+            row = b.integer("add", task["row"], m)
+            for k in range(height):
+                given = b.at(source, b.integer("mul", b.integer("add", m, k), meta["a_row"]))
+                into = b.at(near, b.integer("mul", row_bytes, k))
+                b.do(
+                    f"call void @widen_row(ptr {into}, ptr %meta, ptr {given}, i64 {b.integer('add', row, k)})"
+                )
+            own = b.at(target, b.integer("mul", m, meta["c_row"]))
+            with b.loop(0, columns, self.how.lanes * _LINES) as j:
+                column = b.integer("add", task["column"], b.integer("add", n, j))
+                b.do(
+                    f"call void @tile{height}(ptr %operands, ptr %meta, i64 {row}, i64 {column}, "
+                    f"ptr {b.at(own, b.integer('mul', j, size))}, ptr {near}, "
+                    f"ptr {self.panel_of(b, block, j, panel_bytes)}, i64 {b.integer('sub', columns, j)}, i64 {quads})"
+                )
+
+        each_height(b, task["rows"], _HEIGHTS, multiply)
 
     def tile(self, rows: int) -> str:
         def write(b: Body) -> None:
@@ -206,7 +216,7 @@ class _Blocks:
 
     def store_pairs(self, b: Body, quads: str, count: int, target: str) -> None:
         if self.epilogue.signed:
-            quads = b.let(f"xor <{count} x i32> {quads}, splat (i32 {0x80808080 - 2**32})")
+            quads = as_unsigned(b, f"<{count} x i32>", quads)
         even, odd = byte_fields(b, quads, count, 16, signed=False)
         order = ", ".join(f"i32 {k + half * count}" for k in range(count) for half in range(2))
         both = b.let(

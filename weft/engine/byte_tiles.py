@@ -11,7 +11,8 @@ The sums wrap around as int32 does, so the results depend neither on the order o
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -110,6 +111,28 @@ def word(b: Body, table: str, index: str) -> str:
     return b.let(f"load i64, ptr {b.at(table, b.integer('mul', index, 8))}")
 
 
+def as_unsigned(b: Body, kind: str, quads: str) -> str:
+    """Quads of signed bytes, a vector of int32, as quads of unsigned bytes that are 128 greater."""
+    return b.let(f"xor {kind} {quads}, splat (i32 {0x80808080 - 2**32})")
+
+
+@contextmanager
+def each_task(b: Body) -> Iterator[dict[str, str]]:
+    """The words of the tasks `%begin` to `%end`."""
+    with b.loop("%begin", "%end") as number:
+        place = b.integer("add", b.integer("mul", number, 8 * len(TASK)), 8 * len(HEADER))
+        yield words(b, b.at("%meta", place), TASK)
+
+
+def each_height(b: Body, rows: str, heights: Sequence[int], write: Callable[[str, int], None]) -> None:
+    """Write code for all rows in tiles of falling heights: for the first row of a tile, and its height."""
+    done = b.variable("i64", "0")
+    for height in heights:
+        with b.loop(b.get(done, "i64"), b.integer("sub", rows, height - 1), height) as m:
+            write(m, height)
+            b.set(done, "i64", b.integer("add", m, height))
+
+
 def words(body: Body, base: str, names: Sequence[str]) -> dict[str, str]:
     return {name: body.let(f"load i64, ptr {body.at(base, 8 * k)}") for k, name in enumerate(names)}
 
@@ -147,7 +170,7 @@ def _tile(
             for m, source in enumerate(sources):
                 value = broadcast(b, "i32", how.lanes, read(b.at(source, behind)))
                 if epilogue.signed:
-                    value = b.let(f"xor {vector} {value}, splat (i32 {0x80808080 - 2**32})")
+                    value = as_unsigned(b, vector, value)
                 for total, quad in zip(sums[m], quads, strict=True):
                     before = b.get(total, vector)
                     b.set(total, vector, add_quads(b, how.quads, how.lanes, before, value, quad))
@@ -215,9 +238,7 @@ def _tasks(b: Body, epilogue: Epilogue, how: Shape) -> None:
     c, a, lines = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
     meta = words(b, "%meta", HEADER)
     size, wide = epilogue.result.dtype.itemsize, how.lanes * how.lines
-    with b.loop("%begin", "%end") as number:
-        place = b.integer("add", b.integer("mul", number, 8 * len(TASK)), 8 * len(HEADER))
-        task = words(b, b.at("%meta", place), TASK)
+    with each_task(b) as task:
         corners = [b.at(base, task[name]) for name, base in (("c", c), ("a", a), ("b", lines))]
         whole = b.integer("sub", task["columns"], b.integer("urem", task["columns"], wide))
 
@@ -227,18 +248,17 @@ def _tasks(b: Body, epilogue: Epilogue, how: Shape) -> None:
                 column = b.integer("add", task["column"], n)
                 target = b.at(corners[0], b.integer("mul", n, size))
                 panel = b.at(corners[2], b.integer("mul", b.integer("udiv", n, how.lanes), meta["line"]))
-                done = b.variable("i64", "0")
-                for height in how.heights:
-                    last = b.integer("sub", task["rows"], height - 1)
-                    with b.loop(b.get(done, "i64"), last, height) as m:
-                        row = b.integer("add", task["row"], m)
-                        into = b.at(target, b.integer("mul", m, meta["c_row"]))
-                        source = b.at(corners[1], b.integer("mul", m, meta["a_row"]))
-                        b.do(
-                            f"call void @tile{height}x{at_once}(ptr %operands, ptr %meta, i64 {row}, i64 {column}, "
-                            f"ptr {into}, ptr {source}, ptr {panel}, i64 {left})"
-                        )
-                        b.set(done, "i64", b.integer("add", m, height))
+
+                def multiply(m: str, height: int) -> None:
+                    row = b.integer("add", task["row"], m)
+                    into = b.at(target, b.integer("mul", m, meta["c_row"]))
+                    source = b.at(corners[1], b.integer("mul", m, meta["a_row"]))
+                    b.do(
+                        f"call void @tile{height}x{at_once}(ptr %operands, ptr %meta, i64 {row}, i64 {column}, "
+                        f"ptr {into}, ptr {source}, ptr {panel}, i64 {left})"
+                    )
+
+                each_height(b, task["rows"], how.heights, multiply)
 
         columns("0", whole, how.lines)
         columns(whole, task["columns"], 1)

@@ -15,6 +15,7 @@ Each element of `sums` is one chain of fused multiply-adds in the order of the t
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..core.dtype import DType
@@ -279,11 +280,19 @@ class Sums(Kernel):
         self, b: Body, rows: int, rest: int, meta, phase, lines, sums, weights, offsets, target
     ) -> None:
         """All channels at the positions of one phase: blocks of `rows` channels, and the rest of them."""
-        whole = b.integer("sub", meta["made"], b.integer("srem", meta["made"], rows))
+
+        def add(m: str, count: int) -> None:
+            self.block(b, m, count, meta, phase, lines, sums, weights, offsets, target)
+
+        self.each_block(b, meta["made"], rows, rest, add)
+
+    def each_block(self, b: Body, made: str, rows: int, rest: int, write: Callable[[str, int], None]) -> None:
+        """Write code for blocks of `rows` channels and the rest of them: for the first channel of a block, and how many it has."""
+        whole = b.integer("sub", made, b.integer("srem", made, rows))
         with b.loop(0, whole, rows) as m:
-            self.block(b, m, rows, meta, phase, lines, sums, weights, offsets, target)
+            write(m, rows)
         if rest != rows:
-            self.block(b, whole, rest, meta, phase, lines, sums, weights, offsets, target)
+            write(whole, rest)
 
     def block(self, b: Body, m, rows, meta, phase, lines, sums, weights, offsets, target) -> None:
         """The sums of `rows` channels, and those of them that belong to the result."""

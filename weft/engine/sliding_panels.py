@@ -19,13 +19,13 @@ from .vectors import has_masks
 # Terms of a panel: with the rows of the weight that a tile reads, it takes half of the first-level cache (32 KiB on AMD Zen 3).
 DEPTH = 192
 
-# Channels: with fewer, copying a panel takes longer than it saves.
-LEAST_CHANNELS = 4
+# Tiles of channels: with fewer, copying a panel takes longer than it saves.
+LEAST_TILES = 4
 
 
 def suits_panels(made: int) -> bool:
     """Whether panels are faster for so many channels of the result."""
-    return not has_masks() and made >= LEAST_CHANNELS * tile().rows
+    return not has_masks() and made >= LEAST_TILES * tile().rows
 
 
 @functools.cache
@@ -46,7 +46,6 @@ class _PanelSums(Sums):
         self.begin_sums(b, meta, phase, sums, offsets)
         panel = b.room(DEPTH * LINE)
         table, starts = (self.pointer(b, phase[word]) for word in ("term_table", "start_table"))
-        whole = b.integer("sub", meta["made"], b.integer("srem", meta["made"], rows))
         with b.loop(0, phase["vectors"]) as v, b.loop(0, phase["terms"], DEPTH) as k:
             terms = b.minimum(b.integer("sub", phase["terms"], k), DEPTH)
             source = b.at(lines, b.let(f"load i64, ptr {self.place(b, starts, (v, 8))}"))
@@ -61,10 +60,7 @@ class _PanelSums(Sums):
                     f"i64 {meta['weight_row']}, i64 {meta['sums_row']})"
                 )
 
-            with b.loop(0, whole, rows) as m:
-                add(m, rows)
-            if rest != rows:
-                add(whole, rest)
+            self.each_block(b, meta["made"], rows, rest, add)
         self.give(b, "0", meta["made"], meta, phase, sums, target)
 
     def begin_sums(self, b: Body, meta, phase, sums: str, offsets: str) -> None:
@@ -80,8 +76,8 @@ class _PanelSums(Sums):
 
         def write(b: Body) -> None:
             with b.loop(0, "%terms") as t:
-                distance = b.let(f"load i64, ptr {self.place(b, '%table', (t, 8 * len(TERM)))}")
-                value = self.load(b, b.at("%source", distance))
+                term = self.words(b, self.place(b, "%table", (t, 8 * len(TERM))), TERM)
+                value = self.load(b, b.at("%source", term["distance"]))
                 b.do(f"store {self.vector} {value}, ptr {self.place(b, '%panel', (t, LINE))}, align {LINE}")
 
         return self.function(
@@ -95,9 +91,8 @@ class _PanelSums(Sums):
             targets = [b.at("%sums", b.integer("mul", "%sums_row", m)) for m in range(rows)]
             sums = [b.variable(self.vector, self.aligned(b, target)) for target in targets]
             with b.loop(0, "%terms") as t:
-                weight = b.at(
-                    "%weight", b.let(f"load i64, ptr {b.at(self.place(b, '%table', (t, 8 * len(TERM))), 8)}")
-                )
+                term = self.words(b, self.place(b, "%table", (t, 8 * len(TERM))), TERM)
+                weight = b.at("%weight", term["weight"])
                 found = self.aligned(b, self.place(b, "%panel", (t, LINE)))
                 for m in range(rows):
                     factor = self.spread(b, b.at(weight, b.integer("mul", "%weight_row", m)))

@@ -47,9 +47,8 @@ class Recomputation:
         # While a selective checkpoint watches a step, the tensors that the step saves are also appended here.
         self.watched: list[Tensor] | None = None
         self.keep: Callable[[Tensor], int] | None = None  # receives the tensors that the second run saves
-        self.complete = (
-            False  # whether the first run has ended; backward passes within it run the function again as well
-        )
+        # Whether the first run has ended. Backward passes within it run the function again as well.
+        self.complete = False
 
     def first_time(self) -> contextlib.ExitStack:
         """Return the context of the first run."""

@@ -384,9 +384,8 @@ def _sums_plan(
         "result_step": steps[1] * size,
         "sums_row": sums_row,
     }
-    return _plan(
-        panel_sums_code(dtype, rows) if panels else sums_code(dtype, rows), SUMS_META, words, work, tables
-    )
+    code = panel_sums_code if panels else sums_code
+    return _plan(code(dtype, rows), SUMS_META, words, work, tables)
 
 
 def _products_plan(dtype: DType, images: int, channels: int, made: int, how, threads: int) -> _Plan:

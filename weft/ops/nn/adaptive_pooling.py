@@ -149,9 +149,8 @@ def _define_adaptive_max(n: int) -> None:
         if math.prod(wanted) == 0 or input.spec.numel == 0:
             sizes = (*input.spec.shape[:-n], *wanted)
             indices = zeros(sizes, dtype=int64, device=input.spec.device)
-            values = (
-                zeros(sizes, dtype=input.spec.dtype, device=input.spec.device) + input.sum()
-            )  # of no elements, with a gradient
+            # The sum is one of no elements; it gives the input a gradient.
+            values = zeros(sizes, dtype=input.spec.dtype, device=input.spec.device) + input.sum()
             return pooled("AdaptiveMaxPool", n, values), indices
         positions = [
             _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)

@@ -437,12 +437,12 @@ def entry_ir(operands: int, params: str, bound: bool = False) -> str:
     return "\n".join(
         [
             "define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {",
-            _operands_ir(operands, params),
+            operands_ir(operands, params),
             row,
             "call void @loop(ptr %ops, ptr %meta, i64 0, i64 %count)",
             "call void @Py_IncRef(ptr %a0)\nret ptr %a0\n}",
             "define ptr @share(ptr %self, ptr %args, i64 %nargs) #0 {",
-            _operands_ir(operands, params),
+            operands_ir(operands, params),
             "%words = call ptr @PyBytes_AsString(ptr %self)",
             *[
                 f"%pw{k} = getelementptr i64, ptr %words, i64 {k}\n%{name} = load {kind}, ptr %pw{k}, align 1"
@@ -487,7 +487,7 @@ unpack:
 _SHARE_WORDS = (("ptr", "row"), ("ptr", "share"), ("ptr", "pool"), ("i64", "grain"), ("i64", "always"))
 
 
-def _operands_ir(operands: int, params: str) -> str:
+def operands_ir(operands: int, params: str) -> str:
     """%ops, with a word before it, %meta and %count from the arguments of a call; %a0 is the first argument."""
     total = operands + len(params)
     lines = [

@@ -1,0 +1,284 @@
+"""Gather, scatter and packing by a mask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.dtype import DType, int16, int32, int64, uint8
+from ...engine.kernel import IndexedLaunch, Indexing
+from ...engine.loops import Result
+from .kernel import THREADS, Kernel
+from .runtime import Runtime
+from .target import Target
+
+
+class Faults(Sequence):
+    """How many launches met an index out of range. The count is in memory of the device; reading it waits for the launches."""
+
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
+        self._address = 0
+
+    @property
+    def address(self) -> int:
+        if not self._address:
+            self._address = self._runtime.allocate(8)
+            self._runtime.write(self._address, bytes(8))
+        return self._address
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, position: Any) -> Any:
+        return int.from_bytes(self._runtime.read(self.address, 8), "little")
+
+
+class IndexedKernel(NamedTuple):
+    """Everything that the code of a map whose operands follow indices depends on.
+
+    Arguments: the addresses, a word that is not used, the address of the count of faults, the number of elements, the sizes, the strides of
+    each operand, then for each index the size of the dim that it counts along and its step in bytes.
+    """
+
+    results: tuple[Result, ...]
+    operand_dtypes: tuple[DType, ...]  # of the inputs; the indices come last
+    dims: int
+    serial: int  # the last dims, whose elements one thread computes in their order
+    indices: int
+    displaced: tuple[int, ...]
+    wrap: bool
+    wide: bool
+
+
+def indexed_ir(target: Target, kernel: IndexedKernel) -> str:
+    """The module of the kernel."""
+    return _Indexed(target, kernel).ir()
+
+
+class _Indexed(Kernel):
+    def __init__(self, target: Target, kernel: IndexedKernel):
+        super().__init__(target)
+        self.kernel = kernel
+        self.outputs = len(kernel.results)
+        operands = self.outputs + len(kernel.operand_dtypes)
+        self.addresses = self.words("p", operands)
+        self.parameter("unused")  # the place of a table, which the host's loops read
+        self.faults = self.parameter("faults")
+        self.count, self.turns = self.parameter("n"), self.parameter("turns")
+        self.sizes = self.words("d", kernel.dims)
+        self.strides = [self.words(f"s{k}_", kernel.dims) for k in range(operands)]
+        self.limits = self.words("limit", kernel.indices)
+        self.steps = self.words("step", kernel.indices)
+        self._write()
+
+    def _write(self) -> None:
+        first, step = self.first_and_step()
+        bad = self.variable("i64", "0")
+        parallel = self.kernel.dims - self.kernel.serial
+        with self.loop(first, self.count, step) as i:
+            positions = self.unravel(i, self.sizes[:parallel], self.kernel.wide)
+            if not self.kernel.serial:
+                self._element(positions, bad)
+            else:
+                with self.loop(0, self.turns) as turn:
+                    rest = self.unravel(turn, self.sizes[parallel:], self.kernel.wide)
+                    self._element([*positions, *rest], bad)
+        met = self.let(f"icmp ne i64 {self.get(bad, 'i64')}, 0")
+        with self.when(met):
+            self.do(f"atomicrmw add ptr addrspace(1) {self.pointer(self.faults)}, i64 1 monotonic")
+
+    def _element(self, positions: Sequence[str], bad: str) -> None:
+        kernel = self.kernel
+        places = [
+            self.place(address, positions, strides)
+            for address, strides in zip(self.addresses, self.strides, strict=True)
+        ]
+        displacement = "0"
+        inputs = len(places) - kernel.indices
+        for j in range(kernel.indices):
+            moved = self._index(places[inputs + j], kernel.operand_dtypes[inputs - self.outputs + j], j, bad)
+            displacement = self.integer("add", displacement, moved)
+        for k in kernel.displaced:
+            places[k] = self.integer("add", places[k], displacement)
+        parts = [part for result in kernel.results for part in result.parts]
+        self.store(kernel.results, places[: self.outputs], self.elements(parts, places[self.outputs :], ()))
+
+    def _index(self, address: str, dtype: DType, j: int, bad: str) -> str:
+        """By how many bytes an index displaces; an index out of range is 0 and makes `bad` true."""
+        index = self.read(address, dtype)
+        if dtype.itemsize < 8:
+            extend = "sext" if dtype.kind == "i" else "zext"
+            index = self.let(f"{extend} i{8 * dtype.itemsize} {index} to i64")
+        if self.kernel.wrap:
+            negative = self.let(f"icmp slt i64 {index}, 0")
+            around = self.integer("add", index, self.limits[j])
+            index = self.let(f"select i1 {negative}, i64 {around}, i64 {index}")
+        fine = self.let(f"icmp ult i64 {index}, {self.limits[j]}")
+        self.set(bad, "i64", self.let(f"select i1 {fine}, i64 {self.get(bad, 'i64')}, i64 1"))
+        return self.integer("mul", self.let(f"select i1 {fine}, i64 {index}, i64 0"), self.steps[j])
+
+
+def prepare_indexed(
+    gpu: Any,
+    results: Sequence[Result],
+    operand_dtypes: Sequence[DType],
+    sizes: Sequence[int],
+    strides: Sequence[Sequence[int]],
+    indexing: Indexing,
+) -> IndexedLaunch:
+    """See `devices/base.py`.
+
+    Where elements may meet, so that their order matters, one thread computes all that can meet, in their order: along the dims of an output
+    that is `apart` where its stride is 0, else along all dims.
+    """
+    order = list(range(len(sizes)))
+    serial = 0
+    if results and indexing.in_order and 0 in indexing.displaced:
+        apart = [dim for dim in order if indexing.apart and strides[0][dim]]
+        together = [dim for dim in order if dim not in apart]
+        order, serial = [*apart, *together], len(together)
+    sizes = [sizes[dim] for dim in order]
+    strides = [[row[dim] for dim in order] for row in strides]
+    parallel = len(sizes) - serial
+    count, turns = math.prod(sizes[:parallel]), math.prod(sizes[parallel:])
+    kernel = IndexedKernel(
+        tuple(results),
+        tuple(operand_dtypes),
+        len(sizes),
+        serial,
+        len(indexing.steps),
+        tuple(indexing.displaced),
+        indexing.wrap,
+        max(count, turns) >= 1 << 31,
+    )
+    runtime = gpu.runtime
+    loaded = runtime.load(indexed_ir(runtime.target, kernel))
+    words = [gpu.faults.address, count, turns, *sizes, *(stride for row in strides for stride in row)]
+    words += [*indexing.sizes, *indexing.steps]
+    launch = runtime.launch(loaded, gpu.groups(count), len(strides), "i", words)
+    return IndexedLaunch(launch.entry, 0, launch.meta, launch.count, launch.keepalive)
+
+
+# ---- Packing ---------------------------------------------------------------------------------------------------------------
+
+
+class PackKernel(NamedTuple):
+    """Everything that the code of packing depends on.
+
+    Arguments: the addresses of the target, the source, the mask and the counts of the groups, the room, the number of elements, the sizes, and
+    the strides of the operand that has an element for each of the mask, and of the mask.
+    """
+
+    nbytes: int  # of an element, or of a row of elements
+    itemsize: int
+    dims: int
+    step: str  # COUNT, SPREAD or GATHER
+    wide: bool
+
+
+_UNITS = {1: uint8, 2: int16, 4: int32, 8: int64}  # what is copied at once
+COUNT = "count"  # store how many elements of each group the mask selects
+GATHER = "gather"  # copy those to consecutive places
+SPREAD = "spread"  # copy from there
+
+
+def pack_ir(target: Target, kernel: PackKernel) -> str:
+    """The module of the kernel."""
+    return _Pack(target, kernel).ir()
+
+
+class _Pack(Kernel):
+    """Each group has THREADS neighbouring elements."""
+
+    def __init__(self, target: Target, kernel: PackKernel):
+        super().__init__(target)
+        self.kernel = kernel
+        self.target_address, self.source, self.mask = self.words("p", 3)
+        self.counts, self.capacity, self.count = (self.parameter(name) for name in ("counts", "room", "n"))
+        self.sizes = self.words("d", kernel.dims)
+        self.strides, self.marks = self.words("s", kernel.dims), self.words("m", kernel.dims)
+        self._write()
+
+    def _write(self) -> None:
+        thread = self.thread()
+        room = self.shared(int64, THREADS)
+        blocks = self.integer("udiv", self.integer("add", self.count, THREADS - 1), THREADS)
+        with self.loop(self.group(), blocks, self.groups()) as block:
+            i = self.integer("add", self.integer("mul", block, THREADS), thread)
+            within = self.let(f"icmp slt i64 {i}, {self.count}")
+            chosen = self.variable("i64", "0")
+            positions = self.unravel(i, self.sizes, self.kernel.wide)
+            with self.when(within):
+                mark = self.read(self.place(self.mask, positions, self.marks), uint8)
+                self.set(chosen, "i64", self.let(f"zext i1 {self.let(f'icmp ne i8 {mark}, 0')} to i64"))
+            total = self._sum(room, thread, self.get(chosen, "i64"))
+            place = self.place(self.counts, [block], [8])
+            if self.kernel.step == COUNT:
+                last = self.let(f"icmp eq i64 {thread}, {THREADS - 1}")
+                with self.when(last):
+                    self.write(place, int64, total)
+            else:
+                before = self.integer("add", self.read(place, int64), total)
+                self._move(self.get(chosen, "i64"), self.integer("sub", before, 1), positions)
+            self.barrier()
+
+    def _sum(self, room: str, thread: str, value: str) -> str:
+        """The sum of the values of the threads up to this one."""
+        total = self.variable("i64", value)
+        self.put(room, int64, thread, value)
+        distance = 1
+        while distance < THREADS:
+            self.barrier()
+            behind = self.let(f"icmp sge i64 {thread}, {distance}")
+            with self.when(behind):
+                left = self.take(room, int64, self.integer("sub", thread, distance))
+                self.set(total, "i64", self.integer("add", self.get(total, "i64"), left))
+            self.barrier()
+            self.put(room, int64, thread, self.get(total, "i64"))
+            distance *= 2
+        return self.get(total, "i64")
+
+    def _move(self, chosen: str, at: str, positions: Sequence[str]) -> None:
+        """Copy this thread's element if it is chosen and there is room."""
+        selected = self.let(f"icmp ne i64 {chosen}, 0")
+        fits = self.let(f"icmp slt i64 {at}, {self.capacity}")
+        with self.when(self.let(f"and i1 {selected}, {fits}")):
+            spread = self.kernel.step == SPREAD
+            whole = self.place(self.target_address if spread else self.source, positions, self.strides)
+            packed = self.place(self.source if spread else self.target_address, [at], [self.kernel.nbytes])
+            read, write = (packed, whole) if spread else (whole, packed)
+            unit = _UNITS[min(self.kernel.itemsize, 8)]
+            with self.loop(0, self.kernel.nbytes, unit.itemsize) as offset:
+                value = self.read(self.integer("add", read, offset), unit)
+                self.write(self.integer("add", write, offset), unit, value)
+
+
+def prepare_pack(
+    gpu: Any, nbytes: int, itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
+) -> Callable[[int, int, int, int], int]:
+    """See `devices/base.py`. The host adds the counts of the groups, and waits for them in any case."""
+    count = math.prod(sizes)
+    blocks = -(-count // THREADS)
+    counts = gpu.allocate(8 * blocks)
+    runtime = gpu.runtime
+    words = [count, *sizes, *strides[0 if spread else 1], *strides[2]]
+    kernel = PackKernel(nbytes, itemsize, len(sizes), COUNT, count >= 1 << 31)
+    moving = kernel._replace(step=SPREAD if spread else GATHER)
+    counter, mover = (
+        runtime.launch(runtime.load(pack_ir(runtime.target, each)), gpu.groups(count), 3, "ii", words)
+        for each in (kernel, moving)
+    )
+
+    def launch(target: int, source: int, mask: int, room: int) -> int:
+        counter.entry(target, source, mask, counts.ptr, room, counter.meta, counter.count)
+        found = np.frombuffer(runtime.read(counts.ptr, 8 * blocks), np.int64)
+        before = np.cumsum(found) - found
+        runtime.write(counts.ptr, before)
+        mover.entry(target, source, mask, counts.ptr, room, mover.meta, mover.count)
+        return int(found.sum())
+
+    return launch

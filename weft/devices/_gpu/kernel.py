@@ -115,6 +115,12 @@ class Kernel(Body):
         )
         return self.let(f"icmp ne i8 {loaded}, 0") if dtype is bool_ else loaded
 
+    def lane_of(self, vector: str, dtype: DType, lane: int, lanes: int) -> str:
+        """An element of a vector that was loaded."""
+        kind = memory_type(dtype)
+        element = self.let(f"extractelement <{lanes} x {kind}> {vector}, i32 {lane}")
+        return self.let(f"icmp ne i8 {element}, 0") if dtype is bool_ else element
+
     def write(self, address: str, dtype: DType, value: str, offset: int = 0) -> None:
         if dtype is bool_:
             value = self.let(f"zext i1 {value} to i8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.dtype import DType, bool_
+from ...core.dtype import DType, bool_, int64
 from ...engine.expr import Expr, postorder
 from ...engine.llvm import emit, memory_type
 from ...engine.loops import Result
@@ -157,6 +157,22 @@ class Kernel(Body):
     def barrier(self) -> None:
         """Wait until all threads of the group are here and see what each has stored in the group's memory."""
         self.do(self.target.barrier)
+
+    def sum_before(self, room: str, thread: str, value: str) -> str:
+        """The sum of the int64 values of the threads up to this one, which is also in memory of the group (`room`)."""
+        total = self.variable("i64", value)
+        self.put(room, int64, thread, value)
+        distance = 1
+        while distance < THREADS:
+            self.barrier()
+            behind = self.let(f"icmp sge i64 {thread}, {distance}")
+            with self.when(behind):
+                left = self.take(room, int64, self.integer("sub", thread, distance))
+                self.set(total, "i64", self.integer("add", self.get(total, "i64"), left))
+            self.barrier()
+            self.put(room, int64, thread, self.get(total, "i64"))
+            distance *= 2
+        return self.get(total, "i64")
 
     # ---- Elements --------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ..base import Backend
-from . import indexed, products, scans
+from . import indexed, products, scans, sorting
 from .chains import GpuChain
 from .kernel import THREADS
 from .maps import MapKernel, classes_of, map_ir
@@ -45,6 +45,7 @@ class Gpu(Backend):
         self.pool = Pool(runtime, str(where))
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
+        self.extras = sorting.extras(self)
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None

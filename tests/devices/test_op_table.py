@@ -1,7 +1,11 @@
-"""Samples of PyTorch's operator database on the reference device give what they give on the CPU, with their gradients."""
+"""Samples of PyTorch's operator database on a device give what they give on the CPU, with their gradients.
+
+The device is the reference device, or the one that TESTED_DEVICE names.
+"""
 
 import itertools
 import operator
+import os
 import warnings
 
 import pytest
@@ -11,7 +15,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import weft
 
-HERE = weft.device("reference:0")
+HERE = weft.device(os.environ.get("TESTED_DEVICE", "reference:0"))
 
 # Of each kind of op: kernels of elements, reductions, scans, gathers and scatters, masks, products, random numbers, arrays.
 NAMES = """

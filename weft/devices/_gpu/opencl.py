@@ -117,6 +117,7 @@ class OpenCL(Runtime):
             )
             for name, result in (
                 ("clDeviceMemAllocINTEL", _pointer),
+                ("clHostMemAllocINTEL", _pointer),
                 ("clMemBlockingFreeINTEL", ctypes.c_int),
                 ("clEnqueueMemcpyINTEL", ctypes.c_int),
             )
@@ -177,6 +178,16 @@ class OpenCL(Runtime):
         if nbytes:
             self._copy(False, target, source, nbytes)
 
+    def host_word(self):
+        error = ctypes.c_int()
+        address = self._extensions["clHostMemAllocINTEL"](
+            self._context, None, _size(8), ctypes.c_uint(8), ctypes.byref(error)
+        )
+        _check(error.value, "memory of the host")
+        word = ctypes.c_int64.from_address(address)
+        word.value = 0
+        return word
+
     def synchronize(self):
         _check(self._library.clFinish(self._queue), "clFinish")
 
@@ -207,9 +218,9 @@ class OpenCL(Runtime):
         )
         return room.value.decode(errors="replace")
 
-    def launch(self, kernel, groups, operands, letters, words):
+    def launch(self, kernel, groups, letters, words):
         library, queue = self._library, self._queue
-        formats = "q" * operands + letters.replace("p", "q").replace("i", "q")
+        formats = letters.replace("p", "q").replace("i", "q")
         whole, group = _size(groups * THREADS), _size(THREADS)
         tail = [ctypes.c_int64(word) for word in words]
 

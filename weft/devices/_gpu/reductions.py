@@ -194,7 +194,7 @@ def prepare_reduction(
         WHOLE,
         max(results, count) >= 1 << 31,
     )
-    launch = _Launches(gpu, len(kept[1]), "i" + param_letters(params), kept, reduced)
+    launch = _Launches(gpu, "p" * len(kept[1]) + "i" + param_letters(params), kept, reduced)
     if parts == 1:
         return launch(whole, results, count, count, 1, 0)
     states = gpu.scratch(results * parts * state_bytes(monoid))
@@ -214,8 +214,8 @@ def prepare_reduction(
 class _Launches:
     """Makes the launches of one reduction."""
 
-    def __init__(self, gpu: Any, operands: int, letters: str, kept: Dims, reduced: Dims):
-        self.gpu, self.operands, self.letters = gpu, operands, letters
+    def __init__(self, gpu: Any, letters: str, kept: Dims, reduced: Dims):
+        self.gpu, self.letters = gpu, letters
         self.kept, self.reduced = kept, reduced
 
     def __call__(
@@ -226,5 +226,5 @@ class _Launches:
         words = [results, count, part, parts, states, *self.kept[0], *self.reduced[0]]
         words += [stride for dims in (self.kept, self.reduced) for row in dims[1] for stride in row]
         groups = self.gpu.groups(results * kernel.threads * parts)
-        launch = runtime.launch(loaded, groups, self.operands, self.letters, words)
+        launch = runtime.launch(loaded, groups, self.letters, words)
         return ReduceLaunch(launch.entry, 0, launch.meta, launch.count, launch.keepalive)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ class Runtime(ABC):
     name: str
     multiprocessors: int
     total_memory: int  # bytes
+    blas: Any = None  # a library of matrix products, see `cublas.py`
     before_work: Callable[[], None] | None = None  # see `call_before_work`
 
     def call_before_work(self, function: Callable[[], None] | None) -> None:
@@ -54,6 +56,10 @@ class Runtime(ABC):
         """
 
     @abstractmethod
+    def host_word(self) -> ctypes.c_int64:
+        """A new word of the host that kernels can write to, at its address."""
+
+    @abstractmethod
     def free_memory(self) -> int:
         """Bytes that can be allocated."""
 
@@ -62,8 +68,8 @@ class Runtime(ABC):
         """The kernel of a module, compiled; what `launch` takes."""
 
     @abstractmethod
-    def launch(self, kernel: Any, groups: int, operands: int, letters: str, words: Sequence[int]) -> Launch:
-        """A launch of so many groups. Its entry is called with addresses, then numbers of these kinds, then `meta` and `count`.
+    def launch(self, kernel: Any, groups: int, letters: str, words: Sequence[int]) -> Launch:
+        """A launch of so many groups. Its entry is called with arguments of these kinds, then `meta` and `count`.
 
-        The kernel gets these and then `words`. Letters are those of `param_letters`.
+        The kernel gets the arguments and then `words`. Letters are p for an address, else those of `param_letters`.
         """

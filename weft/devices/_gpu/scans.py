@@ -98,4 +98,4 @@ def prepare_scan(
     runtime = gpu.runtime
     loaded = runtime.load(scan_ir(runtime.target, kernel))
     words = [rows, length, *outer, *(stride for row in strides for stride in row)]
-    return runtime.launch(loaded, gpu.groups(rows * THREADS), len(strides), "", words)
+    return runtime.launch(loaded, gpu.groups(rows * THREADS), "p" * len(strides), words)

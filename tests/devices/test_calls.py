@@ -158,6 +158,10 @@ def test_storages():
     assert storage[:4].tolist() == [7, 9, 9, 4]
 
 
+@pytest.mark.skipif(
+    HERE.startswith("cuda") and not weft.cuda.is_available(),
+    reason="torch.load asks torch.cuda.is_available()",
+)
 def test_files():
     file = io.BytesIO()
     there = A.to(HERE)

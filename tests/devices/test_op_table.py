@@ -31,7 +31,8 @@ sort topk unique linalg.svd linalg.solve linalg.cholesky fft.rfft histc bincount
 rand_like bernoulli multinomial
 """.split()
 DTYPES = (torch.float32, torch.complex64, torch.int64)
-SAMPLES = 2  # of each op at two dtypes
+# Of each op at two dtypes. A driver of GPUs compiles each kernel, which takes up to a second.
+SAMPLES = 2 if HERE.type == "reference" else 1
 
 
 def call(name):
@@ -98,6 +99,8 @@ def test_like_the_cpu(op, dtype):
             got = run(call(op.name), HERE, args, kwargs)
             for mine, theirs in zip(got, expected, strict=True):
                 assert mine.device is HERE
+                if op.name == "logcumsumexp" and dtype.is_complex:  # a logarithm may have made a turn more
+                    mine, theirs = mine.exp(), theirs.exp()
                 weft.testing.assert_close(mine.cpu(), theirs, rtol=2e-4, atol=1e-3, equal_nan=True)
 
 

@@ -21,12 +21,14 @@ from ...engine.kernel import param_letters
 from ...engine.loops import BROADCAST, CONTIGUOUS, STRIDED, element_size
 from ..base import Backend
 from . import indexed, products, scans
+from .chains import GpuChain
 from .kernel import THREADS
 from .maps import MapKernel, map_ir
 from .memory import Pool
 from .mirrors import Mirrors
 from .reductions import prepare_reduction
 from .runtime import Runtime
+from .stages import GpuStage, cut
 
 WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 
@@ -110,8 +112,13 @@ class Gpu(Backend):
         )
         loaded = self.runtime.load(map_ir(self.runtime.target, kernel))
         words = [count, *sizes, *(stride for row in strides for stride in row)]
-        groups = self.groups(-(-count // kernel.lanes))
-        return self.runtime.launch(loaded, groups, "p" * len(strides) + param_letters(params), words)
+        letters = "p" * len(strides) + param_letters(params)
+        launch = self.runtime.launch(loaded, self.groups(-(-count // kernel.lanes)), letters, words)
+        geometry = cut(letters, len(results), sizes, strides, count * sum(itemsizes))
+        return launch._replace(keepalive=GpuStage(kernel, letters, tuple(words), geometry, launch))
+
+    def chain(self):
+        return GpuChain(self)
 
     def prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer):
         return prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer)

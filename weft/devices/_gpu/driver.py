@@ -5,16 +5,17 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...engine.kernel import Launch
-from ...engine.words import block
+from ...engine.words import Block, block
 from . import cublas
 from .code import compiled
 from .kernel import THREADS
-from .launching import launcher
+from .launching import bound_launcher, launcher
 from .runtime import Runtime
 from .target import NVPTX
 
@@ -183,20 +184,24 @@ class Cuda(Runtime):
         return function.value or 0
 
     def launch(self, kernel, groups, letters, words):
-        meta = block(
-            (
-                function_address(self.driver.cuLaunchKernel),
-                self.enter_address,
-                self.context,
-                *self.before_words,
-                kernel,
-                groups,
-                THREADS,
-                len(words),
-                *words,
-            )
-        )
+        meta = self._meta(kernel, groups, range(len(letters)), [*[0] * len(letters), *words])
         return Launch(launcher(letters), meta.address, 1, (self, meta))
+
+    def chain(self, kernel, groups, letters, words, last):
+        places: list[int] = []
+        template: list[int] = []
+        for given, own in zip(letters, words, strict=True):
+            places += range(len(template), len(template) + len(given))
+            template += [*[0] * len(given), *own]
+        meta = self._meta(kernel, groups, places, [*template, *last])
+        entry = bound_launcher("".join(letters), meta.address)
+        return Launch(entry, meta.address, 1, (self, meta))
+
+    def _meta(self, kernel: int, groups: int, places: Sequence[int], words: Sequence[int]) -> Block:
+        """What an entry in machine code reads, see `launching.py`."""
+        functions = function_address(self.driver.cuLaunchKernel), self.enter_address
+        head = (*functions, self.context, *self.before_words, kernel, groups, THREADS, len(words))
+        return block((*head, *places, *words))
 
     @property
     def before_words(self) -> tuple[int, int]:

@@ -102,7 +102,7 @@ class _Indexed(Kernel):
         self.faults = self.parameter("faults")
         self.count, self.turns = self.parameter("n"), self.parameter("turns")
         self.sizes = self.words("d", kernel.dims)
-        self.strides = [self.words(f"s{k}_", kernel.dims) for k in range(operands)]
+        self.strides = [self.words(f"s{k}", kernel.dims) for k in range(operands)]
         self.limits = self.words("limit", kernel.indices)
         self.steps = self.words("step", kernel.indices)
         self._write()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from ...engine.host import builtin, compile_ir, operands_ir
+from ...engine.host import binder, builtin, compile_ir, operands_ir
 
-# Words of the meta of a launch, before those that the kernel gets.
+# Words of the meta of a launch. Behind them are the place of each argument among the words that the kernel gets, and these words.
 _WORDS = ("launch", "enter", "context", "busy", "before", "function", "groups", "threads", "count")
 
 
@@ -54,25 +54,39 @@ declare i32 @PyErr_BadArgument()
 
 @functools.cache
 def launcher(letters: str) -> Callable:
-    """The entry of launches whose arguments have these kinds: p for an address, else as in `param_letters`."""
-    (address,) = compile_ir(_launch_ir(letters), "call", vectorize=False)
+    """The entry of launches whose arguments have these kinds: p for an address, else as in `param_letters`; then `meta` and `count`."""
+    (address,) = compile_ir(_launch_ir(letters, bound=False), "call", vectorize=False)
     return builtin(address, "kernel")
 
 
-def _launch_ir(letters: str) -> str:
+def bound_launcher(letters: str, meta: int) -> Callable:
+    """The same without `meta` and `count`, for one meta."""
+    return _binder(letters)(meta)
+
+
+@functools.cache
+def _binder(letters: str) -> Callable[[object], Callable]:
+    (address,) = compile_ir(_launch_ir(letters, bound=True), "call", vectorize=False)
+    return binder(address, "kernel")
+
+
+def _launch_ir(letters: str, bound: bool) -> str:
+    stores = "\n".join(
+        f"%pp{k} = getelementptr i64, ptr %meta, i64 {len(_WORDS) + k}\n%place{k} = load i64, ptr %pp{k}\n"
+        f"%from{k} = getelementptr i64, ptr %ops, i64 {k}\n%word{k} = load i64, ptr %from{k}\n"
+        f"%to{k} = getelementptr i64, ptr %buffer, i64 %place{k}\nstore i64 %word{k}, ptr %to{k}"
+        for k in range(len(letters))
+    )
     return f"""
 define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
-{operands_ir(0, letters)}
+{operands_ir(0, letters, bound)}
 {meta_ir(_WORDS)}
 {BEFORE_WORK}
-%all = add i64 %m.count, {len(letters)}
-%nbytes = mul i64 %all, 8
+%nbytes = mul i64 %m.count, 8
 %buffer = alloca i8, i64 %nbytes, align 16
-call void @llvm.memcpy.p0.p0.i64(ptr %buffer, ptr %ops, i64 {8 * len(letters)}, i1 false)
-%rest = getelementptr i8, ptr %buffer, i64 {8 * len(letters)}
-%own = getelementptr i64, ptr %meta, i64 {len(_WORDS)}
-%rest_bytes = mul i64 %m.count, 8
-call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %own, i64 %rest_bytes, i1 false)
+%own = getelementptr i64, ptr %meta, i64 {len(_WORDS) + len(letters)}
+call void @llvm.memcpy.p0.p0.i64(ptr %buffer, ptr %own, i64 %nbytes, i1 false)
+{stores}
 %size = alloca i64
 store i64 %nbytes, ptr %size
 %extra = alloca [5 x ptr]

@@ -48,7 +48,7 @@ class _Product(Kernel):
             self.parameter(name) for name in ("count", "rows", "terms", "columns")
         )
         self.batch = self.words("d", kernel.batch_dims)
-        self.strides = [self.words(f"s{k}_", kernel.batch_dims + 2) for k in range(3)]
+        self.strides = [self.words(f"s{k}", kernel.batch_dims + 2) for k in range(3)]
         self.rooms = [[self.shared(self.part, TILE * TERMS) for _ in range(self.parts)] for _ in range(2)]
         self._write()
 

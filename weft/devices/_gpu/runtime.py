@@ -73,3 +73,17 @@ class Runtime(ABC):
 
         The kernel gets the arguments and then `words`. Letters are p for an address, else those of `param_letters`.
         """
+
+    @abstractmethod
+    def chain(
+        self,
+        kernel: Any,
+        groups: int,
+        letters: Sequence[str],
+        words: Sequence[Sequence[int]],
+        last: Sequence[int],
+    ) -> Launch:
+        """A launch whose entry is called with the arguments of several stages, and nothing else.
+
+        The kernel gets the arguments of each stage, of these kinds, followed by the words of the stage, and at the end `last`.
+        """

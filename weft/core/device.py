@@ -187,14 +187,9 @@ def rename_private(name: str) -> None:
 
 
 def _absence(where: device) -> str:
-    if where.type == "cuda":
-        return (
-            "Found no NVIDIA driver on your system. (CUDA is not available: this version of weft computes on cpu and "
-            f"meta only; a tensor was asked for on {where}. Use device='cpu', or test torch.cuda.is_available().)"
-        )
     return (
         f"PyTorch is not linked with support for {where.type} devices (weft {where.type!r} backend not available: "
-        "this version of weft computes on cpu and meta only)"
+        "this version of weft computes on cpu, cuda and meta)"
     )
 
 

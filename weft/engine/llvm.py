@@ -1,10 +1,10 @@
-"""Translate Exprs to LLVM IR text, for the host and NVPTX targets. Loops are in `loops.py`."""
+"""Translate Exprs to LLVM IR text. Loops are in `loops.py`; `devices/_gpu/rules.py` has what GPUs compute in another way."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ..core.dtype import DType, bool_, float16, float32, float64, int32, int64, uint32, uint64
 from .bounds import bounds
@@ -64,6 +64,10 @@ def _float32(bits: int) -> float:
 class Block:
     """A basic block under construction: it names the results and collects the declarations of intrinsics."""
 
+    rules: Mapping[
+        str, Callable[..., str]
+    ]  # how the target computes each primitive: HOST, if a subclass has no others
+
     def __init__(self, declarations: set[str], prefix: str = "v"):
         self.lines: list[str] = []
         self.declarations = declarations
@@ -97,7 +101,7 @@ def emit(block: Block, roots: Iterable[Expr], leaves: dict[Expr, str], lanes: in
         if expr.op == "const":
             names[expr] = constant(expr.dtype, expr.value, lanes)
         else:
-            names[expr] = HOST[expr.op](block, expr, lanes, *(names[arg] for arg in expr.args))
+            names[expr] = block.rules[expr.op](block, expr, lanes, *(names[arg] for arg in expr.args))
     return [names[root] for root in roots]
 
 
@@ -112,7 +116,7 @@ def _plain(instruction_by_kind: dict[str, str]):
     return rule
 
 
-def _intrinsic(name: str, extra: str = ""):
+def intrinsic(name: str, extra: str = ""):
     def rule(block, expr, lanes, *operands):
         return block.intrinsic(name, expr.dtype, lanes, *operands, extra=extra)
 
@@ -139,18 +143,24 @@ _MANTISSA = {float32: 23, float64: 52}
 
 
 def _ldexp(block, expr, lanes, y, k):
-    """y * 2**k, without the processor's own instruction as y * 2**(k >> 1) * 2**(k - (k >> 1)).
+    """y * 2**k."""
+    if not scales_by_powers():
+        return scaled(block, expr, lanes, y, k)
+    dtype, whole = expr.dtype, expr.args[1].dtype
+    kind, count = value_type(dtype, lanes), value_type(int32, lanes)
+    name = f"@llvm.ldexp.{suffix(dtype, lanes)}.{suffix(int32, lanes)}"
+    block.declarations.add(f"declare {kind} {name}({kind}, {count})")
+    return block.let(
+        f"call {kind} {name}({kind} {y}, {count} {_resize_integer(block, whole, int32, lanes, k)})"
+    )
+
+
+def scaled(block, expr, lanes, y, k):
+    """y * 2**k without an instruction for it, as y * 2**(k >> 1) * 2**(k - (k >> 1)).
 
     Both powers are normal numbers. The first product is exact, because y is near 1, so that the result is rounded once.
     """
     dtype, whole = expr.dtype, expr.args[1].dtype
-    if scales_by_powers():
-        kind, count = value_type(dtype, lanes), value_type(int32, lanes)
-        name = f"@llvm.ldexp.{suffix(dtype, lanes)}.{suffix(int32, lanes)}"
-        block.declarations.add(f"declare {kind} {name}({kind}, {count})")
-        return block.let(
-            f"call {kind} {name}({kind} {y}, {count} {_resize_integer(block, whole, int32, lanes, k)})"
-        )
     half = block.let(f"ashr {value_type(whole, lanes)} {k}, {constant(whole, 1, lanes)}")
     rest = block.let(f"sub {value_type(whole, lanes)} {k}, {half}")
     for each in (half, rest):
@@ -392,13 +402,13 @@ HOST = {
     "rem": _plain({"b": "urem", "u": "urem", "i": "srem", "f": "frem"}),
     "neg": _neg,
     "abs": _abs,
-    "fma": _intrinsic("fma"),
-    "sqrt": _intrinsic("sqrt"),
-    "floor": _intrinsic("floor"),
-    "ceil": _intrinsic("ceil"),
-    "trunc": _intrinsic("trunc"),
-    "rint": _intrinsic("roundeven"),
-    "copysign": _intrinsic("copysign"),
+    "fma": intrinsic("fma"),
+    "sqrt": intrinsic("sqrt"),
+    "floor": intrinsic("floor"),
+    "ceil": intrinsic("ceil"),
+    "trunc": intrinsic("trunc"),
+    "rint": intrinsic("roundeven"),
+    "copysign": intrinsic("copysign"),
     "ldexp": _ldexp,
     "and": _plain(_all("and")),
     "or": _plain(_all("or")),
@@ -406,8 +416,8 @@ HOST = {
     "not": _not,
     "shl": _plain(_all("shl")),
     "shr": _plain({"b": "lshr", "u": "lshr", "i": "ashr"}),
-    "popcount": _intrinsic("ctpop"),
-    "clz": _intrinsic("ctlz", extra=", i1 false"),
+    "popcount": intrinsic("ctpop"),
+    "clz": intrinsic("ctlz", extra=", i1 false"),
     "lt": _compare("slt", "ult", "olt"),
     "le": _compare("sle", "ule", "ole"),
     "eq": _compare("eq", "eq", "oeq"),
@@ -417,3 +427,4 @@ HOST = {
     "bitcast": _bitcast,
     "slow_path": _slow_path,
 }
+Block.rules = HOST

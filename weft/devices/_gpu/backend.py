@@ -1,0 +1,185 @@
+"""What GPUs share: the `Backend` over a `Runtime` and the kernels of this folder.
+
+Ops that have no kernel are computed on copies of their arrays on the host (`inside`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+
+from ...core.device import device
+from ...core.locks import new_lock
+from ...core.storage import Storage
+from ...engine import distributions
+from ...engine.defer import keep_all
+from ...engine.kernel import param_letters
+from ...engine.loops import element_size
+from ..base import Backend
+from . import indexed, products, scans, sorting
+from .chains import GpuChain
+from .kernel import THREADS
+from .maps import MapKernel, classes_of, map_ir
+from .memory import Pool
+from .mirrors import Mirrors
+from .reductions import prepare_reduction
+from .runtime import Runtime
+from .stages import GpuStage, cut
+
+WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
+
+
+@final
+class Gpu(Backend):
+    has_memory = True
+    block_scale = 128
+    xp = np
+
+    def __init__(self, where: device, runtime: Runtime):
+        self.device, self.runtime = where, runtime
+        self.most_deferred = runtime.total_memory // 16
+        self.pool = Pool(runtime, str(where))
+        self.most_groups = runtime.multiprocessors * WAVES
+        self.faults = indexed.Faults(runtime)
+        self.extras = sorting.extras(self)
+        self._scratch: Storage | None = None
+        self._inside = new_lock()  # one thread at a time computes with arrays
+        self._mirrors: Mirrors | None = None
+
+    # ---- Memory ----------------------------------------------------------------------------------------------------------
+
+    def allocate(self, nbytes):
+        return self.allocator(nbytes)()
+
+    def allocator(self, nbytes):
+        pool = self.pool
+        bin = pool.bin(nbytes)
+        return lambda: Storage(pool.take(bin, nbytes), nbytes, self.device, bin)
+
+    def _bring_back(self) -> None:
+        """Write what functions of arrays have changed, before other work reads it."""
+        if self.runtime.before_work is not None:
+            self.runtime.before_work()
+
+    def copy_bytes(self, target, source, nbytes):
+        self._bring_back()
+        if target < source + nbytes and source < target + nbytes and nbytes:
+            between = self.allocate(nbytes)
+            self.runtime.copy(between.ptr, source, nbytes)
+            source = between.ptr
+        self.runtime.copy(target, source, nbytes)
+
+    def read(self, address, nbytes):
+        self._bring_back()
+        content = self.runtime.read(address, nbytes)
+        self.faults.check()
+        return content
+
+    def write(self, address, content):
+        self._bring_back()
+        self.runtime.write(address, content)
+
+    def synchronize(self):
+        keep_all()
+        self._bring_back()
+        self.runtime.synchronize()
+        self.faults.check()
+
+    # ---- Kernels ---------------------------------------------------------------------------------------------------------
+
+    def groups(self, threads: int) -> int:
+        """How many groups a kernel for so many threads gets."""
+        return max(1, min(self.most_groups, -(-threads // THREADS)))
+
+    def scratch(self, nbytes: int) -> Storage:
+        """Memory for what one launch passes to the next. Launches share it, because they run in order."""
+        if self._scratch is None or self._scratch.nbytes_ < nbytes:
+            self._scratch = self.allocate(nbytes)
+        return self._scratch
+
+    def prepare(self, results, operand_dtypes, params, sizes, strides):
+        itemsizes = [*map(element_size, results), *(dtype.itemsize for dtype in operand_dtypes)]
+        count = math.prod(sizes)
+        kernel = MapKernel(
+            tuple(results),
+            tuple(operand_dtypes),
+            len(params),
+            len(sizes),
+            classes_of(sizes, strides, itemsizes),
+            is_wide(count),
+        )
+        loaded = self.runtime.load(map_ir(self.runtime.target, kernel))
+        words = [count, *sizes, *(stride for row in strides for stride in row)]
+        letters = "p" * len(strides) + param_letters(params)
+        launch = self.runtime.launch(loaded, self.groups(-(-count // kernel.lanes)), letters, words)
+        geometry = cut(letters, len(results), sizes, strides, count * sum(itemsizes))
+        return launch._replace(keepalive=GpuStage(kernel, letters, tuple(words), geometry, launch))
+
+    def chain(self):
+        return GpuChain(self)
+
+    def prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer):
+        return prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer)
+
+    def prepare_scan(self, monoid, operand_dtypes, sizes, strides):
+        return scans.prepare_scan(self, monoid, operand_dtypes, sizes, strides)
+
+    def prepare_indexed(self, results, operand_dtypes, sizes, strides, indexing):
+        return indexed.prepare_indexed(self, results, operand_dtypes, sizes, strides, indexing)
+
+    def prepare_pack(self, nbytes, itemsize, spread, sizes, strides):
+        return indexed.prepare_pack(self, nbytes, itemsize, spread, sizes, strides)
+
+    def product_operands(self, a, b):
+        return products.operand(self, a), products.operand(self, b)
+
+    def prepare_product(self, a, b, result):
+        return products.prepare_product(self, a, b, result)
+
+    def fill(self, distribution, generator, address, count, dtype, **parameters):
+        values = np.empty(count, dtype.numpy)
+        draw = getattr(distributions, distribution)
+        draw(generator, values.ctypes.data, count, dtype=dtype, **parameters)
+        self.write(address, values.view(np.uint8))
+
+    # ---- Arrays ----------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """In this context arrays are copies on the host; what changes in them is copied back at the end."""
+        with self._inside:
+            if self._mirrors is not None:  # the context around this one brings back
+                yield
+                return
+            yield from self._with_mirrors()
+
+    def _with_mirrors(self) -> Iterator[None]:
+        self._mirrors = mirrors = Mirrors(self.runtime)
+        self.runtime.call_before_work(mirrors.bring_back)
+        try:
+            yield
+        finally:
+            self._mirrors = None
+            self.runtime.call_before_work(None)
+            mirrors.bring_back()
+
+    def as_array(self, storage, shape, dtype, start, strides):
+        if self._mirrors is None:
+            raise RuntimeError(f"The host cannot read the memory of device {self.device}: use .cpu()")
+        return np.ndarray(tuple(shape), dtype, self._mirrors.of(storage), start, strides)
+
+    def adopt(self, array, nbytes):
+        storage = self.allocate(nbytes)
+        content = np.empty(nbytes, np.uint8)
+        np.ndarray(array.shape, array.dtype, content, 0, array.strides)[...] = array
+        self.write(storage.ptr, content)
+        return storage
+
+
+def is_wide(count: int) -> bool:
+    """Whether positions among so many elements need 64 bits."""
+    return count >= 1 << 31

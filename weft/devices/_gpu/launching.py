@@ -1,0 +1,122 @@
+"""The entry of a launch on an NVIDIA device, in machine code: it copies addresses and numbers into the arguments of the kernel and launches it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from ...engine.host import binder, builtin, compile_ir, operands_ir
+
+# Words of the meta of a launch. Behind them are the place of each argument among the words that the kernel gets, and these words.
+_WORDS = ("launch", "enter", "context", "busy", "before", "function", "groups", "threads", "count")
+
+
+def meta_ir(words: Sequence[str]) -> str:
+    """Load the words at `%meta`: %m.NAME for each name."""
+    return "\n".join(
+        f"%w{k} = getelementptr i64, ptr %meta, i64 {k}\n%m.{name} = load i64, ptr %w{k}"
+        for k, name in enumerate(words)
+    )
+
+
+# Call what has to be done before other work, see `Runtime.call_before_work`.
+BEFORE_WORK = """
+%busy = inttoptr i64 %m.busy to ptr
+%is_busy = load i64, ptr %busy
+%idle = icmp eq i64 %is_busy, 0
+br i1 %idle, label %go, label %prepare
+prepare:
+%before = inttoptr i64 %m.before to ptr
+%done = call ptr @PyObject_CallNoArgs(ptr %before)
+%worked = icmp ne ptr %done, null
+br i1 %worked, label %forget, label %failed
+forget:
+call void @Py_DecRef(ptr %done)
+br label %go
+go:
+"""
+
+DECLARATIONS = """
+@PyExc_RuntimeError = external global ptr
+declare ptr @PyErr_Format(ptr, ptr, ...)
+declare ptr @PyObject_CallNoArgs(ptr)
+declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare i64 @PyLong_AsSsize_t(ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
+declare ptr @PyErr_Occurred()
+declare i32 @PyErr_BadArgument()
+"""
+
+
+@functools.cache
+def launcher(letters: str) -> Callable:
+    """The entry of launches whose arguments have these kinds: p for an address, else as in `param_letters`; then `meta` and `count`."""
+    (address,) = compile_ir(_launch_ir(letters, bound=False), "call", vectorize=False)
+    return builtin(address, "kernel")
+
+
+def bound_launcher(letters: str, meta: int) -> Callable:
+    """The same without `meta` and `count`, for one meta."""
+    return _binder(letters)(meta)
+
+
+@functools.cache
+def _binder(letters: str) -> Callable[[object], Callable]:
+    (address,) = compile_ir(_launch_ir(letters, bound=True), "call", vectorize=False)
+    return binder(address, "kernel")
+
+
+def _launch_ir(letters: str, bound: bool) -> str:
+    stores = "\n".join(
+        f"%pp{k} = getelementptr i64, ptr %meta, i64 {len(_WORDS) + k}\n%place{k} = load i64, ptr %pp{k}\n"
+        f"%from{k} = getelementptr i64, ptr %ops, i64 {k}\n%word{k} = load i64, ptr %from{k}\n"
+        f"%to{k} = getelementptr i64, ptr %buffer, i64 %place{k}\nstore i64 %word{k}, ptr %to{k}"
+        for k in range(len(letters))
+    )
+    return f"""
+define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
+{operands_ir(0, letters, bound)}
+{meta_ir(_WORDS)}
+{BEFORE_WORK}
+%nbytes = mul i64 %m.count, 8
+%buffer = alloca i8, i64 %nbytes, align 16
+%own = getelementptr i64, ptr %meta, i64 {len(_WORDS) + len(letters)}
+call void @llvm.memcpy.p0.p0.i64(ptr %buffer, ptr %own, i64 %nbytes, i1 false)
+{stores}
+%size = alloca i64
+store i64 %nbytes, ptr %size
+%extra = alloca [5 x ptr]
+store ptr inttoptr (i64 1 to ptr), ptr %extra
+%e1 = getelementptr ptr, ptr %extra, i64 1
+store ptr %buffer, ptr %e1
+%e2 = getelementptr ptr, ptr %extra, i64 2
+store ptr inttoptr (i64 2 to ptr), ptr %e2
+%e3 = getelementptr ptr, ptr %extra, i64 3
+store ptr %size, ptr %e3
+%e4 = getelementptr ptr, ptr %extra, i64 4
+store ptr null, ptr %e4
+%enter = inttoptr i64 %m.enter to ptr
+%context = inttoptr i64 %m.context to ptr
+%entered = call i32 %enter(ptr %context)
+%launch = inttoptr i64 %m.launch to ptr
+%function = inttoptr i64 %m.function to ptr
+%groups = trunc i64 %m.groups to i32
+%threads = trunc i64 %m.threads to i32
+%code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr null, ptr null, ptr %extra)
+%fine = icmp eq i32 %code, 0
+br i1 %fine, label %launched, label %report
+launched:
+call void @Py_IncRef(ptr %a0)
+ret ptr %a0
+report:
+%kind = load ptr, ptr @PyExc_RuntimeError
+%none = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind, ptr @message, i32 %code)
+br label %failed
+}}
+@message = private constant [40 x i8] c"CUDA error %d in the launch of a kernel\\00"
+{DECLARATIONS}
+"""

@@ -1,0 +1,103 @@
+"""The caching allocator of a GPU: freed blocks are kept for the next tensor of their size, because the driver takes long and waits for kernels.
+
+All work of a device is done in order. So a block may be given to another tensor while a kernel that was launched before still uses it.
+"""
+
+from __future__ import annotations
+
+from ...core.locks import new_lock
+from ...core.out_of_memory import OutOfMemoryError
+from .runtime import Runtime
+
+SMALLEST = 512  # bytes of a block
+LARGE = 1 << 20  # blocks from here on are multiples of
+STEP = 2 << 20
+
+
+def rounded(nbytes: int) -> int:
+    """The size of the block for so many bytes."""
+    step = SMALLEST if nbytes <= LARGE else STEP
+    return max(SMALLEST, -(-nbytes // step) * step)
+
+
+class Bin:
+    """The free blocks of one size. Storages give their blocks back by `append`."""
+
+    __slots__ = ("size", "free", "_pool")
+
+    def __init__(self, size: int, pool: Pool):
+        self.size = size
+        self.free: list[int] = []
+        self._pool = pool
+
+    def append(self, address: int) -> None:
+        """Keep a block for the next tensor of this size."""
+        self.free.append(address)
+        self._pool.allocated -= self.size
+        self._pool.active -= 1
+
+
+class Pool:
+    """The blocks of one device, and how many bytes they are."""
+
+    def __init__(self, runtime: Runtime, name: str):
+        self._runtime, self._name = runtime, name
+        self._bins: dict[int, Bin] = {}
+        self._lock = new_lock()
+        self.allocated = self.reserved = self.active = 0
+        self.most_allocated = self.most_reserved = 0
+
+    def bin(self, nbytes: int) -> Bin:
+        size = rounded(nbytes)
+        found = self._bins.get(size)
+        return found if found is not None else self._bins.setdefault(size, Bin(size, self))
+
+    def take(self, bin: Bin, nbytes: int) -> int:
+        """The address of a block of a bin.
+
+        Raises: OutOfMemoryError, naming `nbytes`, if there is no memory.
+        """
+        try:
+            address = bin.free.pop()
+        except IndexError:
+            with self._lock:
+                address = self._grow(bin.size, nbytes)
+        self.allocated += bin.size
+        self.active += 1
+        self.most_allocated = max(self.most_allocated, self.allocated)
+        return address
+
+    def _grow(self, size: int, nbytes: int) -> int:
+        try:
+            address = self._runtime.allocate(size)
+        except MemoryError:
+            self.release_free()
+            try:
+                address = self._runtime.allocate(size)
+            except MemoryError:
+                raise OutOfMemoryError(self._facts(nbytes)) from None
+        self.reserved += size
+        self.most_reserved = max(self.most_reserved, self.reserved)
+        return address
+
+    def _facts(self, nbytes: int) -> str:
+        return (
+            f"CUDA out of memory. Tried to allocate {_readable(nbytes)}. Device {self._name} has a total capacity of "
+            f"{_readable(self._runtime.total_memory)} of which {_readable(self._runtime.free_memory())} is free. Tensors hold "
+            f"{_readable(self.allocated)}, and {_readable(self.reserved - self.allocated)} is kept for new ones."
+        )
+
+    def release_free(self) -> None:
+        """Give the free blocks back to the driver."""
+        for bin in list(self._bins.values()):
+            while bin.free:
+                self._runtime.release(bin.free.pop())
+                self.reserved -= bin.size
+
+
+def _readable(nbytes: int) -> str:
+    """As PyTorch writes sizes in these errors: 1.00 GiB, 20.00 MiB."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if nbytes >= unit:
+            return f"{nbytes / unit:.2f} {name}"
+    return f"{nbytes} bytes"

@@ -1,0 +1,264 @@
+"""The runtime over OpenCL 3, with raw addresses by Intel's extension for unified shared memory.
+
+It drives Intel's GPUs, and Intel's OpenCL for processors (the package `intel-opencl-rt`), on which kernels for GPUs are tested where there is no GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+from ...engine.kernel import Launch
+from .code import compiled
+from .kernel import THREADS
+from .runtime import Runtime
+from .target import SPIRV
+
+# Names from CL/cl.h and CL/cl_ext.h.
+_DEVICE_TYPE_CPU, _DEVICE_TYPE_GPU = 2, 4
+_DEVICE_NAME, _GLOBAL_MEM_SIZE, _MAX_COMPUTE_UNITS = 0x102B, 0x101F, 0x1002
+_PROGRAM_BUILD_LOG = 0x1183
+_OUT_OF_MEMORY = {-4, -5, -6}
+_pointer, _size = ctypes.c_void_p, ctypes.c_size_t
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """The driver: $WEFT_OPENCL, the loader of the system, or the library of the package intel-opencl-rt.
+
+    Raises: RuntimeError if there is none of them.
+    """
+    wheel = Path(sys.prefix) / "lib" / "libintelocl.so"
+    for name in (os.environ.get("WEFT_OPENCL"), str(wheel) if wheel.exists() else None, "libOpenCL.so.1"):
+        if name:
+            try:
+                return _declared(ctypes.CDLL(name))
+            except OSError as error:
+                failure = error
+    raise RuntimeError(
+        f"No OpenCL driver was found ({failure}). Install one, or `pip install intel-opencl-rt`, or name it in WEFT_OPENCL"
+    )
+
+
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    for name in (
+        "clCreateContext",
+        "clCreateCommandQueueWithProperties",
+        "clCreateProgramWithIL",
+        "clCreateKernel",
+    ):
+        getattr(library, name).restype = _pointer
+    library.clGetExtensionFunctionAddressForPlatform.restype = _pointer
+    return library
+
+
+def _check(code: int, what: str) -> None:
+    if code in _OUT_OF_MEMORY:
+        raise MemoryError(f"OpenCL: {what}: error {code}")
+    if code:
+        raise RuntimeError(f"OpenCL: {what}: error {code}")
+
+
+def _ids(function: Any, *before: Any) -> list[int]:
+    """The list that a function of OpenCL gives: asked once for its length."""
+    count = ctypes.c_uint()
+    if function(*before, 0, None, ctypes.byref(count)) or not count.value:
+        return []
+    found = (_pointer * count.value)()
+    _check(function(*before, count.value, found, None), "list of devices")
+    return list(found)
+
+
+@functools.cache
+def devices() -> list[tuple[int, int]]:
+    """(platform, device) of all that there are: GPUs first."""
+    library = _library()
+    found = []
+    for kind in (_DEVICE_TYPE_GPU, _DEVICE_TYPE_CPU):
+        for platform in _ids(library.clGetPlatformIDs):
+            found += [
+                (platform, each)
+                for each in _ids(library.clGetDeviceIDs, _pointer(platform), ctypes.c_uint64(kind))
+            ]
+    return found
+
+
+def device_count() -> int:
+    """How many devices OpenCL has; 0 without a driver."""
+    try:
+        return len(devices())
+    except RuntimeError:
+        return 0
+
+
+class OpenCL(Runtime):
+    target = SPIRV
+
+    def __init__(self, index: int):
+        library = self._library = _library()
+        platform, device = devices()[index]
+        self._device = _pointer(device)
+        error = ctypes.c_int()
+        handles = (_pointer * 1)(device)
+        self._context = _pointer(library.clCreateContext(None, 1, handles, None, None, ctypes.byref(error)))
+        _check(error.value, "clCreateContext")
+        self._queue = _pointer(
+            library.clCreateCommandQueueWithProperties(self._context, self._device, None, ctypes.byref(error))
+        )
+        _check(error.value, "clCreateCommandQueue")
+        self._extensions = {
+            name: ctypes.CFUNCTYPE(result)(
+                library.clGetExtensionFunctionAddressForPlatform(_pointer(platform), name.encode())
+            )
+            for name, result in (
+                ("clDeviceMemAllocINTEL", _pointer),
+                ("clHostMemAllocINTEL", _pointer),
+                ("clMemBlockingFreeINTEL", ctypes.c_int),
+                ("clEnqueueMemcpyINTEL", ctypes.c_int),
+            )
+        }
+        self.name = self._text(_DEVICE_NAME)
+        self.total_memory = self._number(_GLOBAL_MEM_SIZE)
+        self.multiprocessors = self._number(_MAX_COMPUTE_UNITS)
+        self._loaded: dict[str, Any] = {}
+
+    def _text(self, what: int) -> str:
+        room = ctypes.create_string_buffer(256)
+        _check(self._library.clGetDeviceInfo(self._device, what, _size(256), room, None), "clGetDeviceInfo")
+        return room.value.decode()
+
+    def _number(self, what: int) -> int:
+        value = ctypes.c_uint64()
+        code = self._library.clGetDeviceInfo(self._device, what, _size(8), ctypes.byref(value), None)
+        if code:  # a number of 32 bits
+            code = self._library.clGetDeviceInfo(self._device, what, _size(4), ctypes.byref(value), None)
+        _check(code, "clGetDeviceInfo")
+        return value.value
+
+    def free_memory(self):
+        return self.total_memory
+
+    # ---- Memory ----------------------------------------------------------------------------------------------------------
+
+    def allocate(self, nbytes):
+        error = ctypes.c_int()
+        address = self._extensions["clDeviceMemAllocINTEL"](
+            self._context, self._device, None, _size(nbytes), ctypes.c_uint(256), ctypes.byref(error)
+        )
+        _check(error.value, f"{nbytes} bytes of memory")
+        return address
+
+    def release(self, address):
+        _check(self._extensions["clMemBlockingFreeINTEL"](self._context, _pointer(address)), "free")
+
+    def _copy(self, wait: bool, target: int, source: int, nbytes: int) -> None:
+        code = self._extensions["clEnqueueMemcpyINTEL"](
+            self._queue, ctypes.c_uint(wait), _pointer(target), _pointer(source), _size(nbytes), 0, None, None
+        )
+        _check(code, "copy")
+
+    def read(self, address, nbytes):
+        room = ctypes.create_string_buffer(nbytes)
+        if nbytes:
+            self._copy(True, ctypes.addressof(room), address, nbytes)
+        return room.raw
+
+    def write(self, address, content):
+        data = bytes(content)
+        if data:
+            room = ctypes.create_string_buffer(data, len(data))
+            self._copy(True, address, ctypes.addressof(room), len(data))
+
+    def copy(self, target, source, nbytes):
+        if nbytes:
+            self._copy(False, target, source, nbytes)
+
+    def host_word(self):
+        error = ctypes.c_int()
+        address = self._extensions["clHostMemAllocINTEL"](
+            self._context, None, _size(8), ctypes.c_uint(8), ctypes.byref(error)
+        )
+        _check(error.value, "memory of the host")
+        word = ctypes.c_int64.from_address(address)
+        word.value = 0
+        return word
+
+    def synchronize(self):
+        _check(self._library.clFinish(self._queue), "clFinish")
+
+    # ---- Kernels ---------------------------------------------------------------------------------------------------------
+
+    def load(self, ir):
+        if ir not in self._loaded:
+            self._loaded[ir] = self._built(compiled(SPIRV, ir))
+        return self._loaded[ir]
+
+    def _built(self, code: bytes) -> Any:
+        error = ctypes.c_int()
+        program = _pointer(
+            self._library.clCreateProgramWithIL(self._context, code, _size(len(code)), ctypes.byref(error))
+        )
+        _check(error.value, "clCreateProgramWithIL")
+        options = b"-cl-fp32-correctly-rounded-divide-sqrt"
+        if failed := self._library.clBuildProgram(program, 0, None, options, None, None):
+            raise RuntimeError(f"OpenCL: clBuildProgram: error {failed}: {self._log(program)}")
+        kernel = _pointer(self._library.clCreateKernel(program, b"kernel", ctypes.byref(error)))
+        _check(error.value, "clCreateKernel")
+        return kernel
+
+    def _log(self, program: Any) -> str:
+        room = ctypes.create_string_buffer(1 << 14)
+        self._library.clGetProgramBuildInfo(
+            program, self._device, _PROGRAM_BUILD_LOG, _size(1 << 14), room, None
+        )
+        return room.value.decode(errors="replace")
+
+    def launch(self, kernel, groups, letters, words):
+        run = self._entry(kernel, groups, [letters], [words], ())
+        return Launch(lambda *arguments: run(*arguments[:-2]), 0, 0, None)
+
+    def chain(self, kernel, groups, letters, words, last):
+        return Launch(self._entry(kernel, groups, letters, words, last), 0, 0, None)
+
+    def _entry(self, kernel, groups, letters, words, last):
+        library, queue = self._library, self._queue
+        whole, group = _size(groups * THREADS), _size(THREADS)
+        kinds = "".join(letters)
+        # The place of each argument, and the words that stay.
+        places: list[int] = []
+        constants: list[tuple[int, Any]] = []
+        end = 0
+        for given, own in zip([*letters, ""], [*words, last], strict=True):
+            places += range(end, end + len(given))
+            end += len(given)
+            constants += [(end + k, ctypes.c_int64(word)) for k, word in enumerate(own)]
+            end += len(own)
+
+        def entry(*arguments: Any) -> Any:
+            if self.before_work is not None:
+                self.before_work()
+            if len(arguments) != len(kinds):
+                raise TypeError("bad argument type for built-in operation")
+            own = zip(places, map(_word, kinds, arguments), strict=True)
+            for place, word in [*own, *constants]:
+                code = library.clSetKernelArg(kernel, place, _size(8), ctypes.byref(word))
+                _check(code, "clSetKernelArg")
+            code = library.clEnqueueNDRangeKernel(
+                queue, kernel, 1, None, ctypes.byref(whole), ctypes.byref(group), 0, None, None
+            )
+            _check(code, "clEnqueueNDRangeKernel")
+            return arguments[0]
+
+        return entry
+
+
+def _word(kind: str, value: Any) -> ctypes.c_int64:
+    """A number as the word that a kernel gets."""
+    if kind in "pi":
+        return ctypes.c_int64(int(value) & (1 << 64) - 1)
+    return ctypes.c_int64(int.from_bytes(struct.pack("<" + kind, value).ljust(8, b"\0"), "little"))

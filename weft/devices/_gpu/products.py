@@ -1,0 +1,218 @@
+"""Matrix products by tiles: a group computes a square of the result from squares of both operands in its shared memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...core.dtype import DType, compute_type
+from ...core.spec import Spec, contiguous_spec, make_spec
+from ...engine.expr import Expr, fma, load
+from ...engine.kernel import Launch
+from ...engine.llvm import constant, emit, value_type
+from . import cublas
+from .kernel import THREADS, Kernel
+from .target import Target
+
+SIDE = 16  # a group is a square of threads
+EACH = 4  # rows, and columns, that a thread computes
+TILE = SIDE * EACH
+TERMS = 16  # that are in shared memory at once
+
+
+class ProductKernel(NamedTuple):
+    """Everything that the code of a product depends on.
+
+    Arguments: the addresses, the number of products, rows, terms, columns, the sizes of the batch, then for each operand its strides along
+    the batch and its two strides, all in bytes.
+    """
+
+    dtype: DType
+    batch_dims: int
+
+
+def product_ir(target: Target, kernel: ProductKernel) -> str:
+    """The module of the kernel."""
+    return _Product(target, kernel).ir()
+
+
+class _Product(Kernel):
+    def __init__(self, target: Target, kernel: ProductKernel):
+        super().__init__(target)
+        self.part = kernel.dtype.to_real()
+        self.parts = kernel.dtype.itemsize // self.part.itemsize
+        self.kind = value_type(self.part)
+        self.result, *self.operands = self.words("p", 3)
+        self.count, self.rows, self.terms, self.columns = (
+            self.parameter(name) for name in ("count", "rows", "terms", "columns")
+        )
+        self.batch = self.words("d", kernel.batch_dims)
+        self.strides = [self.words(f"s{k}", kernel.batch_dims + 2) for k in range(3)]
+        self.rooms = [[self.shared(self.part, TILE * TERMS) for _ in range(self.parts)] for _ in range(2)]
+        self._write()
+
+    def _tiles(self, size: str) -> str:
+        return self.integer("udiv", self.integer("add", size, TILE - 1), TILE)
+
+    def _write(self) -> None:
+        thread = self.thread()
+        down, across = self.integer("udiv", thread, SIDE), self.integer("urem", thread, SIDE)
+        tall, wide = self._tiles(self.rows), self._tiles(self.columns)
+        each = self.integer("mul", tall, wide)
+        with self.loop(self.group(), self.integer("mul", each, self.count), self.groups()) as turn:
+            batch, tile = self.integer("udiv", turn, each), self.integer("urem", turn, each)
+            row = self.integer("mul", self.integer("udiv", tile, wide), TILE)
+            column = self.integer("mul", self.integer("urem", tile, wide), TILE)
+            positions = self.unravel(batch, self.batch, wide=True)
+            result, *operands = (
+                self.place(address, positions, strides[:-2])
+                for address, strides in zip([self.result, *self.operands], self.strides, strict=True)
+            )
+            sums = [self.variable(self.kind, constant(self.part, 0)) for _ in range(EACH * EACH * self.parts)]
+            with self.loop(0, self.terms, TERMS) as first:
+                self.barrier()
+                self._fetch(operands, thread, row, column, first)
+                self.barrier()
+                with self.loop(0, TERMS) as term:
+                    self._multiply(sums, term, down, across)
+            self._store(sums, result, row, column, down, across)
+
+    def _fetch(self, operands: Sequence[str], thread: str, row: str, column: str, first: str) -> None:
+        """Copy the squares of both operands, with zeros beyond their edges."""
+        for j in range(TILE * TERMS // THREADS):
+            element = self.integer("add", thread, THREADS * j)
+            i, term = self.integer("udiv", element, TERMS), self.integer("urem", element, TERMS)
+            self._fetch_one(0, operands[0], (row, i, self.rows), (first, term, self.terms), i, term)
+            i, term = self.integer("urem", element, TILE), self.integer("udiv", element, TILE)
+            self._fetch_one(1, operands[1], (first, term, self.terms), (column, i, self.columns), i, term)
+
+    def _fetch_one(
+        self,
+        operand: int,
+        start: str,
+        down: tuple[str, str, str],
+        across: tuple[str, str, str],
+        i: str,
+        term: str,
+    ) -> None:
+        position = [self.integer("add", first, step) for first, step, _ in (down, across)]
+        inside = [
+            self.let(f"icmp slt i64 {at}, {size}")
+            for at, (_, _, size) in zip(position, (down, across), strict=True)
+        ]
+        values = [self.variable(self.kind, constant(self.part, 0)) for _ in range(self.parts)]
+        with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
+            place = self.place(start, position, self.strides[operand + 1][-2:])
+            for part, value in enumerate(values):
+                self.set(value, self.kind, self.read(place, self.part, part * self.part.itemsize))
+        slot = self.integer("add", self.integer("mul", term, TILE), i)
+        for room, value in zip(self.rooms[operand], values, strict=True):
+            self.put(room, self.part, slot, self.get(value, self.kind))
+
+    def _multiply(self, sums: Sequence[str], term: str, down: str, across: str) -> None:
+        """Add the products of one term to the sums of this thread, which has every SIDE-th row and column of the tile."""
+        line = self.integer("mul", term, TILE)
+        left, right = (
+            [
+                [
+                    self.take(
+                        room, self.part, self.integer("add", line, self.integer("add", start, SIDE * k))
+                    )
+                    for room in rooms
+                ]
+                for k in range(EACH)
+            ]
+            for rooms, start in zip(self.rooms, (down, across), strict=True)
+        )
+        for i in range(EACH):
+            for j in range(EACH):
+                mine = sums[(i * EACH + j) * self.parts : (i * EACH + j + 1) * self.parts]
+                before = [self.get(variable, self.kind) for variable in mine]
+                after = self._added(before, left[i], right[j])
+                for variable, value in zip(mine, after, strict=True):
+                    self.set(variable, self.kind, value)
+
+    def _added(self, before: Sequence[str], a: Sequence[str], b: Sequence[str]) -> list[str]:
+        """The parts of `before + a * b`."""
+        names = [*before, *a, *b]
+        leaves = [load(k, self.part) for k in range(len(names))]
+        exprs = _sums(leaves[: self.parts], leaves[self.parts : 2 * self.parts], leaves[2 * self.parts :])
+        return emit(self, exprs, dict(zip(leaves, names, strict=True)))
+
+    def _store(self, sums: Sequence[str], result: str, row: str, column: str, down: str, across: str) -> None:
+        for i in range(EACH):
+            for j in range(EACH):
+                at = [
+                    self.integer("add", first, self.integer("add", start, SIDE * k))
+                    for first, start, k in ((row, down, i), (column, across, j))
+                ]
+                inside = [
+                    self.let(f"icmp slt i64 {position}, {size}")
+                    for position, size in zip(at, (self.rows, self.columns), strict=True)
+                ]
+                with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
+                    place = self.place(result, at, self.strides[0][-2:])
+                    for part in range(self.parts):
+                        value = self.get(sums[(i * EACH + j) * self.parts + part], self.kind)
+                        self.write(place, self.part, value, part * self.part.itemsize)
+
+
+def _sums(before: Sequence[Expr], a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
+    if len(before) == 2:  # complex
+        real = fma(-a[1], b[1], fma(a[0], b[0], before[0]))
+        return [real, fma(a[1], b[0], fma(a[0], b[1], before[1]))]
+    if before[0].dtype.kind == "f":
+        return [fma(a[0], b[0], before[0])]
+    return [before[0] + a[0] * b[0]]
+
+
+def operand(gpu: Any, spec: Spec) -> Spec:
+    """The spec that an operand has to be copied to; its own if it need not."""
+    if gpu.runtime.blas is not None and cublas.takes(spec):
+        fits = cublas.matrix(_matrices(spec, is_row=False)) is not None
+        return spec if fits else contiguous_spec(spec.shape, spec.dtype, spec.device)
+    dtype = compute_type(spec.dtype)
+    if dtype is spec.dtype and not spec.conj and not spec.neg:
+        return spec
+    return contiguous_spec(spec.shape, dtype, spec.device)
+
+
+def prepare_product(gpu: Any, a: Spec, b: Spec, result: Spec) -> Launch:
+    """See `devices/base.py`. As in NumPy, an operand with one dim is a row on the left and a column on the right."""
+    left, right = _matrices(a, is_row=True), _matrices(b, is_row=False)
+    to = contiguous_spec(
+        (
+            *result.shape[: len(result.shape) - (len(a.shape) > 1) - (len(b.shape) > 1)],
+            left.shape[-2],
+            right.shape[-1],
+        ),
+        result.dtype,
+        result.device,
+    )
+    if gpu.runtime.blas is not None and cublas.takes(a):
+        return gpu.runtime.blas.prepare(left, right, to)
+    return _by_tiles(gpu, left, right, to)
+
+
+def _matrices(spec: Spec, is_row: bool) -> Spec:
+    """The spec itself, or that of a vector as a matrix of one row or one column."""
+    if len(spec.shape) > 1:
+        return spec
+    (size,), (step,) = spec.shape, spec.stride
+    sizes, strides = ((1, size), (step * size, step)) if is_row else ((size, 1), (step, 1))
+    return make_spec(sizes, strides, spec.dtype, spec.device)
+
+
+def _by_tiles(gpu: Any, a: Spec, b: Spec, result: Spec) -> Launch:
+    batch = result.shape[:-2]
+    rows, columns, terms = result.shape[-2], result.shape[-1], a.shape[-1]
+    kernel = ProductKernel(a.dtype, len(batch))
+    words = [math.prod(batch), rows, terms, columns, *batch]
+    for each in (result, a, b):
+        own = [0 if size == 1 else step for size, step in zip(each.shape, each.byte_stride, strict=True)]
+        words += [*[0] * (len(result.shape) - len(own)), *own]
+    tiles = -(-rows // TILE) * -(-columns // TILE) * math.prod(batch)
+    runtime = gpu.runtime
+    loaded = runtime.load(product_ir(runtime.target, kernel))
+    return runtime.launch(loaded, gpu.groups(tiles * THREADS), "ppp", words)

@@ -1,0 +1,89 @@
+"""What a GPU's driver does for weft: memory by raw address, copies, and launches of kernels on one queue, in order."""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...engine.kernel import Launch
+from .target import Target
+
+
+class Runtime(ABC):
+    """One device of a driver. Work is done in the order in which it is given; only `read` and `synchronize` wait for it."""
+
+    target: Target
+    name: str
+    multiprocessors: int
+    total_memory: int  # bytes
+    blas: Any = None  # a library of matrix products, see `cublas.py`
+    before_work: Callable[[], None] | None = None  # see `call_before_work`
+
+    def call_before_work(self, function: Callable[[], None] | None) -> None:
+        """Have each launch call a function first, until this is called with None."""
+        self.before_work = function
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> int:
+        """The address of new memory, aligned to 256 bytes.
+
+        Raises: MemoryError if there is not so much.
+        """
+
+    @abstractmethod
+    def release(self, address: int) -> None:
+        """Free memory after all work that was given before."""
+
+    @abstractmethod
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy bytes to the host, after all work that writes them."""
+
+    @abstractmethod
+    def write(self, address: int, content: Any) -> None:
+        """Copy the bytes of a buffer from the host. The buffer may change after the call."""
+
+    @abstractmethod
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device; the ranges do not overlap."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all work is done.
+
+        Raises: RuntimeError if a kernel failed.
+        """
+
+    @abstractmethod
+    def host_word(self) -> ctypes.c_int64:
+        """A new word of the host that kernels can write to, at its address."""
+
+    @abstractmethod
+    def free_memory(self) -> int:
+        """Bytes that can be allocated."""
+
+    @abstractmethod
+    def load(self, ir: str) -> Any:
+        """The kernel of a module, compiled; what `launch` takes."""
+
+    @abstractmethod
+    def launch(self, kernel: Any, groups: int, letters: str, words: Sequence[int]) -> Launch:
+        """A launch of so many groups. Its entry is called with arguments of these kinds, then `meta` and `count`.
+
+        The kernel gets the arguments and then `words`. Letters are p for an address, else those of `param_letters`.
+        """
+
+    @abstractmethod
+    def chain(
+        self,
+        kernel: Any,
+        groups: int,
+        letters: Sequence[str],
+        words: Sequence[Sequence[int]],
+        last: Sequence[int],
+    ) -> Launch:
+        """A launch whose entry is called with the arguments of several stages, and nothing else.
+
+        The kernel gets the arguments of each stage, of these kinds, followed by the words of the stage, and at the end `last`.
+        """

@@ -38,6 +38,7 @@ A = weft.tensor([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])
 B = weft.tensor([[1.0, 0.0, -3.0], [2.0, 2.0, 7.0]])
 INDEX = weft.tensor([[0, 2, 2], [1, 0, 1]])
 MASK = A > 0
+STACK = weft.linspace(-3, 4, 72).reshape(3, 2, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,10 @@ MASK = A > 0
         (lambda a, b: weft.cat([a, b], 1), (A, B)),
         (lambda a: a.softmax(1), (A,)),
         (lambda a, b: weft.nn.functional.linear(a, b), (A, B)),
+        (
+            lambda a, b: weft.native_batch_norm(a, b, b.neg(), b.clone(), b.abs(), True, 0.1, 0.5),
+            (STACK, A[:, 1]),
+        ),
         (lambda a: a.sort(1), (A,)),
         (lambda a: weft.linalg.svdvals(a), (A,)),
         (lambda a: weft.special.zeta(a.abs() + 2, 1.5), (A,)),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from .device import CPU, as_device, device
+from .device import CPU, accelerator, as_device, device
 from .grad_mode import INFERENCE_VERSION, mode, open_inference
 from .names import ROOT, set_name
 
@@ -139,7 +139,8 @@ class Storage:
         return self.device.index if self.is_cuda else None
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        return False
+        """Whether the memory is one of the host from which an accelerator copies directly."""
+        return getattr(self.owner, "pinned", False)
 
     def is_shared(self) -> bool:
         """Whether this memory is shared with other processes."""
@@ -367,11 +368,18 @@ class Storage:
         return self.to(device=as_device("mps"))
 
     def pin_memory(self, device: Any = "cuda") -> Storage:
-        """A copy in memory that a GPU reads directly.
+        """A copy in memory that an accelerator reads directly, or the storage itself if it is there.
 
-        Raises: RuntimeError, because there is no GPU.
+        Raises: RuntimeError without an accelerator, and for a storage that is not on the CPU.
         """
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        if self.device is not CPU:
+            raise RuntimeError(f"cannot pin '{self.device}' only dense CPU memory can be pinned")
+        if self.is_pinned():
+            return self
+        kind = accelerator()
+        if kind is None:
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        return as_device(kind).backend.pinned(self.nbytes_).copy_(self)
 
     def __sizeof__(self) -> int:
         return _OBJECT + self.nbytes_

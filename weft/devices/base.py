@@ -42,6 +42,9 @@ class Backend(ABC):
     readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})
     faults: Sequence[int]  # faults[0] counts the launches that met an index out of range; it only grows
 
+    # Draws the numbers of this device's tensors unless a call is given another one; None if the CPU's default generator does.
+    default_generator: Generator | None = None
+
     # Kernels that this device has and others need not have, by name. An op that uses one composes other ops without it.
     extras: Mapping[str, Callable] = MappingProxyType({})
 
@@ -54,6 +57,10 @@ class Backend(ABC):
     @abstractmethod
     def allocator(self, nbytes: int) -> Callable[[], Storage]:
         """A function that allocates `nbytes`, for plans that allocate the same size again and again."""
+
+    def pinned(self, nbytes: int) -> Storage:
+        """A new Storage in memory of the host from which this device copies fastest. Only accelerators have it."""
+        raise NotImplementedError(f"{type(self).__name__} has no pinned memory")
 
     @abstractmethod
     def copy_bytes(self, target: int, source: int, nbytes: int) -> None:

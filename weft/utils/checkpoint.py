@@ -12,7 +12,7 @@ from ..autograd.function import Function
 from ..autograd.hooks import running, saved_tensors_hooks
 from ..autograd.tensor import require_grad
 from ..compat.missing import module_getattr
-from ..core.generator import default_generator
+from ..core.generator import states
 from ..core.grad_mode import enable_grad
 from ..core.names import name_public
 from ..core.restoring import contextmanager
@@ -220,7 +220,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, function: Callable, keep_random: bool, *args: Any) -> Any:
         ctx.call = function
         ctx.autocast = current_autocast()
-        ctx.random = default_generator.get_state() if keep_random else None
+        ctx.random = states() if keep_random else None
         ctx.places = [k for k, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.rest = [None if isinstance(x, Tensor) else x for x in args]
         ctx.save_for_backward(*[args[k] for k in ctx.places])

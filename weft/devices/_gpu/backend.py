@@ -6,6 +6,7 @@ Ops that have no kernel are computed on copies of their arrays on the host (`ins
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, final
@@ -17,15 +18,16 @@ from ...core.dtype import compute_type
 from ...core.locks import new_lock
 from ...core.spec import contiguous_spec
 from ...core.storage import Storage
-from ...engine import distributions
 from ...engine.kernel import param_letters
 from ...engine.loops import BROADCAST, CONTIGUOUS, STRIDED, element_size
 from ..base import Backend
-from . import indexed, products, scans
+from . import indexed, philox, products, scans
+from .generator import new_default_generator
 from .kernel import THREADS
 from .maps import MapKernel, map_ir
 from .memory import Pool
 from .mirrors import Mirrors
+from .pinned import pinned_storage
 from .reductions import prepare_reduction
 from .runtime import Runtime
 
@@ -42,6 +44,10 @@ class Gpu(Backend):
         self.pool = Pool(runtime, str(where))
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
+        self.default_generator = new_default_generator(where)
+        self._fill = functools.lru_cache(maxsize=256)(
+            lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
+        )
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None
@@ -55,6 +61,9 @@ class Gpu(Backend):
         pool = self.pool
         bin = pool.bin(nbytes)
         return lambda: Storage(pool.take(bin, nbytes), nbytes, self.device, bin)
+
+    def pinned(self, nbytes):
+        return pinned_storage(self.runtime, nbytes)
 
     def _bring_back(self) -> None:
         """Write what functions of arrays have changed, before other work reads it."""
@@ -127,10 +136,11 @@ class Gpu(Backend):
         return products.prepare_product(self, a, b, result)
 
     def fill(self, distribution, generator, address, count, dtype, **parameters):
-        values = np.empty(count, dtype.numpy)
-        draw = getattr(distributions, distribution)
-        draw(generator, values.ctypes.data, count, dtype=dtype, **parameters)
-        self.write(address, values.view(np.uint8))
+        found, numbers = philox.DISTRIBUTIONS[distribution](dtype, **parameters)
+        fill = self._fill(philox.FillKernel(found, dtype), count, self.runtime.multiprocessors)
+        seed, counter = generator.take(fill.words)
+        launch = fill.launch
+        launch.entry(address, seed, counter, *numbers, launch.meta, launch.count)
 
     # ---- Arrays ----------------------------------------------------------------------------------------------------------
 

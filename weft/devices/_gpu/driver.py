@@ -20,6 +20,7 @@ from .target import NVPTX
 _NO_DEVICE, _OUT_OF_MEMORY = 100, 2
 # Numbers of cuDeviceGetAttribute, from cuda.h.
 MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76
+WARP_SIZE, CACHE_SIZE, THREADS_PER_MULTIPROCESSOR = 10, 38, 39
 # What LLVM can compile for. Code for an older one runs on newer ones.
 ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121)
 _LOG_BUFFER, _LOG_SIZE = 5, 6  # options of cuModuleLoadDataEx
@@ -83,6 +84,8 @@ class Cuda(Runtime):
         self.name = name.value.decode()
         self.multiprocessors = self.attribute(MULTIPROCESSORS)
         self.capability = self.attribute(MAJOR), self.attribute(MINOR)
+        self.threads_per_multiprocessor = self.attribute(THREADS_PER_MULTIPROCESSOR)
+        self.warp_size, self.cache_size = self.attribute(WARP_SIZE), self.attribute(CACHE_SIZE)
         total = _bytes()
         check(driver.cuDeviceTotalMem_v2(ctypes.byref(total), handle), "cuDeviceTotalMem")
         self.total_memory = total.value
@@ -124,6 +127,17 @@ class Cuda(Runtime):
     def release(self, address):
         self._enter()
         check(self.driver.cuMemFree_v2(_address(address)), "cuMemFree")
+
+    def allocate_host(self, nbytes):
+        self._enter()
+        address = ctypes.c_void_p()
+        code = self.driver.cuMemAllocHost_v2(ctypes.byref(address), _bytes(nbytes))
+        check(code, f"{nbytes} bytes of pinned memory")
+        return address.value or 0
+
+    def release_host(self, address):
+        self._enter()
+        check(self.driver.cuMemFreeHost(ctypes.c_void_p(address)), "cuMemFreeHost")
 
     def read(self, address, nbytes):
         room = ctypes.create_string_buffer(nbytes)

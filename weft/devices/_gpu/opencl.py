@@ -21,9 +21,9 @@ from .target import SPIRV
 
 # Names from CL/cl.h and CL/cl_ext.h.
 _DEVICE_TYPE_CPU, _DEVICE_TYPE_GPU = 2, 4
-_DEVICE_NAME, _GLOBAL_MEM_SIZE, _MAX_COMPUTE_UNITS = 0x102B, 0x101F, 0x1002
+_DEVICE_NAME, _GLOBAL_MEM_SIZE, _MAX_COMPUTE_UNITS, _CACHE_SIZE = 0x102B, 0x101F, 0x1002, 0x101E
 _PROGRAM_BUILD_LOG = 0x1183
-_OUT_OF_MEMORY = {-4, -5, -6}
+_OUT_OF_MEMORY = {-4, -5, -6, -61}
 _pointer, _size = ctypes.c_void_p, ctypes.c_size_t
 
 
@@ -98,6 +98,9 @@ def device_count() -> int:
 
 class OpenCL(Runtime):
     target = SPIRV
+    capability = (0, 0)
+    # OpenCL has no such numbers. These are those of most NVIDIA devices, from which the mapping of random numbers to elements follows.
+    threads_per_multiprocessor, warp_size = 2048, 32
 
     def __init__(self, index: int):
         library = self._library = _library()
@@ -117,6 +120,7 @@ class OpenCL(Runtime):
             )
             for name, result in (
                 ("clDeviceMemAllocINTEL", _pointer),
+                ("clHostMemAllocINTEL", _pointer),
                 ("clMemBlockingFreeINTEL", ctypes.c_int),
                 ("clEnqueueMemcpyINTEL", ctypes.c_int),
             )
@@ -124,6 +128,7 @@ class OpenCL(Runtime):
         self.name = self._text(_DEVICE_NAME)
         self.total_memory = self._number(_GLOBAL_MEM_SIZE)
         self.multiprocessors = self._number(_MAX_COMPUTE_UNITS)
+        self.cache_size = self._number(_CACHE_SIZE)
         self._loaded: dict[str, Any] = {}
 
     def _text(self, what: int) -> str:
@@ -154,6 +159,17 @@ class OpenCL(Runtime):
 
     def release(self, address):
         _check(self._extensions["clMemBlockingFreeINTEL"](self._context, _pointer(address)), "free")
+
+    def allocate_host(self, nbytes):
+        error = ctypes.c_int()
+        address = self._extensions["clHostMemAllocINTEL"](
+            self._context, None, _size(nbytes), ctypes.c_uint(256), ctypes.byref(error)
+        )
+        _check(error.value, f"{nbytes} bytes of pinned memory")
+        return address
+
+    def release_host(self, address):
+        self.release(address)
 
     def _copy(self, wait: bool, target: int, source: int, nbytes: int) -> None:
         code = self._extensions["clEnqueueMemcpyINTEL"](

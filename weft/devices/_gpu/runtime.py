@@ -15,7 +15,11 @@ class Runtime(ABC):
 
     target: Target
     name: str
+    capability: tuple[int, int]  # NVIDIA's number for what the device can do; (0, 0) for others
     multiprocessors: int
+    threads_per_multiprocessor: int  # that can be resident at once
+    warp_size: int  # threads that run in step
+    cache_size: int  # bytes of the cache before the memory
     total_memory: int  # bytes
     before_work: Callable[[], None] | None = None  # see `call_before_work`
 
@@ -33,6 +37,17 @@ class Runtime(ABC):
     @abstractmethod
     def release(self, address: int) -> None:
         """Free memory after all work that was given before."""
+
+    @abstractmethod
+    def allocate_host(self, nbytes: int) -> int:
+        """The address of new memory of the host that the driver copies from without a detour.
+
+        Raises: MemoryError if there is not so much.
+        """
+
+    @abstractmethod
+    def release_host(self, address: int) -> None:
+        """Free what `allocate_host` returned."""
 
     @abstractmethod
     def read(self, address: int, nbytes: int) -> bytes:

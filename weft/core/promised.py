@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .device import CPU
 from .grad_mode import INFERENCE_VERSION, mode, open_inference
+from .spec import Spec
 from .storage import Storage
 
 _ptr, _bin, _version, _exposed = [
@@ -95,13 +95,13 @@ for _class in (_Pending, Watched, Promised):
     )
 
 
-def new_promised(promise: Any, nbytes: int) -> Storage:
-    """A storage on the CPU whose bytes the promise computes."""
+def new_promised(promise: Any, spec: Spec) -> Storage:
+    """A storage for a tensor with this spec, whose bytes the promise computes."""
     storage = _new(Promised)
     _ptr.__set__(storage, promise)
     _version.__set__(storage, INFERENCE_VERSION if open_inference and mode.inference else 0)
     _exposed.__set__(storage, False)
-    storage.nbytes_, storage.device, storage.owner = nbytes, CPU, None
+    storage.nbytes_, storage.device, storage.owner = spec.nbytes, spec.device, None
     return storage
 
 

@@ -37,6 +37,9 @@ class Backend(ABC):
     """
 
     has_memory: bool
+    defers = (
+        False  # whether large elementwise results may be computed later, in one kernel with what reads them
+    )
     # By the name of a dtype: the type of ctypes for its numbers, and its `from_address`. Empty where the host has no pointers.
     c_types: Mapping[str, Any] = MappingProxyType({})
     readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})

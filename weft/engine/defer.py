@@ -25,7 +25,6 @@ from time import perf_counter
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
-from ..core.device import CPU
 from ..core.locks import new_lock
 from ..core.promised import Promised, Watched, keeper, new_promised, promise_of
 from ..core.restoring import Restoring
@@ -118,7 +117,7 @@ def is_deferred(result: Spec) -> bool:
     return (
         LEAST_ELEMENTS <= result.numel
         and result.nbytes <= MOST_BYTES
-        and result.device is CPU
+        and result.device.backend.defers
         and result.is_dense
         and _has_gil
     )
@@ -131,7 +130,7 @@ def deferrable(
     if not is_deferred(result):
         return None
     for each in operands:
-        if each.device is not CPU or not _follows(each, result):
+        if each.device is not result.device or not _follows(each, result):
             return None
     found = elementwise(name, result, operands, params, parts)
     return found if found.nodes < MOST_NODES else None
@@ -199,7 +198,7 @@ def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage |
     promise.offsets = tuple([tensor._byte_offset for tensor in tensors])
     promise.steps, promise.nodes, promise.nbytes = steps, nodes, nbytes
     promise.reduction, promise.number = None, next(_numbers)
-    result = new_promised(promise, plan.spec.nbytes)
+    result = new_promised(promise, plan.spec)
     promise.storage = weakref.ref(result)
     _waiting[promise.number] = weakref.ref(
         promise
@@ -664,6 +663,8 @@ def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
         if _turn != turn:
             return False
         steps, addresses, numbers = _wired(chain, [False] * len(chain))
+        if numbers and not tensor.spec.device.backend.readers:
+            return False  # the kernel reads the numbers by their addresses, which are the host's
         key = (plan, *steps)
         kernel = kernel_of(key, functools.partial(plan.fused, steps))
         if kernel is None:

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.device import CPU
 from ..core.dtype import DType
 from ..core.iteration import broadcast_stride, loop_dims
 from ..core.size import Size
@@ -132,7 +131,8 @@ def fused(steps: Sequence[Step]) -> Launch:
     rows += [byte_strides(each, shape) for each in chain.operands]
     sizes, strides = loop_dims(shape, tuple(rows))
     results = [Result(parts) for _, parts in stored]
-    return CPU.backend.prepare(results, [each.dtype for each in chain.operands], chain.params, sizes, strides)
+    backend = stored[0][0].device.backend
+    return backend.prepare(results, [each.dtype for each in chain.operands], chain.params, sizes, strides)
 
 
 def byte_strides(operand: Spec, shape: Size) -> tuple[int, ...]:

@@ -487,21 +487,26 @@ unpack:
 _SHARE_WORDS = (("ptr", "row"), ("ptr", "share"), ("ptr", "pool"), ("i64", "grain"), ("i64", "always"))
 
 
-def operands_ir(operands: int, params: str) -> str:
-    """%ops, with a word before it, %meta and %count from the arguments of a call; %a0 is the first argument."""
+def operands_ir(operands: int, params: str, bound: bool = False) -> str:
+    """%ops, with a word before it, %meta and %count from the arguments of a call; %a0 is the first argument.
+
+    `bound`: the address of meta is the function's self instead of an argument, and there is no count.
+    """
     total = operands + len(params)
+    given = total if bound else total + 2
     lines = [
         f"%room = alloca [{total + 1} x i64], align 16",
         "%ops = getelementptr i64, ptr %room, i64 1",
-        expect_arguments(total + 2),
+        expect_arguments(given),
     ]
-    for k in range(total + 2):
+    for k in range(given):
         lines.append(f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}\n%a{k} = load ptr, ptr %pa{k}")
     for k in range(total):
         lines.append(f"%po{k} = getelementptr i64, ptr %ops, i64 {k}")
         lines.append(_unpack(k, "p" if k < operands else params[k - operands]))
-    lines.append(f"%meta = call ptr @PyLong_AsVoidPtr(ptr %a{total})")
-    lines.append(f"%count = call i64 @PyLong_AsSsize_t(ptr %a{total + 1})")
+    lines.append(f"%meta = call ptr @PyLong_AsVoidPtr(ptr {'%self' if bound else f'%a{total}'})")
+    if not bound:
+        lines.append(f"%count = call i64 @PyLong_AsSsize_t(ptr %a{total + 1})")
     lines.append(RETURN_IF_FAILED)
     return "\n".join(lines)
 

@@ -9,19 +9,19 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from ...core.device import device
-from ...core.dtype import compute_type
 from ...core.locks import new_lock
-from ...core.spec import contiguous_spec
 from ...core.storage import Storage
+from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import BROADCAST, CONTIGUOUS, STRIDED, element_size
 from ..base import Backend
 from . import indexed, philox, products, scans
+from .chains import GpuChain
 from .generator import new_default_generator
 from .kernel import THREADS
 from .maps import MapKernel, map_ir
@@ -30,6 +30,7 @@ from .mirrors import Mirrors
 from .pinned import pinned_storage
 from .reductions import prepare_reduction
 from .runtime import Runtime
+from .stages import GpuStage, cut
 
 WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 
@@ -37,6 +38,7 @@ WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 @final
 class Gpu(Backend):
     has_memory = True
+    defers = True
     xp = np
 
     def __init__(self, where: device, runtime: Runtime):
@@ -80,14 +82,19 @@ class Gpu(Backend):
 
     def read(self, address, nbytes):
         self._bring_back()
-        return self.runtime.read(address, nbytes)
+        content = self.runtime.read(address, nbytes)
+        self.faults.check()
+        return content
 
     def write(self, address, content):
         self._bring_back()
         self.runtime.write(address, content)
 
     def synchronize(self):
+        keep_all()
+        self._bring_back()
         self.runtime.synchronize()
+        self.faults.check()
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
@@ -114,8 +121,13 @@ class Gpu(Backend):
         )
         loaded = self.runtime.load(map_ir(self.runtime.target, kernel))
         words = [count, *sizes, *(stride for row in strides for stride in row)]
-        groups = self.groups(-(-count // kernel.lanes))
-        return self.runtime.launch(loaded, groups, len(strides), param_letters(params), words)
+        letters = "p" * len(strides) + param_letters(params)
+        launch = self.runtime.launch(loaded, self.groups(-(-count // kernel.lanes)), letters, words)
+        geometry = cut(letters, len(results), sizes, strides, count * sum(itemsizes))
+        return launch._replace(keepalive=GpuStage(kernel, letters, tuple(words), geometry, launch))
+
+    def chain(self):
+        return GpuChain(self)
 
     def prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer):
         return prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer)
@@ -130,7 +142,7 @@ class Gpu(Backend):
         return indexed.prepare_pack(self, nbytes, itemsize, spread, sizes, strides)
 
     def product_operands(self, a, b):
-        return _plain(a), _plain(b)
+        return products.operand(self, a), products.operand(self, b)
 
     def prepare_product(self, a, b, result):
         return products.prepare_product(self, a, b, result)
@@ -191,11 +203,3 @@ def stride_classes(sizes: Sequence[int], strides: Sequence[Sequence[int]], items
 def is_wide(count: int) -> bool:
     """Whether positions among so many elements need 64 bits."""
     return count >= 1 << 31
-
-
-def _plain(spec: Any) -> Any:
-    """The spec of an operand in the dtype that is computed with, nothing pending."""
-    dtype = compute_type(spec.dtype)
-    if dtype is spec.dtype and not spec.conj and not spec.neg:
-        return spec
-    return contiguous_spec(spec.shape, dtype, spec.device)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...engine.kernel import Launch
-from ...engine.words import block
+from ...engine.words import Block, block
+from . import cublas
 from .code import compiled
 from .kernel import THREADS
-from .launching import launcher
+from .launching import bound_launcher, launcher
 from .runtime import Runtime
 from .target import NVPTX
 
-_NO_DEVICE, _OUT_OF_MEMORY = 100, 2
+_OUT_OF_MEMORY = 2
+_MAPPED = 3  # of cuMemHostAlloc: for all contexts, and for kernels
 # Numbers of cuDeviceGetAttribute, from cuda.h.
 MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76
 WARP_SIZE, CACHE_SIZE, THREADS_PER_MULTIPROCESSOR = 10, 38, 39
@@ -72,13 +75,16 @@ class Cuda(Runtime):
 
     def __init__(self, index: int):
         driver = self.driver = library()
+        self._is_busy = ctypes.c_int64()  # whether launches call `before_work` first
+        self._run_before_work = lambda: self.before_work and self.before_work()
         handle = ctypes.c_int()
         check(driver.cuDeviceGet(ctypes.byref(handle), index), f"device {index}")
         self._handle = handle
         context = ctypes.c_void_p()
         check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle), f"device {index}")
         self._context = context
-        self._enter()
+        self.context, self.enter_address = context.value or 0, function_address(driver.cuCtxSetCurrent)
+        self.enter()
         name = ctypes.create_string_buffer(256)
         check(driver.cuDeviceGetName(name, 256, handle), "cuDeviceGetName")
         self.name = name.value.decode()
@@ -90,8 +96,8 @@ class Cuda(Runtime):
         check(driver.cuDeviceTotalMem_v2(ctypes.byref(total), handle), "cuDeviceTotalMem")
         self.total_memory = total.value
         self._loaded: dict[str, int] = {}
-        self._is_busy = ctypes.c_int64()  # whether launches call `before_work` first
-        self._run_before_work = lambda: self.before_work and self.before_work()
+        found = cublas.library()
+        self.blas = None if found is None else cublas.Cublas(self, found)
 
     def attribute(self, number: int) -> int:
         """A number that describes the device, by its constant in cuda.h."""
@@ -102,7 +108,7 @@ class Cuda(Runtime):
         )
         return value.value
 
-    def _enter(self) -> None:
+    def enter(self) -> None:
         """Make the device's context that of this thread."""
         check(self.driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
 
@@ -111,7 +117,7 @@ class Cuda(Runtime):
         self._is_busy.value = function is not None
 
     def free_memory(self):
-        self._enter()
+        self.enter()
         free, total = _bytes(), _bytes()
         check(self.driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)), "cuMemGetInfo")
         return free.value
@@ -119,13 +125,13 @@ class Cuda(Runtime):
     # ---- Memory ----------------------------------------------------------------------------------------------------------
 
     def allocate(self, nbytes):
-        self._enter()
+        self.enter()
         address = _address()
         check(self.driver.cuMemAlloc_v2(ctypes.byref(address), _bytes(nbytes)), f"{nbytes} bytes of memory")
         return address.value
 
     def release(self, address):
-        self._enter()
+        self.enter()
         check(self.driver.cuMemFree_v2(_address(address)), "cuMemFree")
 
     def allocate_host(self, nbytes):
@@ -142,26 +148,34 @@ class Cuda(Runtime):
     def read(self, address, nbytes):
         room = ctypes.create_string_buffer(nbytes)
         if nbytes:
-            self._enter()
+            self.enter()
             check(self.driver.cuMemcpyDtoH_v2(room, _address(address), _bytes(nbytes)), "copy to the host")
         return room.raw
 
     def write(self, address, content):
         data = np.frombuffer(content, np.uint8)
         if data.size:
-            self._enter()
+            self.enter()
             source = ctypes.c_void_p(data.ctypes.data)
             code = self.driver.cuMemcpyHtoD_v2(_address(address), source, _bytes(data.size))
             check(code, "copy from the host")
 
     def copy(self, target, source, nbytes):
         if nbytes:
-            self._enter()
+            self.enter()
             code = self.driver.cuMemcpyDtoDAsync_v2(_address(target), _address(source), _bytes(nbytes), None)
             check(code, "copy")
 
+    def host_word(self):
+        self.enter()
+        address = ctypes.c_void_p()
+        check(self.driver.cuMemHostAlloc(ctypes.byref(address), _bytes(8), _MAPPED), "pinned memory")
+        word = ctypes.c_int64.from_address(address.value or 0)
+        word.value = 0
+        return word
+
     def synchronize(self):
-        self._enter()
+        self.enter()
         check(self.driver.cuCtxSynchronize(), "the work of the device")
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
@@ -173,7 +187,7 @@ class Cuda(Runtime):
         return found
 
     def _function(self, ptx: bytes) -> int:
-        self._enter()
+        self.enter()
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         log = ctypes.create_string_buffer(1 << 12)
         options = (ctypes.c_int * 2)(_LOG_BUFFER, _LOG_SIZE)
@@ -183,26 +197,34 @@ class Cuda(Runtime):
         check(self.driver.cuModuleGetFunction(ctypes.byref(function), module, b"kernel"), "kernel")
         return function.value or 0
 
-    def launch(self, kernel, groups, operands, letters, words):
-        entry = launcher(operands, letters)
-        meta = block(
-            (
-                _function_address(self.driver.cuLaunchKernel),
-                _function_address(self.driver.cuCtxSetCurrent),
-                self._context.value or 0,
-                kernel,
-                groups,
-                THREADS,
-                ctypes.addressof(self._is_busy),
-                id(self._run_before_work),
-                len(words),
-                *words,
-            )
-        )
+    def launch(self, kernel, groups, letters, words):
+        meta = self._meta(kernel, groups, range(len(letters)), [*[0] * len(letters), *words])
+        return Launch(launcher(letters), meta.address, 1, (self, meta))
+
+    def chain(self, kernel, groups, letters, words, last):
+        places: list[int] = []
+        template: list[int] = []
+        for given, own in zip(letters, words, strict=True):
+            places += range(len(template), len(template) + len(given))
+            template += [*[0] * len(given), *own]
+        meta = self._meta(kernel, groups, places, [*template, *last])
+        entry = bound_launcher("".join(letters), meta.address)
         return Launch(entry, meta.address, 1, (self, meta))
 
+    def _meta(self, kernel: int, groups: int, places: Sequence[int], words: Sequence[int]) -> Block:
+        """What an entry in machine code reads, see `launching.py`."""
+        functions = function_address(self.driver.cuLaunchKernel), self.enter_address
+        head = (*functions, self.context, *self.before_words, kernel, groups, THREADS, len(words))
+        return block((*head, *places, *words))
 
-def _function_address(function: Any) -> int:
+    @property
+    def before_words(self) -> tuple[int, int]:
+        """For launches in machine code: the address of the word that says whether to call `before_work` first, and the function that does."""
+        return ctypes.addressof(self._is_busy), id(self._run_before_work)
+
+
+def function_address(function: Any) -> int:
+    """The address of a function of a library."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 

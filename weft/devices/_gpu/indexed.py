@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core.dtype import DType, int16, int32, int64, uint8
+from ...core.qscheme import AcceleratorError
 from ...engine.kernel import IndexedLaunch, Indexing
 from ...engine.loops import Result
 from .kernel import THREADS, Kernel
@@ -17,30 +21,58 @@ from .target import Target
 
 
 class Faults(Sequence):
-    """How many launches met an index out of range. The count is in memory of the device; reading it waits for the launches."""
+    """How many launches met an index out of range.
+
+    A kernel sets a word in memory of the host. The host looks at it when it waits for the device anyway, and raises the error then, as PyTorch
+    does: waiting after each launch would take longer than most launches. With CUDA_LAUNCH_BLOCKING=1 it waits, so that the call itself raises.
+    """
 
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
-        self._address = 0
+        self._waits = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
+        self._count = 0
+
+    @functools.cached_property
+    def word(self) -> ctypes.c_int64:
+        """What kernels set."""
+        return self._runtime.host_word()
 
     @property
     def address(self) -> int:
-        if not self._address:
-            self._address = self._runtime.allocate(8)
-            self._runtime.write(self._address, bytes(8))
-        return self._address
+        return ctypes.addressof(self.word)
 
     def __len__(self) -> int:
         return 1
 
     def __getitem__(self, position: Any) -> Any:
-        return int.from_bytes(self._runtime.read(self.address, 8), "little")
+        if self._waits:
+            self._runtime.synchronize()
+            self._count += self._take()
+        return self._count
+
+    def _take(self) -> bool:
+        """Whether the word is set; it is not afterwards."""
+        if "word" not in vars(self) or not self.word.value:
+            return False
+        self.word.value = 0
+        return True
+
+    def check(self) -> None:
+        """Look at the word, after the launches are done.
+
+        Raises: AcceleratorError if it is set.
+        """
+        if not self._waits and self._take():
+            raise AcceleratorError(
+                "CUDA error: device-side assert triggered: an index of an earlier operation was out of range, and was taken as 0. "
+                "With the environment variable CUDA_LAUNCH_BLOCKING=1 that operation raises the error itself."
+            )
 
 
 class IndexedKernel(NamedTuple):
     """Everything that the code of a map whose operands follow indices depends on.
 
-    Arguments: the addresses, a word that is not used, the address of the count of faults, the number of elements, the sizes, the strides of
+    Arguments: the addresses, a word that is not used, the address of the word for faults, the number of elements, the sizes, the strides of
     each operand, then for each index the size of the dim that it counts along and its step in bytes.
     """
 
@@ -70,7 +102,7 @@ class _Indexed(Kernel):
         self.faults = self.parameter("faults")
         self.count, self.turns = self.parameter("n"), self.parameter("turns")
         self.sizes = self.words("d", kernel.dims)
-        self.strides = [self.words(f"s{k}_", kernel.dims) for k in range(operands)]
+        self.strides = [self.words(f"s{k}", kernel.dims) for k in range(operands)]
         self.limits = self.words("limit", kernel.indices)
         self.steps = self.words("step", kernel.indices)
         self._write()
@@ -89,7 +121,7 @@ class _Indexed(Kernel):
                     self._element([*positions, *rest], bad)
         met = self.let(f"icmp ne i64 {self.get(bad, 'i64')}, 0")
         with self.when(met):
-            self.do(f"atomicrmw add ptr addrspace(1) {self.pointer(self.faults)}, i64 1 monotonic")
+            self.write(self.faults, int64, "1")
 
     def _element(self, positions: Sequence[str], bad: str) -> None:
         kernel = self.kernel
@@ -159,7 +191,7 @@ def prepare_indexed(
     loaded = runtime.load(indexed_ir(runtime.target, kernel))
     words = [gpu.faults.address, count, turns, *sizes, *(stride for row in strides for stride in row)]
     words += [*indexing.sizes, *indexing.steps]
-    launch = runtime.launch(loaded, gpu.groups(count), len(strides), "i", words)
+    launch = runtime.launch(loaded, gpu.groups(count), "p" * len(strides) + "i", words)
     return IndexedLaunch(launch.entry, 0, launch.meta, launch.count, launch.keepalive)
 
 
@@ -269,7 +301,7 @@ def prepare_pack(
     kernel = PackKernel(nbytes, itemsize, len(sizes), COUNT, count >= 1 << 31)
     moving = kernel._replace(step=SPREAD if spread else GATHER)
     counter, mover = (
-        runtime.launch(runtime.load(pack_ir(runtime.target, each)), gpu.groups(count), 3, "ii", words)
+        runtime.launch(runtime.load(pack_ir(runtime.target, each)), gpu.groups(count), "pppii", words)
         for each in (kernel, moving)
     )
 

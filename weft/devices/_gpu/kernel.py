@@ -34,10 +34,12 @@ class Kernel(Body):
 
     def parameter(self, name: str) -> str:
         """A new argument, an int64 word."""
+        name = f"{name}.{len(self.parameters)}"
         self.parameters.append(name)
         return f"%{name}"
 
     def words(self, name: str, count: int) -> list[str]:
+        """So many new arguments."""
         return [self.parameter(f"{name}{k}") for k in range(count)]
 
     def number(self, word: str, dtype: DType) -> str:

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from ...engine.host import builtin, compile_ir, operands_ir
+from ...engine.host import binder, builtin, compile_ir, operands_ir
 
-# Words of the meta of a launch, before those that the kernel gets.
-_WORDS = ("launch", "enter", "context", "function", "groups", "threads", "busy", "before", "count")
-
-
-@functools.cache
-def launcher(operands: int, letters: str) -> Callable:
-    """The entry of launches with so many addresses and numbers of these kinds (see `param_letters`)."""
-    (address,) = compile_ir(_launch_ir(operands, letters), "call", vectorize=False)
-    return builtin(address, "kernel")
+# Words of the meta of a launch. Behind them are the place of each argument among the words that the kernel gets, and these words.
+_WORDS = ("launch", "enter", "context", "busy", "before", "function", "groups", "threads", "count")
 
 
-def _launch_ir(operands: int, letters: str) -> str:
-    given = operands + len(letters)
-    loads = "\n".join(
-        f"%w{k} = getelementptr i64, ptr %meta, i64 {k}\n%{name} = load i64, ptr %w{k}"
-        for k, name in enumerate(f"m.{name}" for name in _WORDS)
+def meta_ir(words: Sequence[str]) -> str:
+    """Load the words at `%meta`: %m.NAME for each name."""
+    return "\n".join(
+        f"%w{k} = getelementptr i64, ptr %meta, i64 {k}\n%m.{name} = load i64, ptr %w{k}"
+        for k, name in enumerate(words)
     )
-    return f"""
-define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
-{operands_ir(operands, letters)}
-{loads}
+
+
+# Call what has to be done before other work, see `Runtime.call_before_work`.
+BEFORE_WORK = """
 %busy = inttoptr i64 %m.busy to ptr
 %is_busy = load i64, ptr %busy
 %idle = icmp eq i64 %is_busy, 0
-br i1 %idle, label %go, label %first
-first:
+br i1 %idle, label %go, label %prepare
+prepare:
 %before = inttoptr i64 %m.before to ptr
 %done = call ptr @PyObject_CallNoArgs(ptr %before)
 %worked = icmp ne ptr %done, null
@@ -41,14 +34,59 @@ forget:
 call void @Py_DecRef(ptr %done)
 br label %go
 go:
-%all = add i64 %m.count, {given}
-%nbytes = mul i64 %all, 8
+"""
+
+DECLARATIONS = """
+@PyExc_RuntimeError = external global ptr
+declare ptr @PyErr_Format(ptr, ptr, ...)
+declare ptr @PyObject_CallNoArgs(ptr)
+declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare i64 @PyLong_AsSsize_t(ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
+declare ptr @PyErr_Occurred()
+declare i32 @PyErr_BadArgument()
+"""
+
+
+@functools.cache
+def launcher(letters: str) -> Callable:
+    """The entry of launches whose arguments have these kinds: p for an address, else as in `param_letters`; then `meta` and `count`."""
+    (address,) = compile_ir(_launch_ir(letters, bound=False), "call", vectorize=False)
+    return builtin(address, "kernel")
+
+
+def bound_launcher(letters: str, meta: int) -> Callable:
+    """The same without `meta` and `count`, for one meta."""
+    return _binder(letters)(meta)
+
+
+@functools.cache
+def _binder(letters: str) -> Callable[[object], Callable]:
+    (address,) = compile_ir(_launch_ir(letters, bound=True), "call", vectorize=False)
+    return binder(address, "kernel")
+
+
+def _launch_ir(letters: str, bound: bool) -> str:
+    stores = "\n".join(
+        f"%pp{k} = getelementptr i64, ptr %meta, i64 {len(_WORDS) + k}\n%place{k} = load i64, ptr %pp{k}\n"
+        f"%from{k} = getelementptr i64, ptr %ops, i64 {k}\n%word{k} = load i64, ptr %from{k}\n"
+        f"%to{k} = getelementptr i64, ptr %buffer, i64 %place{k}\nstore i64 %word{k}, ptr %to{k}"
+        for k in range(len(letters))
+    )
+    return f"""
+define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
+{operands_ir(0, letters, bound)}
+{meta_ir(_WORDS)}
+{BEFORE_WORK}
+%nbytes = mul i64 %m.count, 8
 %buffer = alloca i8, i64 %nbytes, align 16
-call void @llvm.memcpy.p0.p0.i64(ptr %buffer, ptr %ops, i64 {8 * given}, i1 false)
-%rest = getelementptr i8, ptr %buffer, i64 {8 * given}
-%own = getelementptr i64, ptr %meta, i64 {len(_WORDS)}
-%rest_bytes = mul i64 %m.count, 8
-call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %own, i64 %rest_bytes, i1 false)
+%own = getelementptr i64, ptr %meta, i64 {len(_WORDS) + len(letters)}
+call void @llvm.memcpy.p0.p0.i64(ptr %buffer, ptr %own, i64 %nbytes, i1 false)
+{stores}
 %size = alloca i64
 store i64 %nbytes, ptr %size
 %extra = alloca [5 x ptr]
@@ -80,16 +118,5 @@ report:
 br label %failed
 }}
 @message = private constant [40 x i8] c"CUDA error %d in the launch of a kernel\\00"
-@PyExc_RuntimeError = external global ptr
-declare ptr @PyErr_Format(ptr, ptr, ...)
-declare ptr @PyObject_CallNoArgs(ptr)
-declare void @Py_DecRef(ptr)
-declare void @Py_IncRef(ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-declare ptr @PyLong_AsVoidPtr(ptr)
-declare i64 @PyLong_AsSsize_t(ptr)
-declare double @PyFloat_AsDouble(ptr)
-declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
-declare ptr @PyErr_Occurred()
-declare i32 @PyErr_BadArgument()
+{DECLARATIONS}
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...core.dtype import DType
+from ...core.dtype import DType, bool_
 from ...engine.expr import Expr, postorder
 from ...engine.llvm import emit, memory_type
 from ...engine.loops import BROADCAST, CONTIGUOUS, Result, element_size
@@ -52,35 +52,39 @@ class MapKernel(NamedTuple):
 
 def map_ir(target: Target, kernel: MapKernel) -> str:
     """The module of the kernel."""
-    return _Map(target, kernel).ir()
+    body = Kernel(target)
+    loop = MapLoop(body, kernel)
+    first, step = body.first_and_step()
+    loop.write("0", loop.count, first, step)
+    return body.ir()
 
 
-class _Map(Kernel):
-    def __init__(self, target: Target, kernel: MapKernel):
-        super().__init__(target)
-        self.kernel = kernel
+class MapLoop:
+    """The loop of an elementwise kernel, for a body."""
+
+    def __init__(self, body: Kernel, kernel: MapKernel):
+        self.body, self.kernel = body, kernel
         self.outputs = len(kernel.results)
         operands = len(kernel.itemsizes)
-        self.addresses = self.words("p", operands)
-        self.numbers = self.words("x", kernel.params)
-        self.count = self.parameter("n")
-        self.sizes = self.words("d", kernel.dims)
-        self.strides = [self.words(f"s{k}_", kernel.dims) for k in range(operands)]
-        self._write()
+        self.addresses = body.words("p", operands)
+        self.numbers = body.words("x", kernel.params)
+        self.count = body.parameter("n")
+        self.sizes = body.words("d", kernel.dims)
+        self.strides = [body.words(f"s{k}", kernel.dims) for k in range(operands)]
 
-    def _write(self) -> None:
-        first, step = self.first_and_step()
-        done: str | int = 0
+    def write(self, begin: str, end: str, first: str, step: str | int) -> None:
+        """Compute the elements from `begin` on, before `end`: this thread has number `first` of them, and every `step`-th behind it."""
+        body = self.body
         if (lanes := self.kernel.lanes) > 1:
-            done = self._vectors(first, step, lanes)
-        with self.loop(self.integer("add", first, done), self.count, step) as i:
-            positions = self.unravel(i, self.sizes, self.kernel.wide)
+            begin = self._vectors(begin, end, first, step, lanes)
+        with body.loop(body.integer("add", begin, first), end, step) as i:
+            positions = body.unravel(i, self.sizes, self.kernel.wide)
             places = [
-                self.place(address, positions, self._steps(k)) for k, address in enumerate(self.addresses)
+                body.place(address, positions, self._steps(k)) for k, address in enumerate(self.addresses)
             ]
             parts = [part for result in self.kernel.results for part in result.parts]
-            values = self.elements(parts, places[self.outputs :], self.numbers)
-            self.store(self.kernel.results, places[: self.outputs], values)
+            values = body.elements(parts, places[self.outputs :], self.numbers)
+            body.store(self.kernel.results, places[: self.outputs], values)
 
     def _steps(self, operand: int) -> Sequence[str | int]:
         kind = self.kernel.classes[operand]
@@ -88,61 +92,67 @@ class _Map(Kernel):
             return [self.kernel.itemsizes[operand]]
         return [0] if kind == BROADCAST else self.strides[operand]
 
-    def _vectors(self, first: str, step: str, lanes: int) -> str:
-        """Compute whole vectors, if all operands are aligned for them. Returns the number of elements computed by all threads."""
-        vectors = [k for k, kind in enumerate(self.kernel.classes) if kind == CONTIGUOUS]
+    def _vectors(self, begin: str, end: str, first: str, step: str | int, lanes: int) -> str:
+        """Compute whole vectors, if all operands are aligned for them. Returns the first element that no thread has computed."""
+        body = self.body
+        starts = {
+            k: body.place(self.addresses[k], [begin], [self.kernel.itemsizes[k]])
+            for k, kind in enumerate(self.kernel.classes)
+            if kind == CONTIGUOUS
+        }
         together = "0"
-        for k in vectors:
-            size = self.kernel.itemsizes[k] * lanes
-            together = self.integer("or", together, self.integer("and", self.addresses[k], size - 1))
-        aligned = self.let(f"icmp eq i64 {together}, 0")
-        all_of_them = self.integer("udiv", self.count, lanes)
-        whole = self.let(f"select i1 {aligned}, i64 {all_of_them}, i64 0")
-        with self.loop(first, whole, step) as i:
-            self._vector(i, lanes)
-        return self.integer("mul", whole, lanes)
+        for k, start in starts.items():
+            rest = body.integer("and", start, self.kernel.itemsizes[k] * lanes - 1)
+            together = body.integer("or", together, rest)
+        aligned = body.let(f"icmp eq i64 {together}, 0")
+        vectors = body.integer("sdiv", body.integer("sub", end, begin), lanes)
+        whole = body.let(f"select i1 {aligned}, i64 {vectors}, i64 0")
+        with body.loop(first, whole, step) as i:
+            self._vector(starts, i, lanes)
+        return body.integer("add", begin, body.integer("mul", whole, lanes))
 
-    def _vector(self, i: str, lanes: int) -> None:
+    def _vector(self, starts: dict[int, str], i: str, lanes: int) -> None:
+        body = self.body
         leaves = self.kernel.leaves()
-        loaded = {leaf: self._load_vector(leaf, i, lanes) for leaf in leaves if leaf.op == "load"}
+        loaded = {leaf: self._load_vector(starts, leaf, i, lanes) for leaf in leaves if leaf.op == "load"}
+        numbers = {
+            leaf: body.number(self.numbers[leaf.value], leaf.dtype) for leaf in leaves if leaf.op == "param"
+        }
         parts = [result.parts[0] for result in self.kernel.results]
-        columns = []
-        for lane in range(lanes):
-            names = {leaf: self._lane(leaf, vector, lane, lanes) for leaf, vector in loaded.items()} | {
-                leaf: self.number(self.numbers[leaf.value], leaf.dtype)
-                for leaf in leaves
-                if leaf.op == "param"
-            }
-            columns.append(emit(self, parts, names))
+        columns = [
+            emit(
+                body,
+                parts,
+                {leaf: self._lane(leaf, vector, lane, lanes) for leaf, vector in loaded.items()} | numbers,
+            )
+            for lane in range(lanes)
+        ]
         for k, part in enumerate(parts):
-            self._store_vector(k, part.dtype, [values[k] for values in columns], i)
+            self._store_vector(starts[k], part.dtype, [values[k] for values in columns], i)
 
-    def _load_vector(self, leaf: Expr, i: str, lanes: int) -> str:
+    def _load_vector(self, starts: dict[int, str], leaf: Expr, i: str, lanes: int) -> str:
         operand = self.outputs + leaf.value
-        if self.kernel.classes[operand] == BROADCAST:
-            return self.read(self.addresses[operand], leaf.dtype)
-        pointer, size = self._vector_place(operand, leaf.dtype, i, lanes)
-        return self.let(
-            f"load <{lanes} x {memory_type(leaf.dtype)}>, ptr addrspace(1) {pointer}, align {size}"
-        )
-
-    def _vector_place(self, operand: int, dtype: DType, i: str, lanes: int) -> tuple[str, int]:
-        size = dtype.itemsize * lanes
-        return self.pointer(self.place(self.addresses[operand], [i], [size])), size
+        if operand not in starts:
+            return self.body.read(self.addresses[operand], leaf.dtype)
+        size = leaf.dtype.itemsize * lanes
+        pointer = self.body.pointer(self.body.place(starts[operand], [i], [size]))
+        kind = memory_type(leaf.dtype)
+        return self.body.let(f"load <{lanes} x {kind}>, ptr addrspace(1) {pointer}, align {size}")
 
     def _lane(self, leaf: Expr, vector: str, lane: int, lanes: int) -> str:
         if self.kernel.classes[self.outputs + leaf.value] == BROADCAST:
             return vector
         kind = memory_type(leaf.dtype)
-        element = self.let(f"extractelement <{lanes} x {kind}> {vector}, i32 {lane}")
-        return self.let(f"icmp ne i8 {element}, 0") if leaf.dtype.name == "bool" else element
+        element = self.body.let(f"extractelement <{lanes} x {kind}> {vector}, i32 {lane}")
+        return self.body.let(f"icmp ne i8 {element}, 0") if leaf.dtype is bool_ else element
 
-    def _store_vector(self, operand: int, dtype: DType, values: Sequence[str], i: str) -> None:
-        kind, lanes = memory_type(dtype), len(values)
+    def _store_vector(self, start: str, dtype: DType, values: Sequence[str], i: str) -> None:
+        body, kind, lanes = self.body, memory_type(dtype), len(values)
         vector = "undef"
         for lane, value in enumerate(values):
-            if dtype.name == "bool":
-                value = self.let(f"zext i1 {value} to i8")
-            vector = self.let(f"insertelement <{lanes} x {kind}> {vector}, {kind} {value}, i32 {lane}")
-        pointer, size = self._vector_place(operand, dtype, i, lanes)
-        self.do(f"store <{lanes} x {kind}> {vector}, ptr addrspace(1) {pointer}, align {size}")
+            if dtype is bool_:
+                value = body.let(f"zext i1 {value} to i8")
+            vector = body.let(f"insertelement <{lanes} x {kind}> {vector}, {kind} {value}, i32 {lane}")
+        size = dtype.itemsize * lanes
+        pointer = body.pointer(body.place(start, [i], [size]))
+        body.do(f"store <{lanes} x {kind}> {vector}, ptr addrspace(1) {pointer}, align {size}")

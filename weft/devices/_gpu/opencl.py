@@ -193,6 +193,16 @@ class OpenCL(Runtime):
         if nbytes:
             self._copy(False, target, source, nbytes)
 
+    def host_word(self):
+        error = ctypes.c_int()
+        address = self._extensions["clHostMemAllocINTEL"](
+            self._context, None, _size(8), ctypes.c_uint(8), ctypes.byref(error)
+        )
+        _check(error.value, "memory of the host")
+        word = ctypes.c_int64.from_address(address)
+        word.value = 0
+        return word
+
     def synchronize(self):
         _check(self._library.clFinish(self._queue), "clFinish")
 
@@ -223,34 +233,47 @@ class OpenCL(Runtime):
         )
         return room.value.decode(errors="replace")
 
-    def launch(self, kernel, groups, operands, letters, words):
+    def launch(self, kernel, groups, letters, words):
+        run = self._entry(kernel, groups, [letters], [words], ())
+        return Launch(lambda *arguments: run(*arguments[:-2]), 0, 0, None)
+
+    def chain(self, kernel, groups, letters, words, last):
+        return Launch(self._entry(kernel, groups, letters, words, last), 0, 0, None)
+
+    def _entry(self, kernel, groups, letters, words, last):
         library, queue = self._library, self._queue
-        formats = "q" * operands + letters.replace("p", "q").replace("i", "q")
         whole, group = _size(groups * THREADS), _size(THREADS)
-        tail = [ctypes.c_int64(word) for word in words]
+        kinds = "".join(letters)
+        # The place of each argument, and the words that stay.
+        places: list[int] = []
+        constants: list[tuple[int, Any]] = []
+        end = 0
+        for given, own in zip([*letters, ""], [*words, last], strict=True):
+            places += range(end, end + len(given))
+            end += len(given)
+            constants += [(end + k, ctypes.c_int64(word)) for k, word in enumerate(own)]
+            end += len(own)
 
         def entry(*arguments: Any) -> Any:
             if self.before_work is not None:
                 self.before_work()
-            given = arguments[:-2]
-            if len(given) != len(formats):
+            if len(arguments) != len(kinds):
                 raise TypeError("bad argument type for built-in operation")
-            head = [_word(kind, value) for kind, value in zip(formats, given, strict=True)]
-            for position, word in enumerate([*head, *tail]):
-                _check(
-                    library.clSetKernelArg(kernel, position, _size(8), ctypes.byref(word)), "clSetKernelArg"
-                )
+            own = zip(places, map(_word, kinds, arguments), strict=True)
+            for place, word in [*own, *constants]:
+                code = library.clSetKernelArg(kernel, place, _size(8), ctypes.byref(word))
+                _check(code, "clSetKernelArg")
             code = library.clEnqueueNDRangeKernel(
                 queue, kernel, 1, None, ctypes.byref(whole), ctypes.byref(group), 0, None, None
             )
             _check(code, "clEnqueueNDRangeKernel")
             return arguments[0]
 
-        return Launch(entry, 0, 0, None)
+        return entry
 
 
 def _word(kind: str, value: Any) -> ctypes.c_int64:
     """A number as the word that a kernel gets."""
-    if kind == "q":
+    if kind in "pi":
         return ctypes.c_int64(int(value) & (1 << 64) - 1)
     return ctypes.c_int64(int.from_bytes(struct.pack("<" + kind, value).ljust(8, b"\0"), "little"))

@@ -251,6 +251,6 @@ def prepare_fill(runtime: Any, kernel: FillKernel, count: int) -> Fill:
     resident = runtime.multiprocessors * (runtime.threads_per_multiprocessor // THREADS)
     groups = min(-(-count // THREADS), resident)
     each = len(kernel.elements)
-    letters = param_letters([uint64, uint64, *kernel.parameters])
-    launch = runtime.launch(runtime.load(fill_ir(runtime.target, kernel)), groups, 1, letters, [count])
+    letters = "p" + param_letters([uint64, uint64, *kernel.parameters])
+    launch = runtime.launch(runtime.load(fill_ir(runtime.target, kernel)), groups, letters, [count])
     return Fill(launch, WORDS * ((count - 1) // (groups * THREADS * each) + 1))

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...core.dtype import DType
-from ...core.spec import Spec
+from ...core.dtype import DType, compute_type
+from ...core.spec import Spec, contiguous_spec, make_spec
 from ...engine.expr import Expr, fma, load
 from ...engine.kernel import Launch
 from ...engine.llvm import constant, emit, value_type
+from . import cublas
 from .kernel import THREADS, Kernel
 from .target import Target
 
@@ -47,7 +48,7 @@ class _Product(Kernel):
             self.parameter(name) for name in ("count", "rows", "terms", "columns")
         )
         self.batch = self.words("d", kernel.batch_dims)
-        self.strides = [self.words(f"s{k}_", kernel.batch_dims + 2) for k in range(3)]
+        self.strides = [self.words(f"s{k}", kernel.batch_dims + 2) for k in range(3)]
         self.rooms = [[self.shared(self.part, TILE * TERMS) for _ in range(self.parts)] for _ in range(2)]
         self._write()
 
@@ -166,45 +167,52 @@ def _sums(before: Sequence[Expr], a: Sequence[Expr], b: Sequence[Expr]) -> list[
     return [before[0] + a[0] * b[0]]
 
 
+def operand(gpu: Any, spec: Spec) -> Spec:
+    """The spec that an operand has to be copied to; its own if it need not."""
+    if gpu.runtime.blas is not None and cublas.takes(spec):
+        fits = cublas.matrix(_matrices(spec, is_row=False)) is not None
+        return spec if fits else contiguous_spec(spec.shape, spec.dtype, spec.device)
+    dtype = compute_type(spec.dtype)
+    if dtype is spec.dtype and not spec.conj and not spec.neg:
+        return spec
+    return contiguous_spec(spec.shape, dtype, spec.device)
+
+
 def prepare_product(gpu: Any, a: Spec, b: Spec, result: Spec) -> Launch:
     """See `devices/base.py`. As in NumPy, an operand with one dim is a row on the left and a column on the right."""
-    left, right, to = (_Matrices.of(spec) for spec in (a, b, result))
-    if len(a.shape) == 1:
-        left, to = left.with_row(), to.with_row()
-    if len(b.shape) == 1:
-        right, to = right.with_column(), to.with_column()
-    batch = to.sizes[:-2]
+    left, right = _matrices(a, is_row=True), _matrices(b, is_row=False)
+    to = contiguous_spec(
+        (
+            *result.shape[: len(result.shape) - (len(a.shape) > 1) - (len(b.shape) > 1)],
+            left.shape[-2],
+            right.shape[-1],
+        ),
+        result.dtype,
+        result.device,
+    )
+    if gpu.runtime.blas is not None and cublas.takes(a):
+        return gpu.runtime.blas.prepare(left, right, to)
+    return _by_tiles(gpu, left, right, to)
+
+
+def _matrices(spec: Spec, is_row: bool) -> Spec:
+    """The spec itself, or that of a vector as a matrix of one row or one column."""
+    if len(spec.shape) > 1:
+        return spec
+    (size,), (step,) = spec.shape, spec.stride
+    sizes, strides = ((1, size), (step * size, step)) if is_row else ((size, 1), (step, 1))
+    return make_spec(sizes, strides, spec.dtype, spec.device)
+
+
+def _by_tiles(gpu: Any, a: Spec, b: Spec, result: Spec) -> Launch:
+    batch = result.shape[:-2]
+    rows, columns, terms = result.shape[-2], result.shape[-1], a.shape[-1]
     kernel = ProductKernel(a.dtype, len(batch))
-    runtime = gpu.runtime
-    rows, terms, columns = to.sizes[-2], left.sizes[-1], to.sizes[-1]
     words = [math.prod(batch), rows, terms, columns, *batch]
-    for each in (to, left, right):
-        own = [
-            0 if size == 1 else step for size, step in zip(each.sizes[:-2], each.strides[:-2], strict=True)
-        ]
-        words += [*[0] * (len(batch) - len(own)), *own, *each.strides[-2:]]
+    for each in (result, a, b):
+        own = [0 if size == 1 else step for size, step in zip(each.shape, each.byte_stride, strict=True)]
+        words += [*[0] * (len(result.shape) - len(own)), *own]
     tiles = -(-rows // TILE) * -(-columns // TILE) * math.prod(batch)
+    runtime = gpu.runtime
     loaded = runtime.load(product_ir(runtime.target, kernel))
-    return runtime.launch(loaded, gpu.groups(tiles * THREADS), 3, "", words)
-
-
-class _Matrices(NamedTuple):
-    """Sizes and strides in bytes of a stack of matrices."""
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @classmethod
-    def of(cls, spec: Spec) -> _Matrices:
-        return cls(tuple(spec.shape), tuple(spec.byte_stride))
-
-    def with_row(self) -> _Matrices:
-        """With a dim of size 1 before the last one."""
-        return self._insert(max(len(self.sizes) - 1, 0))
-
-    def with_column(self) -> _Matrices:
-        """With a dim of size 1 behind the last one."""
-        return self._insert(len(self.sizes))
-
-    def _insert(self, at: int) -> _Matrices:
-        return _Matrices((*self.sizes[:at], 1, *self.sizes[at:]), (*self.strides[:at], 0, *self.strides[at:]))
+    return runtime.launch(loaded, gpu.groups(tiles * THREADS), "ppp", words)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from ...core.dtype import DType
 from ...engine.kernel import ReduceLaunch, param_letters
 from ...engine.monoid import Monoid
-from .kernel import THREADS
-from .states import StateKernel
+from .kernel import THREADS, Kernel
+from .stages import GpuStage, cut
+from .states import StateLoop
 from .target import Target
 
 
@@ -49,72 +50,103 @@ def state_bytes(monoid: Monoid) -> int:
 
 def reduce_ir(target: Target, kernel: ReduceKernel) -> str:
     """The module of the kernel."""
-    return _Reduction(target, kernel).ir()
+    body = Kernel(target)
+    ReduceLoop(body, kernel).write_all()
+    return body.ir()
 
 
-class _Reduction(StateKernel):
-    def __init__(self, target: Target, kernel: ReduceKernel):
-        super().__init__(target, kernel.monoid, kernel.operand_dtypes)
+class ReduceLoop(StateLoop):
+    """The loop of a reduction, for a body."""
+
+    def __init__(self, body: Kernel, kernel: ReduceKernel):
+        super().__init__(body, kernel.monoid, kernel.operand_dtypes)
         self.kernel = kernel
         operands, inputs = len(self.addresses), len(kernel.operand_dtypes)
-        self.parameter("unused")  # the place of a table, which the host's loops read
-        self.numbers = self.words("x", kernel.params)
-        self.kept, self.reduced = self.parameter("kept"), self.parameter("reduced")
-        self.part, self.parts = self.parameter("part"), self.parameter("parts")
-        self.states = self.parameter("states")
-        self.kept_sizes = self.words("k", kernel.kept_dims)
-        self.reduced_sizes = self.words("r", kernel.reduced_dims)
-        self.kept_strides = [self.words(f"s{k}_", kernel.kept_dims) for k in range(operands)]
-        self.reduced_strides = [self.words(f"t{k}_", kernel.reduced_dims) for k in range(inputs)]
-        self._write()
-
-    def _write(self) -> None:
-        threads = self.kernel.threads
-        thread = self.thread()
-        together = THREADS // threads  # results that a group works on
-        if self.kernel.columns:
-            column, lane = self.integer("urem", thread, together), self.integer("udiv", thread, together)
+        self.body.parameter("unused")  # the place of a table, which the host's loops read
+        self.numbers = self.body.words("x", kernel.params)
+        self.kept, self.reduced = self.body.parameter("kept"), self.body.parameter("reduced")
+        self.part, self.parts = self.body.parameter("part"), self.body.parameter("parts")
+        self.states = self.body.parameter("states")
+        self.kept_sizes = self.body.words("k", kernel.kept_dims)
+        self.reduced_sizes = self.body.words("r", kernel.reduced_dims)
+        self.kept_strides = [self.body.words(f"s{k}", kernel.kept_dims) for k in range(operands)]
+        self.reduced_strides = [self.body.words(f"t{k}", kernel.reduced_dims) for k in range(inputs)]
+        self.rooms = self.new_rooms() if kernel.threads > 1 else []
+        self.together = THREADS // kernel.threads  # results that a group works on
+        thread = self.thread = body.thread()
+        by, threads = (self.together, kernel.threads)
+        if kernel.columns:
+            self.column, self.lane = body.integer("urem", thread, by), body.integer("udiv", thread, by)
         else:
-            column, lane = self.integer("udiv", thread, threads), self.integer("urem", thread, threads)
-        rooms = self.new_rooms() if threads > 1 else []
-        blocks = self.integer("udiv", self.integer("add", self.kept, together - 1), together)
-        work = self.integer("mul", blocks, self.parts)
-        # All threads of a group take the same turns, because they meet at barriers.
-        with self.loop(self.group(), work, self.groups()) as turn:
-            block, part = self.integer("udiv", turn, self.parts), self.integer("urem", turn, self.parts)
-            result = self.integer("add", self.integer("mul", block, together), column)
-            within = self.let(f"icmp slt i64 {result}, {self.kept}")
-            variables = self.new_state()
-            with self.when(within):
-                self._fold(variables, result, part, lane)
-            if threads > 1:
-                self._tree(variables, rooms, thread, lane)
-            first = self.let(f"icmp eq i64 {lane}, 0")
-            with self.when(self.let(f"and i1 {within}, {first}")):
-                self._finish(variables, result, part)
+            self.column, self.lane = (
+                body.integer("udiv", thread, threads),
+                body.integer("urem", thread, threads),
+            )
 
-    def _fold(self, variables: list[str], result: str, part: str, lane: str) -> None:
-        """Combine this thread's elements of a part in their order."""
-        start = self.integer("mul", part, self.part)
-        end = self.minimum(self.integer("add", start, self.part), self.reduced)
-        positions = self.unravel(result, self.kept_sizes, self.kernel.wide)
+    def write_all(self) -> None:
+        """All results and parts, shared among the groups."""
+        body = self.body
+        blocks = body.integer("udiv", body.integer("add", self.kept, self.together - 1), self.together)
+        # All threads of a group take the same turns, because they meet at barriers.
+        with body.loop(body.group(), body.integer("mul", blocks, self.parts), body.groups()) as turn:
+            block, part = body.integer("udiv", turn, self.parts), body.integer("urem", turn, self.parts)
+            first = body.integer("mul", block, self.together)
+            self._results(first, self.kept, part)
+
+    def write(self, begin: str, end: str) -> None:
+        """The results from `begin` on, before `end`, by this group."""
+        with self.body.loop(begin, end, self.together) as first:
+            self._results(first, end, "0")
+
+    def _results(self, first: str, end: str, part: str) -> None:
+        """As many results as the group works on at once."""
+        body = self.body
+        result = body.integer("add", first, self.column)
+        within = body.let(f"icmp slt i64 {result}, {end}")
+        variables = self.new_state()
+        with body.when(within):
+            self._fold(variables, result, part)
+        if self.rooms:
+            self._tree(variables)
+        stores = body.let(f"and i1 {within}, {body.let(f'icmp eq i64 {self.lane}, 0')}")
+        with body.when(stores):
+            self._finish(variables, result, part)
+
+    def _fold(self, variables: list[str], result: str, part: str) -> None:
+        """Combine this thread's elements of a part in their order. Several are loaded before they are combined, to wait once for them."""
+        body, threads = self.body, self.kernel.threads
+        start = body.integer("mul", part, self.part)
+        end = body.minimum(body.integer("add", start, self.part), self.reduced)
+        positions = body.unravel(result, self.kept_sizes, self.kernel.wide)
         starts = [
-            self.place(address, positions, strides)
+            body.place(address, positions, strides)
             for address, strides in zip(
                 self.addresses[self.outputs :], self.kept_strides[self.outputs :], strict=True
             )
         ]
-        with self.loop(self.integer("add", start, lane), end, self.kernel.threads) as i:
-            if self.kernel.step == STATES:
-                element = self._state(result, i)
-            else:
-                at = self.unravel(i, self.reduced_sizes, self.kernel.wide)
-                element = self.lifted(starts, at, self.reduced_strides, i)
-            self.assign(variables, self.combined(self.values(variables), element))
+        first = body.integer("add", start, self.lane)
+        steps = body.integer(
+            "sdiv", body.integer("sub", body.integer("add", end, threads - 1), first), threads
+        )
+        many = body.integer("mul", body.integer("sdiv", steps, AT_ONCE), AT_ONCE * threads)
+        middle = body.integer("add", first, body.maximum(many, 0))
+        for begin, stop, at_once in ((first, middle, AT_ONCE), (middle, end, 1)):
+            with body.loop(begin, stop, at_once * threads) as i:
+                elements = [
+                    self._element(starts, result, body.integer("add", i, threads * k)) for k in range(at_once)
+                ]
+                for element in elements:
+                    self.assign(variables, self.combined(self.values(variables), element))
+
+    def _element(self, starts: Sequence[str], result: str, i: str) -> list[str]:
+        if self.kernel.step == STATES:
+            return self._state(result, i)
+        at = self.body.unravel(i, self.reduced_sizes, self.kernel.wide)
+        return self.lifted(starts, at, self.reduced_strides, i)
 
     def _slot(self, result: str, part: str) -> str:
-        position = self.integer("add", self.integer("mul", result, self.parts_of_states()), part)
-        return self.place(self.states, [position], [state_bytes(self.monoid)])
+        position = self.body.integer("add", self.body.integer("mul", result, self.parts_of_states()), part)
+        return self.body.place(self.states, [position], [state_bytes(self.monoid)])
 
     def parts_of_states(self) -> str:
         """How many states each result has."""
@@ -122,22 +154,23 @@ class _Reduction(StateKernel):
 
     def _state(self, result: str, part: str) -> list[str]:
         address = self._slot(result, part)
-        return [self.read(address, each.dtype, 8 * k) for k, each in enumerate(self.monoid.identity)]
+        return [self.body.read(address, each.dtype, 8 * k) for k, each in enumerate(self.monoid.identity)]
 
-    def _tree(self, variables: list[str], rooms: list[str], thread: str, lane: str) -> None:
+    def _tree(self, variables: list[str]) -> None:
         """Combine the states of the threads that work on one result: halves, until one is left."""
-        self.barrier()  # the states of the turn before have been read
-        apart = THREADS // self.kernel.threads if self.kernel.columns else 1
-        self.share(rooms, thread, self.values(variables))
+        body = self.body
+        body.barrier()  # the states of the turn before have been read
+        apart = self.together if self.kernel.columns else 1
+        self.share(self.rooms, self.thread, self.values(variables))
         half = self.kernel.threads // 2
         while half:
-            self.barrier()
-            lower = self.let(f"icmp slt i64 {lane}, {half}")
-            with self.when(lower):
-                right = self.state_of(rooms, self.integer("add", thread, half * apart))
+            body.barrier()
+            lower = body.let(f"icmp slt i64 {self.lane}, {half}")
+            with body.when(lower):
+                right = self.state_of(self.rooms, body.integer("add", self.thread, half * apart))
                 after = self.combined(self.values(variables), right)
                 self.assign(variables, after)
-                self.share(rooms, thread, after)
+                self.share(self.rooms, self.thread, after)
             half //= 2
 
     def _finish(self, variables: list[str], result: str, part: str) -> None:
@@ -145,11 +178,11 @@ class _Reduction(StateKernel):
         if self.kernel.step == PARTS:
             address = self._slot(result, part)
             for k, (each, value) in enumerate(zip(self.monoid.identity, state, strict=True)):
-                self.write(address, each.dtype, value, 8 * k)
+                self.body.write(address, each.dtype, value, 8 * k)
             return
-        positions = self.unravel(result, self.kept_sizes, self.kernel.wide)
+        positions = self.body.unravel(result, self.kept_sizes, self.kernel.wide)
         places = [
-            self.place(address, positions, strides)
+            self.body.place(address, positions, strides)
             for address, strides in zip(
                 self.addresses[: self.outputs], self.kept_strides[: self.outputs], strict=True
             )
@@ -159,6 +192,7 @@ class _Reduction(StateKernel):
 
 # ---- Launches --------------------------------------------------------------------------------------------------------------
 
+AT_ONCE = 4  # elements that a thread loads before it combines them
 SERIAL = 32  # elements that a thread combines by itself, before more threads work on a result
 NEIGHBOURS = 32  # results that neighbouring threads work on, if these lie side by side in memory
 BUSY = 1 << 18  # threads that keep a large GPU busy
@@ -194,7 +228,7 @@ def prepare_reduction(
         WHOLE,
         max(results, count) >= 1 << 31,
     )
-    launch = _Launches(gpu, len(kept[1]), "i" + param_letters(params), kept, reduced)
+    launch = _Launches(gpu, "p" * len(kept[1]) + "i" + param_letters(params), kept, reduced)
     if parts == 1:
         return launch(whole, results, count, count, 1, 0)
     states = gpu.scratch(results * parts * state_bytes(monoid))
@@ -214,8 +248,8 @@ def prepare_reduction(
 class _Launches:
     """Makes the launches of one reduction."""
 
-    def __init__(self, gpu: Any, operands: int, letters: str, kept: Dims, reduced: Dims):
-        self.gpu, self.operands, self.letters = gpu, operands, letters
+    def __init__(self, gpu: Any, letters: str, kept: Dims, reduced: Dims):
+        self.gpu, self.letters = gpu, letters
         self.kept, self.reduced = kept, reduced
 
     def __call__(
@@ -226,5 +260,9 @@ class _Launches:
         words = [results, count, part, parts, states, *self.kept[0], *self.reduced[0]]
         words += [stride for dims in (self.kept, self.reduced) for row in dims[1] for stride in row]
         groups = self.gpu.groups(results * kernel.threads * parts)
-        launch = runtime.launch(loaded, groups, self.operands, self.letters, words)
-        return ReduceLaunch(launch.entry, 0, launch.meta, launch.count, launch.keepalive)
+        launch = runtime.launch(loaded, groups, self.letters, words)
+        keepalive = launch.keepalive
+        if kernel.step == WHOLE:
+            geometry = cut(self.letters, len(kernel.monoid.finish), *self.kept, results * count, self.reduced)
+            keepalive = GpuStage(kernel, self.letters, tuple(words), geometry, launch)
+        return ReduceLaunch(launch.entry, 0, launch.meta, launch.count, keepalive)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ class Runtime(ABC):
     warp_size: int  # threads that run in step
     cache_size: int  # bytes of the cache before the memory
     total_memory: int  # bytes
+    blas: Any = None  # a library of matrix products, see `cublas.py`
     before_work: Callable[[], None] | None = None  # see `call_before_work`
 
     def call_before_work(self, function: Callable[[], None] | None) -> None:
@@ -69,6 +71,10 @@ class Runtime(ABC):
         """
 
     @abstractmethod
+    def host_word(self) -> ctypes.c_int64:
+        """A new word of the host that kernels can write to, at its address."""
+
+    @abstractmethod
     def free_memory(self) -> int:
         """Bytes that can be allocated."""
 
@@ -77,8 +83,22 @@ class Runtime(ABC):
         """The kernel of a module, compiled; what `launch` takes."""
 
     @abstractmethod
-    def launch(self, kernel: Any, groups: int, operands: int, letters: str, words: Sequence[int]) -> Launch:
-        """A launch of so many groups. Its entry is called with addresses, then numbers of these kinds, then `meta` and `count`.
+    def launch(self, kernel: Any, groups: int, letters: str, words: Sequence[int]) -> Launch:
+        """A launch of so many groups. Its entry is called with arguments of these kinds, then `meta` and `count`.
 
-        The kernel gets these and then `words`. Letters are those of `param_letters`.
+        The kernel gets the arguments and then `words`. Letters are p for an address, else those of `param_letters`.
+        """
+
+    @abstractmethod
+    def chain(
+        self,
+        kernel: Any,
+        groups: int,
+        letters: Sequence[str],
+        words: Sequence[Sequence[int]],
+        last: Sequence[int],
+    ) -> Launch:
+        """A launch whose entry is called with the arguments of several stages, and nothing else.
+
+        The kernel gets the arguments of each stage, of these kinds, followed by the words of the stage, and at the end `last`.
         """

@@ -9,36 +9,34 @@ from ...engine.expr import Expr, postorder
 from ...engine.llvm import constant, emit, value_type
 from ...engine.monoid import Monoid, index
 from .kernel import THREADS, Kernel
-from .target import Target
 
 
-class StateKernel(Kernel):
-    """A kernel that combines states. A state is a list of values, or of variables."""
+class StateLoop:
+    """A loop that combines states, for a body. A state is a list of values, or of variables."""
 
-    def __init__(self, target: Target, monoid: Monoid, inputs: Sequence[DType]):
-        super().__init__(target)
-        self.monoid = monoid
+    def __init__(self, body: Kernel, monoid: Monoid, inputs: Sequence[DType]):
+        self.body, self.monoid = body, monoid
         self.outputs = len(monoid.finish)
-        self.addresses = self.words("p", self.outputs + len(inputs))
+        self.addresses = self.body.words("p", self.outputs + len(inputs))
         self.kinds = [value_type(each.dtype) for each in monoid.identity]
 
     def new_state(self) -> list[str]:
         """Variables with the state of no elements."""
         return [
-            self.variable(kind, constant(each.dtype, each.value))
+            self.body.variable(kind, constant(each.dtype, each.value))
             for kind, each in zip(self.kinds, self.monoid.identity, strict=True)
         ]
 
     def values(self, variables: Sequence[str]) -> list[str]:
-        return [self.get(variable, kind) for variable, kind in zip(variables, self.kinds, strict=True)]
+        return [self.body.get(variable, kind) for variable, kind in zip(variables, self.kinds, strict=True)]
 
     def assign(self, variables: Sequence[str], values: Sequence[str]) -> None:
         for variable, kind, value in zip(variables, self.kinds, values, strict=True):
-            self.set(variable, kind, value)
+            self.body.set(variable, kind, value)
 
     def combined(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
         names = dict(zip(self.monoid.left, left, strict=True))
-        return emit(self, self.monoid.combine, names | dict(zip(self.monoid.right, right, strict=True)))
+        return emit(self.body, self.monoid.combine, names | dict(zip(self.monoid.right, right, strict=True)))
 
     def lifted(
         self,
@@ -54,9 +52,9 @@ class StateKernel(Kernel):
                 names[leaf] = position
             elif leaf.op == "load":
                 operand, part = leaf.value if isinstance(leaf.value, tuple) else (leaf.value, 0)
-                address = self.place(starts[operand], positions, strides[operand])
-                names[leaf] = self.read(address, leaf.dtype, part * leaf.dtype.itemsize)
-        return emit(self, self.monoid.to_state, names)
+                address = self.body.place(starts[operand], positions, strides[operand])
+                names[leaf] = self.body.read(address, leaf.dtype, part * leaf.dtype.itemsize)
+        return emit(self.body, self.monoid.to_state, names)
 
     def finished(self, state: Sequence[str], places: Sequence[str], numbers: Sequence[str] = ()) -> None:
         """Store the results of a state. numbers: the scalar arguments."""
@@ -64,23 +62,23 @@ class StateKernel(Kernel):
         exprs = [part for each in self.monoid.finish for part in each.parts]
         for leaf in postorder(tuple(exprs)):
             if leaf.op == "param":
-                names[leaf] = self.number(numbers[leaf.value], leaf.dtype)
-        self.store(self.monoid.finish, places, emit(self, exprs, names))
+                names[leaf] = self.body.number(numbers[leaf.value], leaf.dtype)
+        self.body.store(self.monoid.finish, places, emit(self.body, exprs, names))
 
     # ---- Memory of the group -----------------------------------------------------------------------------------------------
 
     def new_rooms(self) -> list[str]:
         """Memory of the group for a state of each thread."""
-        return [self.shared(each.dtype, THREADS) for each in self.monoid.identity]
+        return [self.body.shared(each.dtype, THREADS) for each in self.monoid.identity]
 
     def share(self, rooms: Sequence[str], thread: str, state: Sequence[str]) -> None:
         """Store the state of a thread in memory of the group."""
         for room, each, value in zip(rooms, self.monoid.identity, state, strict=True):
-            self.put(room, each.dtype, thread, value)
+            self.body.put(room, each.dtype, thread, value)
 
     def state_of(self, rooms: Sequence[str], thread: str) -> list[str]:
         """The state that a thread has stored there."""
         return [
-            self.take(room, each.dtype, thread)
+            self.body.take(room, each.dtype, thread)
             for room, each in zip(rooms, self.monoid.identity, strict=True)
         ]

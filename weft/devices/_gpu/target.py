@@ -53,7 +53,7 @@ NVPTX = Target(
 
 # The functions are those of OpenCL C, under the names that C++ gives them.
 _LOCAL_ID, _GROUP_ID, _NUM_GROUPS = "_Z12get_local_idj", "_Z12get_group_idj", "_Z14get_num_groupsj"
-_LOCAL_FENCE = 1
+_FENCES = 1 | 2  # of the memory of the group, and of the device
 
 SPIRV = Target(
     name="spirv",
@@ -63,7 +63,7 @@ SPIRV = Target(
     group=f"call spir_func i64 @{_GROUP_ID}(i32 0)",
     groups=f"call spir_func i64 @{_NUM_GROUPS}(i32 0)",
     kind="i64",
-    barrier=f"call spir_func void @_Z7barrierj(i32 {_LOCAL_FENCE})",
+    barrier=f"call spir_func void @_Z7barrierj(i32 {_FENCES})",
     declarations="\n".join(
         [f"declare spir_func i64 @{name}(i32)" for name in (_LOCAL_ID, _GROUP_ID, _NUM_GROUPS)]
         + ["declare spir_func void @_Z7barrierj(i32) convergent"]

@@ -47,6 +47,7 @@ _C_TYPES = {
 @final
 class Cpu(Backend):
     has_memory = True
+    defers = True
     c_types = _C_TYPES
     readers = {name: kind.from_address for name, kind in _C_TYPES.items()}  # noqa: RUF012 (nobody writes it)
     xp = np

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from .device import CPU, accelerator, as_device, device
+from .device import ACCELERATORS, CPU, accelerator, as_device, device
 from .grad_mode import INFERENCE_VERSION, mode, open_inference
 from .names import ROOT, set_name
 
@@ -143,16 +143,20 @@ class Storage:
         return getattr(self.owner, "pinned", False)
 
     def is_shared(self) -> bool:
-        """Whether this memory is shared with other processes."""
+        """Whether this memory can be shared with other processes. As in PyTorch that of an accelerator counts."""
+        if self.device.type in ACCELERATORS:
+            return True
         if isinstance(self.owner, np.memmap):
             return self.owner.mode == "r+"
         return getattr(self.owner, "shared", False)
 
     def share_memory_(self) -> Storage:
-        """Move the bytes to shared memory. All tensors on this storage use the new memory.
+        """Move the bytes to shared memory. All tensors on this storage use the new memory. On an accelerator nothing happens.
 
-        Raises: RuntimeError unless it is on the CPU.
+        Raises: RuntimeError on other devices.
         """
+        if self.device.type in ACCELERATORS:
+            return self
         self._check_sharing("_share_fd_")
         from .shared import SharedMemory  # imported here, because only programs of several processes need it
 

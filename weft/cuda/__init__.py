@@ -40,6 +40,7 @@ from .random import (
     set_rng_state,
     set_rng_state_all,
 )
+from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 
 has_half = True
 has_magma = False
@@ -166,28 +167,6 @@ def _is_compiled() -> bool:
 
 def _is_in_bad_fork() -> bool:
     return False
-
-
-class _Harmless:
-    """A context that changes which stream is the current one: nothing without CUDA, as in PyTorch."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: Any) -> None:
-        pass
-
-
-class StreamContext(_Harmless):
-    """A context in which a stream is the current one; without CUDA it does nothing, as in PyTorch."""
-
-    def __init__(self, stream: Any):
-        self.stream = stream
-
-
-def stream(stream: Any) -> StreamContext:
-    """`StreamContext(stream)`."""
-    return StreamContext(stream)
 
 
 _missing = module_getattr(__name__, ("amp", "jiterator"))

@@ -29,6 +29,25 @@ if TYPE_CHECKING:
     from ..engine.monoid import Monoid
 
 
+class Mark(ABC):
+    """A point in the work of a device."""
+
+    @abstractmethod
+    def is_done(self) -> bool:
+        """Whether the work before it is complete."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until the work before it is complete."""
+
+    @abstractmethod
+    def until(self, later: Mark) -> float:
+        """The milliseconds from here to another mark of the device.
+
+        Raises: RuntimeError if one of them is not complete.
+        """
+
+
 class Backend(ABC):
     """Allocates memory, moves bytes, prepares kernels and computes with an array library on one device.
 
@@ -80,6 +99,12 @@ class Backend(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all work given to the device is done."""
+
+    has_events = False  # whether `mark` works
+
+    def mark(self) -> Mark:
+        """A point after all work given to the device so far."""
+        raise NotImplementedError(f"{type(self).__name__} has no events")
 
     # ---- Kernels -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
+from ..amp.autocast_mode import autocast_of_now
 from ..autograd.hooks import saved_tensors_hooks
 from ..core.generator import load_states, states
 from ..core.grad_mode import enable_grad
@@ -39,7 +39,7 @@ class Recomputation:
         self, call: Callable, context: Any, keep_random: bool, check: str, early_stop: bool, debug: bool
     ):
         self._call, self._context, self._check, self._early_stop = call, context, check, early_stop
-        self._autocast = current_autocast()
+        self._autocast = autocast_of_now()
         self._random = states() if keep_random else None
         self._facts: list[dict[str, Any]] = []  # the metadata of each saved tensor
         self._tensors: dict[int, Tensor] = {}
@@ -137,11 +137,6 @@ def _running(run: Recomputation) -> Iterator[None]:
         yield
     finally:
         state.run = outer
-
-
-def current_autocast() -> autocast:
-    """A context with the autocast of now."""
-    return autocast("cpu", get_autocast_dtype("cpu"), is_autocast_enabled("cpu"))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..amp.autocast_mode import autocast_of_now
 from ..autograd.backward import backward as _backward
 from ..autograd.function import Function
 from ..autograd.hooks import running, saved_tensors_hooks
@@ -17,7 +18,7 @@ from ..core.grad_mode import enable_grad
 from ..core.names import name_public
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
-from ._recomputation import CheckpointError, Recomputation, current_autocast, random_state
+from ._recomputation import CheckpointError, Recomputation, random_state
 from ._selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -219,7 +220,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx: Any, function: Callable, keep_random: bool, *args: Any) -> Any:
         ctx.call = function
-        ctx.autocast = current_autocast()
+        ctx.autocast = autocast_of_now()
         ctx.random = states() if keep_random else None
         ctx.places = [k for k, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.rest = [None if isinstance(x, Tensor) else x for x in args]

@@ -39,6 +39,7 @@ WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 class Gpu(Backend):
     has_memory = True
     defers = True
+    has_events = True
     xp = np
 
     def __init__(self, where: device, runtime: Runtime):
@@ -95,6 +96,11 @@ class Gpu(Backend):
         self._bring_back()
         self.runtime.synchronize()
         self.faults.check()
+
+    def mark(self):
+        keep_all()  # what is deferred was given before
+        self._bring_back()
+        return self.runtime.mark()
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...engine.kernel import Launch
 from ...engine.words import Block, block
+from ..base import Mark
 from . import cublas
 from .code import compiled
 from .kernel import THREADS
@@ -19,7 +20,7 @@ from .launching import bound_launcher, launcher
 from .runtime import Runtime
 from .target import NVPTX
 
-_OUT_OF_MEMORY = 2
+_OUT_OF_MEMORY, _NOT_READY = 2, 600
 _MAPPED = 3  # of cuMemHostAlloc: for all contexts, and for kernels
 # Numbers of cuDeviceGetAttribute, from cuda.h.
 MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76
@@ -68,6 +69,35 @@ def check(code: int, what: str) -> None:
     text = ctypes.c_char_p()
     library().cuGetErrorString(code, ctypes.byref(text))
     raise DriverError(f"CUDA error: {(text.value or b'').decode()} ({code}) in {what}")
+
+
+class _Event(Mark):
+    """A mark by an event of the driver, of the context of this thread."""
+
+    def __init__(self, driver: ctypes.CDLL):
+        self._driver = driver
+        self._handle = ctypes.c_void_p()
+        check(driver.cuEventCreate(ctypes.byref(self._handle), 0), "cuEventCreate")
+        check(driver.cuEventRecord(self._handle, None), "cuEventRecord")
+
+    def is_done(self):
+        code = self._driver.cuEventQuery(self._handle)
+        if code == _NOT_READY:
+            return False
+        check(code, "the work of the device")
+        return True
+
+    def wait(self):
+        check(self._driver.cuEventSynchronize(self._handle), "the work of the device")
+
+    def until(self, later):
+        found = ctypes.c_float()
+        code = self._driver.cuEventElapsedTime(ctypes.byref(found), self._handle, later._handle)
+        check(code, "elapsed_time")
+        return found.value
+
+    def __del__(self) -> None:
+        self._driver.cuEventDestroy_v2(self._handle)
 
 
 class Cuda(Runtime):
@@ -177,6 +207,10 @@ class Cuda(Runtime):
     def synchronize(self):
         self.enter()
         check(self.driver.cuCtxSynchronize(), "the work of the device")
+
+    def mark(self):
+        self._enter()
+        return _Event(self.driver)
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 

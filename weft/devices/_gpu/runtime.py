@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...engine.kernel import Launch
+from ..base import Mark
 from .target import Target
 
 
@@ -73,6 +74,10 @@ class Runtime(ABC):
     @abstractmethod
     def host_word(self) -> ctypes.c_int64:
         """A new word of the host that kernels can write to, at its address."""
+
+    @abstractmethod
+    def mark(self) -> Mark:
+        """A point after all work that was given before."""
 
     @abstractmethod
     def free_memory(self) -> int:

@@ -48,19 +48,6 @@ def test_a_device_that_is_not_there():
     assert weft.cuda.current_device() == 0
 
 
-@pytest.fixture
-def second(monkeypatch):
-    """A second device, which is the first by another number."""
-    from weft.devices import cuda
-    from weft.devices._gpu.backend import Gpu
-
-    where = weft.device("cuda", 1)
-    runtime = weft.device("cuda", 0).backend.runtime
-    monkeypatch.setattr(cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(where, "_backend", Gpu(where, runtime))
-    return where
-
-
 def test_the_current_device_is_what_cuda_means(second):
     created = []
 

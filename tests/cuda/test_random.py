@@ -215,3 +215,13 @@ def test_a_checkpoint_draws_the_same_again(use_reentrant):
     y = checkpoint(lambda x: F.dropout(x * 2), x, use_reentrant=use_reentrant)
     y.sum().backward()
     assert x.grad.tolist() == y.tolist()
+
+
+def test_states_of_the_devices_of_arguments():
+    from weft.utils.checkpoint import get_device_states, set_device_states
+
+    devices, states = get_device_states(weft.ones(1), [weft.ones(1, device=HERE)])
+    assert devices == [0] and states[0].tolist() == weft.cuda.get_rng_state().tolist()
+    first = weft.rand(3, device=HERE).tolist()
+    set_device_states(devices, states)
+    assert weft.rand(3, device=HERE).tolist() == first

@@ -140,3 +140,20 @@ def test_what_libraries_ask():
     assert weft.backends.cuda.is_built() and not weft.backends.cudnn.is_available()
     assert weft.get_device_module() is weft.cuda
     assert weft.utils.collect_env.get_env_info().is_cuda_available == "True"
+
+
+def test_a_module_keeps_its_parameters_when_it_moves():
+    """Optimizers and users hold the parameters, so they must stay the same objects."""
+    model = nn.Linear(2, 1)
+    optimizer = weft.optim.SGD(model.parameters(), lr=0.5)
+    weight, before = model.weight, model.weight.tolist()
+    model(weft.ones(1, 2)).sum().backward()
+    model.to(HERE)
+    assert model.weight is weight and weight.is_cuda and weight.grad.is_cuda and weight.requires_grad
+    optimizer.zero_grad()
+    model(weft.ones(1, 2, device=HERE)).sum().backward()
+    optimizer.step()
+    assert weft.tensor(before).sub(0.5).allclose(weight.cpu())
+    assert model.cpu().weight is weight and weight.device.type == "cpu"
+    weight.data = weft.zeros(1, 2, device=HERE)
+    assert weight.is_cuda and model.to("meta").weight is not weight

@@ -173,6 +173,13 @@ def accelerator() -> str | None:
     return next((type for type in ACCELERATORS if device_count(type)), None)
 
 
+def are_interchangeable(a: device, b: device) -> bool:
+    """Whether a tensor may get memory on `b` in place of memory on `a`: between the CPU and accelerators, as in PyTorch."""
+    kinds = ("cpu", *ACCELERATORS)
+    is_same = a.type == b.type or (a.type in kinds and b.type in kinds)
+    return a is b or (is_same and not a.is_claimed and not b.is_claimed)
+
+
 def current_index(type: str) -> int:
     """The number of the device that a type without a number means."""
     return device(type).place.index or 0

@@ -469,8 +469,8 @@ def _rebuilt(content: bytes, where: device = CPU) -> Storage:
     return Storage(np.frombuffer(content, np.uint8), device=where)
 
 
-def foreign(ptr: int, nbytes: int, owner: Any, exposed: bool = True) -> Storage:
+def foreign(ptr: int, nbytes: int, owner: Any, exposed: bool = True, where: device = CPU) -> Storage:
     """A Storage over memory that weft did not allocate; `owner` keeps the memory alive."""
-    storage = Storage(ptr, nbytes, CPU, FOREIGN, owner)
+    storage = Storage(ptr, nbytes, where, FOREIGN, owner)
     storage.exposed = exposed
     return storage

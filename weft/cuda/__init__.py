@@ -12,6 +12,7 @@ from ..compat.missing import module_getattr
 from ..core import device as places
 from ..core.out_of_memory import OutOfMemoryError
 from ..core.restoring import Restoring
+from ..ops.creation.legacy import typed_classes
 from ._devices import DeviceProperties, count, gpu, index_of, started
 from .memory import (
     empty_cache,
@@ -42,6 +43,7 @@ from .random import (
 )
 from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 
+globals().update(typed_classes(places.device("cuda"), __name__))  # FloatTensor and the like
 has_half = True
 has_magma = False
 

@@ -19,6 +19,7 @@ from ...core.storage import Storage
 from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import element_size
+from ...engine.storages import install_finalizer
 from ..base import Backend
 from . import indexed, philox, products, scans, sorting
 from .chains import GpuChain
@@ -43,6 +44,7 @@ class Gpu(Backend):
     xp = np
 
     def __init__(self, where: device, runtime: Runtime):
+        install_finalizer()
         self.device, self.runtime = where, runtime
         self.most_deferred = runtime.total_memory // 16
         self.pool = Pool(runtime, str(where))

@@ -23,7 +23,7 @@ ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gem
 	$(patsubst %,tests/ops/%.py,nn/test_linear nn/test_conv_products reductions/test_softmax)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
+.PHONY: demo test test-gpu performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -48,6 +48,12 @@ test: .venv-test/installed
 			echo "no tests at $$level"; \
 		fi; \
 	done
+
+# The tests of devices on an NVIDIA GPU, then weft beside PyTorch there: docs/gpu-performance.md. PyTorch must be one for CUDA. Ten minutes.
+test-gpu: .venv-test/installed
+	TESTED_DEVICE=cuda:0 CUDA_LAUNCH_BLOCKING=1 $(TEST)/pytest -n auto -q tests/devices/test_calls.py tests/devices/test_op_table.py tests/devices/test_properties.py
+	$(TEST)/pytest -n auto -q tests/cuda
+	$(TEST)/python -m bench.gpu docs/gpu-performance.md
 
 # weft beside PyTorch on this machine, twenty minutes: bench/results, docs/performance.md, the README's table (bench/README.md).
 performance: .venv-test/installed

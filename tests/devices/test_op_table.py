@@ -1,7 +1,11 @@
-"""Samples of PyTorch's operator database on the reference device give what they give on the CPU, with their gradients."""
+"""Samples of PyTorch's operator database on a device give what they give on the CPU, with their gradients.
+
+The device is the reference device, or the one that TESTED_DEVICE names.
+"""
 
 import itertools
 import operator
+import os
 import warnings
 
 import pytest
@@ -11,7 +15,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import weft
 
-HERE = weft.device("reference:0")
+HERE = weft.device(os.environ.get("TESTED_DEVICE", "reference:0"))
 
 # Of each kind of op: kernels of elements, reductions, scans, gathers and scatters, masks, products, random numbers, arrays.
 NAMES = """
@@ -27,7 +31,8 @@ sort topk unique linalg.svd linalg.solve linalg.cholesky fft.rfft histc bincount
 rand_like bernoulli multinomial
 """.split()
 DTYPES = (torch.float32, torch.complex64, torch.int64)
-SAMPLES = 2  # of each op at two dtypes
+# Of each op at two dtypes. A driver of GPUs compiles each kernel, which takes up to a second.
+SAMPLES = 2 if HERE.type == "reference" else 1
 
 
 def call(name):
@@ -94,6 +99,8 @@ def test_like_the_cpu(op, dtype):
             got = run(call(op.name), HERE, args, kwargs)
             for mine, theirs in zip(got, expected, strict=True):
                 assert mine.device is HERE
+                if op.name == "logcumsumexp" and dtype.is_complex:  # a logarithm may have made a turn more
+                    mine, theirs = mine.exp(), theirs.exp()
                 weft.testing.assert_close(mine.cpu(), theirs, rtol=2e-4, atol=1e-3, equal_nan=True)
 
 

@@ -604,7 +604,7 @@ def test_a_step_with_several_readers_counts_once(runs):
 
 
 def test_the_bytes_that_promises_hold_are_bounded(monkeypatch):
-    monkeypatch.setattr(defer, "MOST_BYTES", 500)
+    monkeypatch.setattr(torch.device("cpu").backend, "most_deferred", 500)
     many = [a.clone() * k for k in range(40)]
     assert sum(map(waits, many)) < 20
     with torch.eager():
@@ -1066,7 +1066,7 @@ def _knowledge_of_promises(source, package):
 def test_nothing_outside_knows_of_promises():
     """Only storages, the families of ops and the engine name what deferral is made of.
 
-    The package publishes two functions of it, and the backend of the CPU keeps all promises when it synchronizes.
+    The package publishes two functions of it, and the backends that defer keep all promises when they synchronize.
     """
     knowing = {}
     for path in (ROOT / "weft").rglob("*.py"):
@@ -1076,6 +1076,7 @@ def test_nothing_outside_knows_of_promises():
     inside = ("core/promised.py", "core/storage.py", "engine/", "families/")
     assert {path: found for path, found in knowing.items() if not path.startswith(inside)} == {
         "__init__.py": {"weft.engine.defer.eager", "weft.engine.explain.explain"},
+        "devices/_gpu/backend.py": {"weft.engine.defer.keep_all"},
         "devices/cpu/__init__.py": {"weft.engine.defer.keep_all"},
     }
     assert {"core/promised.py", "engine/defer.py", "engine/explain.py", "families/map.py"} < knowing.keys()

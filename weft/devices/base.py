@@ -56,9 +56,8 @@ class Backend(ABC):
     """
 
     has_memory: bool
-    defers = (
-        False  # whether large elementwise results may be computed later, in one kernel with what reads them
-    )
+    most_deferred = 0  # bytes of the largest elementwise result that may be computed later, in one kernel with what reads it
+    block_scale = 1  # how large the blocks are in which ops do their work, as a multiple of those that fit a processor's caches
     # By the name of a dtype: the type of ctypes for its numbers, and its `from_address`. Empty where the host has no pointers.
     c_types: Mapping[str, Any] = MappingProxyType({})
     readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})

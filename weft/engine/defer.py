@@ -34,7 +34,6 @@ from ..core.storage import FOREIGN, Storage
 from . import fusion, habits
 from .background import has_threads
 from .fusion import Elementwise, Step, elementwise, is_refused, kernel_of, packed, refuse
-from .memory import CACHE_LIMIT
 
 # Elements. The results of smaller operations are computed at once, because a promise and its share of keeping a chain cost 5 us,
 # and values of this size stay in the cache between two operations: a chain of three on 10^5 floats takes 28 us in one kernel and
@@ -56,9 +55,9 @@ MOST_REDUCED = 300
 CHEAP_NODES = 40
 # Promises that wait at the same time. More than that are usually results that nobody will read soon.
 MOST_PROMISES = 256
-# Bytes of the operands of promises, which promises keep alive although the program may have deleted them. As many bytes as the
-# allocator keeps for later at most, so that deferral at most doubles what weft holds beyond the program's tensors.
-MOST_BYTES = CACHE_LIMIT
+# Promises keep their operands alive although the program may have deleted them: at most as many bytes as the largest deferred result of the
+# device (`Backend.most_deferred`). On the CPU this is what the allocator keeps for later at most, so that deferral at most doubles what
+# weft holds beyond the program's tensors.
 
 _has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # a storage changes its class without a lock
 _lock = new_lock()
@@ -112,12 +111,11 @@ _held = 0  # bytes of the operands of promises that wait; too large while promis
 def is_deferred(result: Spec) -> bool:
     """Whether a result with this spec may be computed later.
 
-    A result of more than MOST_BYTES is computed at once, so that the call itself raises if there is no memory for it.
+    A result of more than `most_deferred` bytes is computed at once, so that the call itself raises if there is no memory for it.
     """
     return (
         LEAST_ELEMENTS <= result.numel
-        and result.nbytes <= MOST_BYTES
-        and result.device.backend.defers
+        and result.nbytes <= result.device.backend.most_deferred
         and result.is_dense
         and _has_gil
     )
@@ -215,8 +213,9 @@ def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage |
     if observers:
         observers[-1].promised(promise)
     _held += nbytes
-    if _held > MOST_BYTES or len(_waiting) > MOST_PROMISES:
-        _keep_bounds()
+    most = plan.spec.device.backend.most_deferred
+    if _held > most or len(_waiting) > MOST_PROMISES:
+        _keep_bounds(most)
     return result
 
 
@@ -334,13 +333,13 @@ def _living() -> list[Promise]:
     return found
 
 
-def _keep_bounds() -> None:
-    """Keep the oldest promises until the others are within the bounds."""
+def _keep_bounds(most: int) -> None:
+    """Keep the oldest promises until the others are within the bounds. most: bytes of their operands."""
     global _held
     waiting = _living()
     _held = sum(promise.nbytes for promise in waiting)
     for promise in waiting:
-        if _held <= MOST_BYTES // 2 and len(_waiting) <= MOST_PROMISES // 2:
+        if _held <= most // 2 and len(_waiting) <= MOST_PROMISES // 2:
             break
         if promise.sources:
             _keep_readers_of(promise)

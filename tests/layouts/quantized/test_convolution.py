@@ -228,3 +228,43 @@ def test_nothing_to_do_and_kernels_that_do_not_fit():
     assert call(weft.zeros(0, 3, 4, 4, dtype=weft.uint8)).shape == (0, 5, 3, 3)
     with pytest.raises(RuntimeError, match="does not fit"):
         call(weft.zeros(1, 3, 4, 1, dtype=weft.uint8))
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("point", [0, 2])
+def test_a_layer_is_called_again_with_other_inputs(groups, point):
+    """What a layer keeps of its last call counts only for inputs of the same sizes and strides."""
+    random = np.random.default_rng(0)
+    weight = integers_of_weight(random, (4, 4 // groups, 3, 3), SMALL_WEIGHT)
+    bias = random.standard_normal(4).astype(np.float32)
+    own, other = (
+        lib.ops.quantized.conv2d_prepack(
+            lib._make_per_tensor_quantized_tensor(lib.from_numpy(weight), 0.02, point),
+            lib.from_numpy(bias),
+            *([1, 1], [1, 1], [1, 1]),
+            groups,
+        )
+        for lib in (weft, torch)
+    )
+    calls = [
+        # sizes, zero point of the input, channels last, scale of the result, relu
+        ((2, 4, 9, 8), 7, True, 0.5, False),
+        ((2, 4, 9, 8), 7, True, 0.5, True),
+        ((2, 4, 9, 8), 200, True, 0.1, True),
+        ((1, 4, 5, 6), 200, True, 0.1, False),
+        ((1, 4, 5, 6), 200, False, 0.1, False),
+        ((2, 4, 9, 8), 7, True, 0.5, False),
+    ]
+    for sizes, zero_point, last, scale, relu in calls:
+        integers = random.integers(0, 256, sizes).astype(np.uint8)
+        inputs = [
+            lib._make_per_tensor_quantized_tensor(lib.from_numpy(integers), 0.03, zero_point).contiguous(
+                memory_format=lib.channels_last if last else lib.contiguous_format
+            )
+            for lib in (weft, torch)
+        ]
+        name = "conv2d_relu" if relu else "conv2d"
+        found = getattr(weft.ops.quantized, name)(inputs[0], own, scale, 20)
+        wanted = exact[name](inputs[1], other, scale, 20)
+        assert found.stride() == wanted.stride()
+        np.testing.assert_array_equal(found.int_repr().numpy(), wanted.int_repr().numpy())

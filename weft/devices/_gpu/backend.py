@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import final
 
 import numpy as np
@@ -18,13 +18,13 @@ from ...core.locks import new_lock
 from ...core.storage import Storage
 from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
-from ...engine.loops import BROADCAST, CONTIGUOUS, STRIDED, element_size
+from ...engine.loops import element_size
 from ..base import Backend
-from . import indexed, philox, products, scans
+from . import indexed, philox, products, scans, sorting
 from .chains import GpuChain
 from .generator import new_default_generator
 from .kernel import THREADS
-from .maps import MapKernel, map_ir
+from .maps import MapKernel, classes_of, map_ir
 from .memory import Pool
 from .mirrors import Mirrors
 from .pinned import pinned_storage
@@ -38,12 +38,13 @@ WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 @final
 class Gpu(Backend):
     has_memory = True
-    defers = True
     has_events = True
+    block_scale = 128
     xp = np
 
     def __init__(self, where: device, runtime: Runtime):
         self.device, self.runtime = where, runtime
+        self.most_deferred = runtime.total_memory // 16
         self.pool = Pool(runtime, str(where))
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
@@ -51,6 +52,7 @@ class Gpu(Backend):
         self._fill = functools.lru_cache(maxsize=256)(
             lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
         )
+        self.extras = sorting.extras(self)
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None
@@ -122,7 +124,7 @@ class Gpu(Backend):
             tuple(operand_dtypes),
             len(params),
             len(sizes),
-            stride_classes(sizes, strides, itemsizes),
+            classes_of(sizes, strides, itemsizes),
             is_wide(count),
         )
         loaded = self.runtime.load(map_ir(self.runtime.target, kernel))
@@ -192,18 +194,6 @@ class Gpu(Backend):
         np.ndarray(array.shape, array.dtype, content, 0, array.strides)[...] = array
         self.write(storage.ptr, content)
         return storage
-
-
-def stride_classes(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> str:
-    """The class of each operand of a loop over one dim; of more dims, all are STRIDED."""
-    if len(sizes) != 1:
-        return STRIDED * len(strides)
-    return "".join(
-        [
-            CONTIGUOUS if row[0] == size or sizes[0] == 1 else STRIDED if row[0] else BROADCAST
-            for row, size in zip(strides, itemsizes, strict=True)
-        ]
-    )
 
 
 def is_wide(count: int) -> bool:

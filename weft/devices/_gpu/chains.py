@@ -83,7 +83,8 @@ class GpuChain:
         stages, units = self._stages, max(self._cuts.units, 1)
         kernel = ChainKernel(tuple([each.kernel for each in stages]))
         sizes = [_elements(each.cut) // units for each in stages]
-        at_once = max([1, *(_together(each, size) for each, size in zip(stages, sizes, strict=True))])
+        largest = max(range(len(stages)), key=lambda k: _work(stages[k].cut))
+        at_once = _together(stages[largest], sizes[largest])
         runtime = self._gpu.runtime
         loaded = runtime.load(chain_ir(runtime.target, kernel))
         groups = self._gpu.groups(-(-units // at_once) * THREADS)

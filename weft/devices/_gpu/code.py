@@ -6,6 +6,8 @@ import functools
 
 import llvmlite.binding as llvm
 
+from ...engine.archive import sha256
+from ...engine.host import disk_cache
 from .target import NVPTX, SPIRV, Target
 
 # The features of PTX that a processor of this kind needs at least: what LLVM would choose by itself is too new for some drivers.
@@ -25,9 +27,17 @@ def _machine(target: Target, processor: str) -> llvm.TargetMachine:
     return found.create_target_machine(cpu=processor if target is NVPTX else "", opt=3)
 
 
-@functools.lru_cache(maxsize=4096)
 def compiled(target: Target, ir: str, processor: str = _OLDEST) -> bytes:
     """The code of a module with one kernel, `kernel`. `processor`: an architecture of NVIDIA, such as "sm_90"."""
+    key = sha256(f"{target.name} {processor}\n{llvm.llvm_version_info}\n{ir}".encode())
+    code = disk_cache().load(key)
+    if code is None:
+        code = _compile(target, ir, processor)
+        disk_cache().store(key, code)
+    return code
+
+
+def _compile(target: Target, ir: str, processor: str) -> bytes:
     machine = _machine(target, processor)
     module = llvm.parse_assembly(f'target triple = "{target.triple}"\n{target.declarations}\n{ir}')
     module.verify()

@@ -69,6 +69,9 @@ class Faults(Sequence):
             )
 
 
+FEWEST_TURNS = 64  # elements that may meet, before groups look for their own
+
+
 class IndexedKernel(NamedTuple):
     """Everything that the code of a map whose operands follow indices depends on.
 
@@ -84,6 +87,7 @@ class IndexedKernel(NamedTuple):
     displaced: tuple[int, ...]
     wrap: bool
     wide: bool
+    by_target: bool = False  # each group computes the elements of its own targets, see `_Indexed._by_target`
 
 
 def indexed_ir(target: Target, kernel: IndexedKernel) -> str:
@@ -108,8 +112,18 @@ class _Indexed(Kernel):
         self._write()
 
     def _write(self) -> None:
-        first, step = self.first_and_step()
         bad = self.variable("i64", "0")
+        if self.kernel.by_target:
+            self._by_target(bad)
+        else:
+            self._by_position(bad)
+        met = self.let(f"icmp ne i64 {self.get(bad, 'i64')}, 0")
+        with self.when(met):
+            self.write(self.faults, int64, "1")
+
+    def _by_position(self, bad: str) -> None:
+        """Each thread computes elements that meet no others; along the serial dims it takes them in their order."""
+        first, step = self.first_and_step()
         parallel = self.kernel.dims - self.kernel.serial
         with self.loop(first, self.count, step) as i:
             positions = self.unravel(i, self.sizes[:parallel], self.kernel.wide)
@@ -119,21 +133,62 @@ class _Indexed(Kernel):
                 with self.loop(0, self.turns) as turn:
                     rest = self.unravel(turn, self.sizes[parallel:], self.kernel.wide)
                     self._element([*positions, *rest], bad)
-        met = self.let(f"icmp ne i64 {self.get(bad, 'i64')}, 0")
-        with self.when(met):
-            self.write(self.faults, int64, "1")
+
+    def _by_target(self, bad: str) -> None:
+        """Each group looks at all indices, and computes those elements whose displacement belongs to it, in their order.
+
+        So elements that meet are computed one after the other, by one thread, and other groups compute others at the same time.
+        """
+        parallel = self.kernel.dims - self.kernel.serial
+        thread, group, groups = self.thread(), self.group(), self.groups()
+        marks, turns, moves = (self.shared(int64, THREADS) for _ in range(3))
+        with self.loop(0, self.turns, THREADS) as start:
+            turn = self.integer("add", start, thread)
+            mine, displacement = self.variable("i64", "0"), self.variable("i64", "0")
+            with self.when(self.let(f"icmp slt i64 {turn}, {self.turns}")):
+                rest = self.unravel(turn, self.sizes[parallel:], self.kernel.wide)
+                self.set(displacement, "i64", self._displacement(["0"] * parallel + rest, bad))
+                owner = self.integer("urem", self._mixed(self.get(displacement, "i64")), groups)
+                self.set(mine, "i64", self.let(f"zext i1 {self.let(f'icmp eq i64 {owner}, {group}')} to i64"))
+            place = self.sum_before(marks, thread, self.get(mine, "i64"))
+            with self.when(self.let(f"icmp ne i64 {self.get(mine, 'i64')}, 0")):
+                at = self.integer("sub", place, 1)
+                self.put(turns, int64, at, turn)
+                self.put(moves, int64, at, self.get(displacement, "i64"))
+            self.barrier()
+            found = self.take(marks, int64, str(THREADS - 1))
+            with self.loop(0, found) as k:
+                turn, moved = self.take(turns, int64, k), self.take(moves, int64, k)
+                rest = self.unravel(turn, self.sizes[parallel:], self.kernel.wide)
+                with self.loop(thread, self.count, THREADS) as i:
+                    positions = self.unravel(i, self.sizes[:parallel], self.kernel.wide)
+                    self._compute([*positions, *rest], moved)
+            self.barrier()
+
+    def _mixed(self, value: str) -> str:
+        """A number whose remainders spread over the groups, whatever the step between targets is."""
+        product = self.integer("mul", value, 0x9E3779B97F4A7C15 - (1 << 64))
+        return self.integer("lshr", product, 32)
+
+    def _displacement(self, positions: Sequence[str], bad: str) -> str:
+        """By how many bytes the indices of an element displace it."""
+        total = "0"
+        inputs = len(self.addresses) - self.kernel.indices
+        for j in range(self.kernel.indices):
+            place = self.place(self.addresses[inputs + j], positions, self.strides[inputs + j])
+            moved = self._index(place, self.kernel.operand_dtypes[inputs - self.outputs + j], j, bad)
+            total = self.integer("add", total, moved)
+        return total
 
     def _element(self, positions: Sequence[str], bad: str) -> None:
+        self._compute(positions, self._displacement(positions, bad))
+
+    def _compute(self, positions: Sequence[str], displacement: str) -> None:
         kernel = self.kernel
         places = [
             self.place(address, positions, strides)
             for address, strides in zip(self.addresses, self.strides, strict=True)
         ]
-        displacement = "0"
-        inputs = len(places) - kernel.indices
-        for j in range(kernel.indices):
-            moved = self._index(places[inputs + j], kernel.operand_dtypes[inputs - self.outputs + j], j, bad)
-            displacement = self.integer("add", displacement, moved)
         for k in kernel.displaced:
             places[k] = self.integer("add", places[k], displacement)
         parts = [part for result in kernel.results for part in result.parts]
@@ -177,6 +232,8 @@ def prepare_indexed(
     strides = [[row[dim] for dim in order] for row in strides]
     parallel = len(sizes) - serial
     count, turns = math.prod(sizes[:parallel]), math.prod(sizes[parallel:])
+    indices = strides[len(strides) - len(indexing.steps) :]
+    by_target = bool(serial) and turns >= FEWEST_TURNS and not any(any(row[:parallel]) for row in indices)
     kernel = IndexedKernel(
         tuple(results),
         tuple(operand_dtypes),
@@ -186,12 +243,14 @@ def prepare_indexed(
         tuple(indexing.displaced),
         indexing.wrap,
         max(count, turns) >= 1 << 31,
+        by_target,
     )
     runtime = gpu.runtime
     loaded = runtime.load(indexed_ir(runtime.target, kernel))
     words = [gpu.faults.address, count, turns, *sizes, *(stride for row in strides for stride in row)]
     words += [*indexing.sizes, *indexing.steps]
-    launch = runtime.launch(loaded, gpu.groups(count), "p" * len(strides) + "i", words)
+    groups = gpu.groups(turns * THREADS if by_target else count)
+    launch = runtime.launch(loaded, groups, "p" * len(strides) + "i", words)
     return IndexedLaunch(launch.entry, 0, launch.meta, launch.count, launch.keepalive)
 
 
@@ -247,7 +306,7 @@ class _Pack(Kernel):
             with self.when(within):
                 mark = self.read(self.place(self.mask, positions, self.marks), uint8)
                 self.set(chosen, "i64", self.let(f"zext i1 {self.let(f'icmp ne i8 {mark}, 0')} to i64"))
-            total = self._sum(room, thread, self.get(chosen, "i64"))
+            total = self.sum_before(room, thread, self.get(chosen, "i64"))
             place = self.place(self.counts, [block], [8])
             if self.kernel.step == COUNT:
                 last = self.let(f"icmp eq i64 {thread}, {THREADS - 1}")
@@ -257,22 +316,6 @@ class _Pack(Kernel):
                 before = self.integer("add", self.read(place, int64), total)
                 self._move(self.get(chosen, "i64"), self.integer("sub", before, 1), positions)
             self.barrier()
-
-    def _sum(self, room: str, thread: str, value: str) -> str:
-        """The sum of the values of the threads up to this one."""
-        total = self.variable("i64", value)
-        self.put(room, int64, thread, value)
-        distance = 1
-        while distance < THREADS:
-            self.barrier()
-            behind = self.let(f"icmp sge i64 {thread}, {distance}")
-            with self.when(behind):
-                left = self.take(room, int64, self.integer("sub", thread, distance))
-                self.set(total, "i64", self.integer("add", self.get(total, "i64"), left))
-            self.barrier()
-            self.put(room, int64, thread, self.get(total, "i64"))
-            distance *= 2
-        return self.get(total, "i64")
 
     def _move(self, chosen: str, at: str, positions: Sequence[str]) -> None:
         """Copy this thread's element if it is chosen and there is room."""

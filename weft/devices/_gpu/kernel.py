@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.dtype import DType, bool_
+from ...core.dtype import DType, bool_, int64
 from ...engine.expr import Expr, postorder
 from ...engine.llvm import emit, memory_type
 from ...engine.loops import Result
@@ -115,6 +115,12 @@ class Kernel(Body):
         )
         return self.let(f"icmp ne i8 {loaded}, 0") if dtype is bool_ else loaded
 
+    def lane_of(self, vector: str, dtype: DType, lane: int, lanes: int) -> str:
+        """An element of a vector that was loaded."""
+        kind = memory_type(dtype)
+        element = self.let(f"extractelement <{lanes} x {kind}> {vector}, i32 {lane}")
+        return self.let(f"icmp ne i8 {element}, 0") if dtype is bool_ else element
+
     def write(self, address: str, dtype: DType, value: str, offset: int = 0) -> None:
         if dtype is bool_:
             value = self.let(f"zext i1 {value} to i8")
@@ -151,6 +157,22 @@ class Kernel(Body):
     def barrier(self) -> None:
         """Wait until all threads of the group are here and see what each has stored in the group's memory."""
         self.do(self.target.barrier)
+
+    def sum_before(self, room: str, thread: str, value: str) -> str:
+        """The sum of the int64 values of the threads up to this one, which is also in memory of the group (`room`)."""
+        total = self.variable("i64", value)
+        self.put(room, int64, thread, value)
+        distance = 1
+        while distance < THREADS:
+            self.barrier()
+            behind = self.let(f"icmp sge i64 {thread}, {distance}")
+            with self.when(behind):
+                left = self.take(room, int64, self.integer("sub", thread, distance))
+                self.set(total, "i64", self.integer("add", self.get(total, "i64"), left))
+            self.barrier()
+            self.put(room, int64, thread, self.get(total, "i64"))
+            distance *= 2
+        return self.get(total, "i64")
 
     # ---- Elements --------------------------------------------------------------------------------------------------------
 

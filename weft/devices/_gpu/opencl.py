@@ -40,7 +40,7 @@ def _library() -> ctypes.CDLL:
     for name in (os.environ.get("WEFT_OPENCL"), str(wheel) if wheel.exists() else None, "libOpenCL.so.1"):
         if name:
             try:
-                return _declared(ctypes.CDLL(name, ctypes.RTLD_GLOBAL))
+                return _declared(ctypes.CDLL(name))
             except OSError as error:
                 failure = error
     raise RuntimeError(

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...core.dtype import DType
+from ...engine.expr import Expr, postorder
 from ...engine.kernel import ReduceLaunch, param_letters
-from ...engine.monoid import Monoid
+from ...engine.llvm import emit, memory_type
+from ...engine.monoid import Monoid, index
 from .kernel import THREADS, Kernel
+from .maps import VECTOR_BYTES
 from .stages import GpuStage, cut
 from .states import StateLoop
 from .target import Target
@@ -34,6 +37,7 @@ class ReduceKernel(NamedTuple):
     reduced_dims: int
     threads: int  # that work on one result: a power of 2, at most THREADS
     columns: bool  # neighbouring threads work on neighbouring results, not on neighbouring elements
+    lanes: int  # neighbouring elements that a thread loads at once; 1 if the elements of a result are no run, or are small numbers of them
     step: str  # WHOLE, PARTS or STATES
     wide: bool  # positions need 64 bits
 
@@ -124,6 +128,8 @@ class ReduceLoop(StateLoop):
                 self.addresses[self.outputs :], self.kept_strides[self.outputs :], strict=True
             )
         ]
+        if self.kernel.lanes > 1 and self.kernel.step != STATES:
+            start = self._fold_vectors(variables, starts, start, end)
         first = body.integer("add", start, self.lane)
         steps = body.integer(
             "sdiv", body.integer("sub", body.integer("add", end, threads - 1), first), threads
@@ -137,6 +143,52 @@ class ReduceLoop(StateLoop):
                 ]
                 for element in elements:
                     self.assign(variables, self.combined(self.values(variables), element))
+
+    def _fold_vectors(self, variables: list[str], starts: Sequence[str], start: str, end: str) -> str:
+        """Combine whole vectors of neighbouring elements. Returns the first element that is left.
+
+        Where memory is not aligned for vectors, the same elements are loaded one by one, so that the order is the same.
+        """
+        body, lanes = self.body, self.kernel.lanes
+        vectors = body.integer("sdiv", body.integer("sub", end, start), lanes)
+        together = "0"
+        for address, dtype in zip(starts, self.kernel.operand_dtypes, strict=True):
+            place = body.place(address, [start], [dtype.itemsize])
+            together = body.integer("or", together, body.integer("and", place, dtype.itemsize * lanes - 1))
+        aligned = body.let(f"icmp eq i64 {together}, 0")
+        counts = [
+            body.let(f"select i1 {aligned}, i64 {yes}, i64 {no}")
+            for yes, no in ((vectors, "0"), ("0", vectors))
+        ]
+        for count, load in zip(counts, (self._load_vector, self._load_elements), strict=True):
+            with body.loop(self.lane, count, self.kernel.threads) as vector:
+                i = body.integer("add", start, body.integer("mul", vector, lanes))
+                for element in load(starts, i):
+                    self.assign(variables, self.combined(self.values(variables), element))
+        return body.integer("add", start, body.integer("mul", vectors, lanes))
+
+    def _load_vector(self, starts: Sequence[str], i: str) -> list[list[str]]:
+        """The states of a vector of elements."""
+        body, lanes = self.body, self.kernel.lanes
+        loaded: dict[Expr, str] = {}
+        for leaf in postorder(self.monoid.to_state):
+            if leaf.op == "load" and leaf is not index():
+                place = body.place(starts[leaf.value], [i], [leaf.dtype.itemsize])
+                kind, size = memory_type(leaf.dtype), leaf.dtype.itemsize * lanes
+                pointer = body.pointer(place)
+                loaded[leaf] = body.let(f"load <{lanes} x {kind}>, ptr addrspace(1) {pointer}, align {size}")
+        found = []
+        for lane in range(lanes):
+            names = {leaf: body.lane_of(vector, leaf.dtype, lane, lanes) for leaf, vector in loaded.items()}
+            names[index()] = body.integer("add", i, lane)
+            found.append(emit(body, self.monoid.to_state, names))
+        return found
+
+    def _load_elements(self, starts: Sequence[str], i: str) -> list[list[str]]:
+        """The same where vectors cannot be loaded."""
+        body = self.body
+        positions = [body.integer("add", i, lane) for lane in range(self.kernel.lanes)]
+        return [self.lifted(starts, [at], self.reduced_strides, at) for at in positions]
 
     def _element(self, starts: Sequence[str], result: str, i: str) -> list[str]:
         if self.kernel.step == STATES:
@@ -192,6 +244,7 @@ class ReduceLoop(StateLoop):
 
 # ---- Launches --------------------------------------------------------------------------------------------------------------
 
+FEWEST_VECTORS = 2  # for each thread, before it loads vectors
 AT_ONCE = 4  # elements that a thread loads before it combines them
 SERIAL = 32  # elements that a thread combines by itself, before more threads work on a result
 NEIGHBOURS = 32  # results that neighbouring threads work on, if these lie side by side in memory
@@ -225,6 +278,7 @@ def prepare_reduction(
         len(reduced[0]),
         threads,
         outer,
+        _lanes(monoid, operand_dtypes, reduced, count // parts, threads),
         WHOLE,
         max(results, count) >= 1 << 31,
     )
@@ -243,6 +297,18 @@ def prepare_reduction(
         return second.entry(*arguments[:-2], second.meta, second.count)
 
     return ReduceLaunch(entry, 0, 0, 0, (first, second, states))
+
+
+def _lanes(monoid: Monoid, operand_dtypes: Sequence[DType], reduced: Dims, count: int, threads: int) -> int:
+    """How many neighbouring elements a thread loads at once."""
+    leaves = [leaf for leaf in postorder(monoid.to_state) if leaf.op == "load" and leaf is not index()]
+    runs = len(reduced[0]) == 1 and all(
+        row[0] == dtype.itemsize for row, dtype in zip(reduced[1], operand_dtypes, strict=True)
+    )
+    if not runs or any(isinstance(leaf.value, tuple) for leaf in leaves):
+        return 1
+    lanes = VECTOR_BYTES // max(dtype.itemsize for dtype in operand_dtypes)
+    return lanes if lanes > 1 and count >= FEWEST_VECTORS * lanes * threads else 1
 
 
 class _Launches:

@@ -13,6 +13,8 @@ from .kernel import THREADS, Kernel
 from .states import StateLoop
 from .target import Target
 
+DOUBLINGS = THREADS.bit_length() - 1  # of the distance between the elements that are combined
+
 
 class ScanKernel(NamedTuple):
     """Everything that the code of a scan depends on.
@@ -65,8 +67,9 @@ class _Scan(StateLoop):
             last_strides = [strides[-1:] for strides in self.strides[self.outputs :]]
             self.assign(own, self.lifted(starts[self.outputs :], [i], last_strides, i))
         self.share(rooms, thread, self.values(own))
-        distance = 1
-        while distance < THREADS:
+        # LLVM unrolls this loop if the combination is short. That of complex logarithms takes an OpenCL driver half a minute when unrolled.
+        with self.body.loop(0, DOUBLINGS) as turn:
+            distance = self.body.integer("shl", 1, turn)
             self.body.barrier()
             behind = self.body.let(f"icmp sge i64 {thread}, {distance}")
             with self.body.when(behind):
@@ -74,7 +77,6 @@ class _Scan(StateLoop):
                 self.assign(own, self.combined(left, self.values(own)))
             self.body.barrier()
             self.share(rooms, thread, self.values(own))
-            distance *= 2
         self.body.barrier()
         with self.body.when(within):
             state = self.combined(self.values(before), self.values(own))

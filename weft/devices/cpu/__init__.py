@@ -14,7 +14,7 @@ from ...engine import distributions
 from ...engine.chain import Chain
 from ...engine.defer import keep_all
 from ...engine.kernel import prepare_map, prepare_reduction
-from ...engine.memory import FENCE
+from ...engine.memory import CACHE_LIMIT, FENCE
 from ...engine.storages import allocator
 from ..base import Backend
 from .extras import EXTRAS
@@ -47,7 +47,7 @@ _C_TYPES = {
 @final
 class Cpu(Backend):
     has_memory = True
-    defers = True
+    most_deferred = CACHE_LIMIT
     c_types = _C_TYPES
     readers = {name: kind.from_address for name, kind in _C_TYPES.items()}  # noqa: RUF012 (nobody writes it)
     xp = np

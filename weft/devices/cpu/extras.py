@@ -198,12 +198,23 @@ def _byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int,
 
 
 def byte_convolution(
-    epilogue: Epilogue, sizes: tuple[int, int, int, int], places: Places, *operands: float
-) -> None:
-    """Convolutions of bytes: see `engine/byte_convolution.py`. sizes: images, channels, columns and groups. operands: those of the kernel."""
-    launch = _byte_convolution(epilogue, sizes, places, workers.get_num_threads())
-    assert launch.entry is not None
-    launch.entry(*operands, launch.meta, launch.count)
+    epilogue: Epilogue, sizes: tuple[int, int, int, int], places: Places
+) -> Callable[..., None]:
+    """A convolution of bytes, as a function of the operands of the kernel: see `engine/byte_convolution.py`.
+
+    sizes: images, channels, columns and groups.
+    """
+    return _launching(_byte_convolution(epilogue, sizes, places, workers.get_num_threads()))
+
+
+def _launching(launch: Launch) -> Callable[..., None]:
+    """A function of the operands of a launch, which keeps the memory that it reads."""
+
+    def run(*operands: float) -> None:
+        assert launch.entry is not None
+        launch.entry(*operands, launch.meta, launch.count)
+
+    return run
 
 
 @functools.lru_cache(maxsize=256)  # a launch has 8 bytes for each position and group
@@ -213,11 +224,9 @@ def _byte_convolution(
     return launch_convolution(epilogue, *sizes, places)
 
 
-def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places, *operands: float) -> None:
-    """Convolutions of bytes with a group for each channel: see `engine/depthwise.py`. operands: those of the kernel."""
-    launch = _depthwise(epilogue, images, channels, places, workers.get_num_threads())
-    assert launch.entry is not None
-    launch.entry(*operands, launch.meta, launch.count)
+def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places) -> Callable[..., None]:
+    """A convolution of bytes with a group for each channel, as a function of the operands of the kernel: see `engine/depthwise.py`."""
+    return _launching(_depthwise(epilogue, images, channels, places, workers.get_num_threads()))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...core.dtype import float32, int32
+from ...core.dtype import DType, float32, int32
 from ...core.tensor import Tensor
 from ...engine.byte_tiles import QUAD
 from ...engine.depthwise import Places, block_channels
@@ -24,7 +24,7 @@ from ...ops.assembly.padding import constant_pad
 from ...ops.nn.convolution import convolution
 from ...ops.nn.window_views import windows
 from ...ops.views.transposing import PERMUTE
-from .products import Image, Packed, in_taps, pack
+from .products import Image, ImageKernel, Packed, in_taps, pack, requantizing_kernel
 
 # Bytes of patches that are made at a time. They fit the second cache of current processors.
 PATCH_BYTES = 1 << 20
@@ -84,11 +84,47 @@ def _patches(input: Tensor, window: Window) -> Tensor:
     return seen.reshape(images, *positions, math.prod(seen.shape[1 + dims :]))
 
 
-def _bordered(input: Tensor, zero_point: int, window: Window, more: int = 0) -> Tensor:
-    """The input with its border and `more` channels, [N, *sizes, C + more]."""
+def _border(window: Window, more: int) -> list[int]:
+    """What is added around [N, *sizes, C], as `constant_pad` takes it; empty if it is nothing."""
     border = [0, more, *(width for each in reversed(window.padding) for width in (each, each))]
+    return border if any(border) else []
+
+
+def _bordered(input: Tensor, zero_point: int, border: list[int]) -> Tensor:
+    """The input with its border, [N, *sizes, C]."""
     last = _channels_last(input)
-    return constant_pad(last, border, zero_point) if any(border) else last
+    return constant_pad(last, border, zero_point) if border else last
+
+
+def _image_channels(window: Window, packed: Packed) -> int:
+    """The channels of an image are a multiple of this number; 0 if the kernel cannot read images, so that they become patches."""
+    if packed.taps is not None:
+        return block_channels()
+    by_kernel = packed.lines is not None and packed.zero_points is None
+    return QUAD if by_kernel and packed.terms // math.prod(window.kernel) % QUAD == 0 else 0
+
+
+class ImagePlan(NamedTuple):
+    """A requantized convolution of inputs with one spec: what is decided before their elements are read."""
+
+    border: list[int]
+    kernel: ImageKernel
+
+    def __call__(
+        self, input: Tensor, zero_point: int, vectors: Sequence[Tensor], numbers: tuple[float, ...]
+    ) -> Tensor:
+        elements = _bordered(input, zero_point, self.border)
+        return _channels_second(self.kernel(elements, zero_point, vectors, numbers))
+
+
+def image_plan(input: Tensor, window: Window, packed: Packed, dtype: DType) -> ImagePlan | None:
+    """The plan for inputs with this spec, whose results are integers of `dtype`; None if the kernel cannot read them as images."""
+    multiple = _image_channels(window, packed)
+    if not multiple:
+        return None
+    image = _image(input, 0, window, _positions(input.shape[2:], window), multiple)
+    border = _border(window, -input.shape[1] % multiple)
+    return ImagePlan(border, requantizing_kernel(image, packed, dtype))
 
 
 def convolved(
@@ -99,15 +135,14 @@ def convolved(
     Shapes: [N, C, *sizes] -> [N, M, *positions].
     """
     positions = _positions(input.shape[2:], window)
-    if packed.taps is not None:
-        return _channels_second(layer(_image(input, zero_point, window, positions, block_channels())))
-    by_kernel = packed.lines is not None and packed.zero_points is None
+    multiple = _image_channels(window, packed)
+    if multiple:
+        return _channels_second(layer(_image(input, zero_point, window, positions, multiple)))
     own = packed.terms // math.prod(window.kernel)
-    if by_kernel and own % QUAD == 0:
-        return _channels_second(layer(_image(input, zero_point, window, positions, QUAD)))
     if window.groups > 1 and packed.columns < FEW_COLUMNS and packed.terms <= EXACT_TERMS:
         return layer(_float_sums(input, zero_point, window, packed)).contiguous().movedim(-1, 1)
-    elements = _bordered(input, zero_point, window, own * window.groups - input.shape[1]).movedim(-1, 1)
+    border = _border(window, own * window.groups - input.shape[1])
+    elements = _bordered(input, zero_point, border).movedim(-1, 1)
     each = math.prod((elements.shape[1], *window.kernel, *positions))
     at_once = max(1, PATCH_BYTES // max(1, each))
     parts = [layer(_patches(part, window)) for part in elements.split(at_once)]
@@ -118,7 +153,7 @@ def _image(
     input: Tensor, zero_point: int, window: Window, positions: tuple[int, ...], multiple: int
 ) -> Image:
     """The input with its border and a multiple of so many channels."""
-    elements = _bordered(input, zero_point, window, -input.shape[1] % multiple)
+    elements = _bordered(input, zero_point, _border(window, -input.shape[1] % multiple))
     sizes = tuple(elements.shape[1:-1])
     return Image(elements, Places(sizes, window.kernel, window.stride, window.dilation, positions))
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from ...core.dtype import float16, float32, int16, qint8, quint8, uint8
 from ...core.tensor import Tensor
+from ...engine.workers import get_num_threads
 from ...interop.script_object import ScriptObject
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.elementwise.qparams import QParams
-from .convolution import Window, convolved, pack_kernel, spread, transposed_kernel
+from .convolution import ImagePlan, Window, convolved, image_plan, pack_kernel, spread, transposed_kernel
 from .linear import linear_dynamic, linear_to_float, scaling
 from .numbers import quantize_per_tensor
-from .products import Packed, pack, requantized
+from .products import Packed, clamping, pack, requantized
 from .quantizers import PerChannel
 from .ranges import dynamic_qparams
 from .tensors import BITS, dequantize, is_quantized, per_tensor, plain, quantized, quantizer_of
@@ -183,6 +184,8 @@ class ConvPackedParams(PackedLayer):
                 "a quantized convolution: stride, dilation and groups are positive, padding and output_padding are not negative"
             )
         self._check_bias(weight.shape[1] * groups if transpose else len(weight))
+        # The plan of the last input's spec and number of threads; None if there is none for them.
+        self._planned: tuple[Any, ImagePlan | None] | None = None
 
     @property
     def _script_name(self) -> str:  # type: ignore[override]
@@ -230,11 +233,25 @@ class ConvPackedParams(PackedLayer):
         return convolved(integers, zero_point, window, self._ready[0], layer)
 
     def __call__(self, input: Tensor, result: QParams, relu: bool = False) -> Tensor:
-        by = per_tensor(input, "quantized.conv")
-        made = self._convolved(
-            plain(input), by.zero_point, lambda rows: self._requantized(rows, by, result, relu)
-        )
+        by, integers = per_tensor(input, "quantized.conv"), plain(input)
+        plan = self._plan(integers)
+        if plan is None:
+            made = self._convolved(
+                integers, by.zero_point, lambda rows: self._requantized(rows, by, result, relu)
+            )
+        else:
+            vectors, numbers = self._scaling(by.scale, result), clamping(uint8, result.zero_point, relu)
+            made = plan(integers, by.zero_point, vectors, numbers)
         return quantized(made, result, input.dtype)
+
+    def _plan(self, integers: Tensor) -> ImagePlan | None:
+        """The plan for an input. It is kept for the next call, which usually has the same spec."""
+        key, planned = (integers.spec, get_num_threads()), self._planned  # which another thread may exchange
+        if planned is None or planned[0] != key:
+            is_image = not self.is_transposed and integers.dim() == len(self.window.kernel) + 2
+            plan = image_plan(integers, self.window, self._ready[0], uint8) if is_image else None
+            planned = self._planned = key, plan
+        return planned[1]
 
     def in_floats(self, input: Tensor) -> Tensor:
         """The convolution of a quantized tensor, as float32."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ...core.derivative import nondifferentiable
 from ...core.dtype import DType, float32, float64, int8, int32
-from ...core.spec import contiguous_spec
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address, empty
 from ...engine import scalar as s
 from ...engine.byte_tiles import QUAD, Epilogue, shape
@@ -169,7 +169,8 @@ def _product(
     a: uint8 or int8 [..., groups * terms], with one zero point; or the sums themselves, int32 [..., groups * columns].
     """
     if isinstance(a, Image):
-        return _convolved(_formula(finish, result, False), a, zero_point, packed, vectors, numbers)
+        kernel = _image_kernel(_formula(finish, result, False), a.elements.spec, a.places, packed)
+        return kernel(a.elements, zero_point, vectors, numbers)
     if a.dtype is int32:
         return _step(_formula(finish, result, False))(a, packed.sums, *vectors, 0, *numbers)
     groups, terms, across = packed.groups, packed.terms, a.shape[-1]
@@ -209,24 +210,43 @@ def _by_kernel(
     return target
 
 
-def _convolved(
-    formula: Formula, a: Image, zero_point: int, packed: Packed, vectors: Sequence[Tensor], numbers
-) -> Tensor:
-    elements, places, columns = readable(a.elements), a.places, packed.groups * packed.columns
-    images, channels, signed = len(elements), elements.shape[-1], elements.dtype is int8
-    target = empty(contiguous_spec((images, *places.positions, columns), formula.result, elements.device))
-    if target.spec.numel:
-        extras, epilogue = elements.device.backend.extras, _epilogue(formula, signed)
-        weight = packed.lines if packed.taps is None else packed.taps
-        assert weight is not None
-        operands = target, elements, weight, *map(readable, (packed.sums, *vectors))
-        given = *map(address, operands), zero_point + 128 * signed, *numbers
-        if packed.taps is None:
-            sizes = images, channels, packed.columns, packed.groups
-            extras["byte_convolution"](epilogue, sizes, places, *given)
-        else:
-            extras["depthwise"](epilogue, images, columns, places, *given)
-    return target
+class ImageKernel(NamedTuple):
+    """The kernel for convolutions of images with one spec: what is decided before their elements are read."""
+
+    target: Spec
+    run: Callable[..., None] | None  # of addresses and numbers; None if the result has no elements
+    constants: tuple[Tensor, Tensor]  # the weight as the kernel reads it, and the sums of its columns
+    shift: int  # what the kernel adds to each element
+
+    def __call__(
+        self, elements: Tensor, zero_point: int, vectors: Sequence[Tensor], numbers: tuple[float, ...]
+    ) -> Tensor:
+        target = empty(self.target)
+        if self.run is not None:
+            operands = target, readable(elements), *self.constants, *map(readable, vectors)
+            self.run(*map(address, operands), zero_point + self.shift, *numbers)
+        return target
+
+
+def _image_kernel(formula: Formula, elements: Spec, places: Places, packed: Packed) -> ImageKernel:
+    """elements: the spec of the elements of an `Image`, which are contiguous when the kernel reads them."""
+    (images, *_, channels), columns = elements.shape, packed.groups * packed.columns
+    target = contiguous_spec((images, *places.positions, columns), formula.result, elements.device)
+    weight = packed.lines if packed.taps is None else packed.taps
+    assert weight is not None
+    signed, extras = elements.dtype is int8, elements.device.backend.extras
+    epilogue, run = _epilogue(formula, signed), None
+    if target.numel and packed.taps is None:
+        sizes = images, channels, packed.columns, packed.groups
+        run = extras["byte_convolution"](epilogue, sizes, places)
+    elif target.numel:
+        run = extras["depthwise"](epilogue, images, columns, places)
+    return ImageKernel(target, run, (weight, readable(packed.sums)), 128 * signed)
+
+
+def requantizing_kernel(image: Image, packed: Packed, dtype: DType) -> ImageKernel:
+    """The kernel of `requantized` for all images with the spec of this one."""
+    return _image_kernel(_formula(_quantized, dtype, False), image.elements.spec, image.places, packed)
 
 
 def in_taps(integers: Tensor) -> Tensor:
@@ -270,9 +290,14 @@ def requantized(
     multipliers, addends: float32 [groups * columns]. result: dtype and zero point; with `relu`, nothing is below the zero point.
     """
     dtype, point = result
+    numbers = clamping(dtype, point, relu)
+    return _product(a, zero_point, packed, _quantized, dtype, (multipliers, addends), numbers)
+
+
+def clamping(dtype: DType, point: int, relu: bool) -> tuple[int, int]:
+    """The numbers of `requantized`: the zero point and the least integer of the result."""
     low, _ = RANGES[dtype]
-    least = max(low, point) if relu else low
-    return _product(a, zero_point, packed, _quantized, dtype, (multipliers, addends), (point, least))
+    return point, max(low, point) if relu else low
 
 
 def floating(

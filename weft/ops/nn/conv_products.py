@@ -55,9 +55,11 @@ class Geometry(NamedTuple):
             size + before + after for size, (before, after) in zip(self.sizes, self.border, strict=True)
         )
 
-    def at_once(self, channels: int) -> int:
-        """How many images are worked on at a time."""
-        return max(1, PATCH_ELEMENTS // max(1, channels * math.prod(self.kernel) * math.prod(self.positions)))
+    def at_once(self, channels: int, scale: int) -> int:
+        """How many images are worked on at a time. scale: see `Backend.block_scale`."""
+        return max(
+            1, PATCH_ELEMENTS * scale // max(1, channels * math.prod(self.kernel) * math.prod(self.positions))
+        )
 
 
 def _parts(count: int, size: int) -> Iterator[slice]:
@@ -154,7 +156,9 @@ def _convolve(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry)
     result = _new((images, made, *how.positions), input)
     rows = _rows(weight, how.groups)
     flat = result.view(images, how.groups, made // how.groups, -1) if result.numel() else result
-    for part in _parts(images if result.numel() else 0, how.at_once(input.shape[1])):
+    for part in _parts(
+        images if result.numel() else 0, how.at_once(input.shape[1], input.device.backend.block_scale)
+    ):
         _multiply_into(flat[part], rows, _patches(input[part], how))
     return _with_bias(result, bias)
 
@@ -175,7 +179,7 @@ def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) 
     input = _new((images, channels, *how.sizes), result)
     columns = _rows(weight, how.groups).transpose(-1, -2)
     flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
-    for part in _parts(images, how.at_once(channels)):
+    for part in _parts(images, how.at_once(channels, result.device.backend.block_scale)):
         count = part.stop - part.start
         patches = _new((count, how.groups, columns.shape[1], flat.shape[-1]), result)
         _multiply_into(patches, columns, flat[part])
@@ -205,7 +209,9 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     weight.zero_()
     total = weight.view(how.groups, made // how.groups, -1) if weight.numel() else weight
     flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
-    for part in _parts(images if weight.numel() else 0, how.at_once(channels)):
+    for part in _parts(
+        images if weight.numel() else 0, how.at_once(channels, result.device.backend.block_scale)
+    ):
         products = flat[part].matmul(_patches(input[part], how).transpose(-1, -2))
         total.add_(products.sum(0))
     return weight

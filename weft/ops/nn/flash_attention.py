@@ -197,7 +197,8 @@ def _blocks(query: Spec, key: Spec, causal: bool, most: int) -> list[_Block]:
 
 def _block_elements(query: Spec) -> int:
     """Without memory, one block is enough, because there is nothing to keep in the caches."""
-    return BLOCK_ELEMENTS if query.device.backend.has_memory else sys.maxsize
+    backend = query.device.backend
+    return BLOCK_ELEMENTS * backend.block_scale if backend.has_memory else sys.maxsize
 
 
 def _is_one_block(query: Spec, key: Spec, causal: bool) -> bool:

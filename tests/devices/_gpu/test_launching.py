@@ -1,0 +1,100 @@
+"""The entry of a launch in machine code, with functions of this process in the place of NVIDIA's driver."""
+
+import ctypes
+
+import pytest
+
+from weft.devices._gpu.launching import bound_launcher, launcher
+from weft.engine.words import block
+
+CONTEXT, FUNCTION, GROUPS, THREADS = 77, 88, 5, 256
+OUT_OF_RESOURCES = 701
+
+
+class Driver:
+    """The two functions that an entry calls. It notes their arguments."""
+
+    def __init__(self):
+        self.calls = []
+        self.answer = 0
+        self.busy = ctypes.c_int64()
+        self.before = lambda: self.calls.append("before")
+        self._enter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._note_context)
+        integers = [ctypes.c_uint] * 7
+        pointers = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
+        self._launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *integers, *pointers)(
+            self._note_launch
+        )
+
+    def _note_context(self, context):
+        self.calls.append(("context", context))
+        return 0
+
+    def _note_launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
+        assert (gy, gz, by, bz, shared, stream, parameters) == (1, 1, 1, 1, 0, None, None)
+        # CU_LAUNCH_PARAM_BUFFER_POINTER, the buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, the address of its size, CU_LAUNCH_PARAM_END
+        assert (extra[0], extra[2], extra[4]) == (1, 2, None)
+        nbytes = ctypes.c_size_t.from_address(extra[3]).value
+        words = (ctypes.c_int64 * (nbytes // 8)).from_address(extra[1])
+        self.calls.append(("launch", function, gx, bx, list(words)))
+        return self.answer
+
+    def meta(self, places, words):
+        addresses = [ctypes.cast(each, ctypes.c_void_p).value for each in (self._launch, self._enter)]
+        before = (ctypes.addressof(self.busy), id(self.before))
+        return block((*addresses, CONTEXT, *before, FUNCTION, GROUPS, THREADS, len(words), *places, *words))
+
+
+def bits(kind, number):
+    """A float as the word that a kernel gets."""
+    return int.from_bytes(bytes(kind(number)), "little")
+
+
+def test_a_launch_passes_the_arguments_and_then_its_words():
+    driver = Driver()
+    meta = driver.meta(range(5), [0, 0, 0, 0, 0, 10, 20])
+    assert launcher("ppifd")(1000, 2000, -7, 1.5, 2.5, meta.address, 1) == 1000
+    words = [1000, 2000, -7, bits(ctypes.c_float, 1.5), bits(ctypes.c_double, 2.5), 10, 20]
+    assert driver.calls == [("context", CONTEXT), ("launch", FUNCTION, GROUPS, THREADS, words)]
+
+
+def test_a_chain_puts_arguments_between_the_words_of_its_stages():
+    driver = Driver()
+    meta = driver.meta([0, 3, 4], [0, 10, 20, 0, 0, 30])
+    assert bound_launcher("ppp", meta.address)(1, 2, 3) == 1
+    assert driver.calls[1] == ("launch", FUNCTION, GROUPS, THREADS, [1, 10, 20, 2, 3, 30])
+
+
+def test_work_that_waits_is_done_first():
+    driver = Driver()
+    meta = driver.meta(range(1), [0])
+    driver.busy.value = 1
+    launcher("p")(1, meta.address, 1)
+    assert driver.calls[0] == "before" and len(driver.calls) == 3
+
+
+def test_an_error_of_that_work_ends_the_launch():
+    driver = Driver()
+    driver.before = lambda: 1 / 0
+    driver.busy.value = 1
+    meta = driver.meta(range(1), [0])
+    with pytest.raises(ZeroDivisionError):
+        launcher("p")(1, meta.address, 1)
+    assert driver.calls == []
+
+
+def test_an_error_of_the_driver_is_raised():
+    driver = Driver()
+    driver.answer = OUT_OF_RESOURCES
+    meta = driver.meta(range(1), [0])
+    with pytest.raises(RuntimeError, match=f"CUDA error {OUT_OF_RESOURCES}"):
+        launcher("p")(1, meta.address, 1)
+
+
+@pytest.mark.parametrize("arguments", [(), (1,), (1, "2", 3), ("1", 2, 3), (1, 2, 3, 4)])
+def test_wrong_arguments_reach_no_driver(arguments):
+    driver = Driver()
+    meta = driver.meta(range(3), [0, 0, 0])
+    with pytest.raises(TypeError):
+        launcher("ppf")(*arguments, meta.address, 1)
+    assert driver.calls == []

@@ -1,0 +1,167 @@
+"""Maps, reductions, scans and indexed writes on a device give the CPU's results for any shape, strides and values.
+
+The device is the reference device, or the one that TESTED_DEVICE names.
+"""
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+
+HERE = os.environ.get("TESTED_DEVICE", "reference:0")
+FLOATS = (weft.float32, weft.float64, weft.float16, weft.bfloat16)
+INTEGERS = (weft.int64, weft.int32, weft.int8, weft.uint8)
+SPECIAL = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1.0, -1.5, 60000.0)
+
+SIZES = st.one_of(st.integers(0, 5), st.sampled_from([17, 300]))
+SHAPES = st.lists(SIZES, max_size=3).filter(lambda shape: weft.Size(shape).numel() <= 2000)
+# Views of a tensor with twice the size in each dim, from which each takes one of the wanted shape.
+LAYOUTS = {
+    "the first": lambda whole, shape: whole[tuple(slice(size) for size in shape)],
+    "every second": lambda whole, shape: whole[(slice(None, None, 2),) * len(shape)],
+    "odd offset": lambda whole, shape: whole[tuple(slice(size, None) for size in shape)],
+    "contiguous": lambda whole, shape: whole[tuple(slice(size) for size in shape)].contiguous(),
+    "column-major": lambda whole, shape: (
+        whole[tuple(slice(size) for size in shape)]
+        .permute(*reversed(range(len(shape))))
+        .contiguous()
+        .permute(*reversed(range(len(shape))))
+    ),
+    "expanded": lambda whole, shape: whole[(slice(1),) * len(shape)].expand(shape),
+}
+
+
+@st.composite
+def operands(draw, dtypes, count=1, shapes=SHAPES):
+    """The wanted shape, the tensors on the CPU, and a function that gives their views on a device."""
+    shape, dtype = draw(shapes), draw(st.sampled_from(dtypes))
+    wholes = [whole(draw, [2 * size for size in shape], dtype) for _ in range(count)]
+    layouts = [draw(st.sampled_from(sorted(LAYOUTS))) for _ in range(count)]
+
+    def on(where):
+        return [LAYOUTS[layout](each.to(where), shape) for each, layout in zip(wholes, layouts, strict=True)]
+
+    return shape, on
+
+
+def whole(draw, shape, dtype):
+    generator = weft.Generator().manual_seed(draw(st.integers(0, 1000)))
+    if not dtype.is_floating_point:
+        return weft.randint(-100, 100, shape, generator=generator).to(dtype)
+    values = weft.randn(shape, generator=generator) * 4
+    for place in draw(st.lists(st.integers(0, 10**6), max_size=4)):
+        if values.numel():
+            values.view(-1)[place % values.numel()] = draw(st.sampled_from(SPECIAL))
+    return values.to(dtype)
+
+
+def check(function, on, exactly=True):
+    """The function gives the same results of the views on the CPU and on the device."""
+    expected, results = function(*on("cpu")), function(*on(HERE))
+    if isinstance(expected, weft.Tensor):
+        expected, results = (expected,), (results,)
+    for result, wanted in zip(results, expected, strict=True):
+        assert result.device == weft.device(HERE)
+        assert (result.dtype, result.stride()) == (wanted.dtype, wanted.stride())
+        tolerance = {"rtol": 0, "atol": 0} if exactly else {}
+        weft.testing.assert_close(result.cpu(), wanted, equal_nan=True, **tolerance)
+
+
+MAPS = {
+    "add": lambda a, b: a + b,
+    "maximum": weft.maximum,
+    "where": lambda a, b: weft.where(a > b, a, b),
+    "less": lambda a, b: a < b,
+    "mul by a number": lambda a, b: a * 3 - b,
+    "in place": lambda a, b: a.clone().add_(b),
+    "to float16": lambda a, b: (a.to(weft.float16), b.to(weft.bool)),
+    "tanh": lambda a, b: (a.tanh(), b.exp()),
+    "out": lambda a, b: weft.add(a, b, out=weft.empty(0, dtype=a.dtype, device=a.device)),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_maps(name, data):
+    _, on = data.draw(operands(FLOATS + INTEGERS, 2))
+    check(MAPS[name], on)
+
+
+@pytest.mark.parametrize("name", ["copy_", "add_"])
+@settings(max_examples=12)
+@given(data=st.data())
+def test_writes_into_views(name, data):
+    shape, on = data.draw(operands(FLOATS + INTEGERS, 2))
+    view = data.draw(st.sampled_from(sorted(set(LAYOUTS) - {"expanded"})))
+
+    def function(a, b):
+        whole = weft.zeros([2 * size for size in shape], dtype=a.dtype, device=a.device)
+        getattr(LAYOUTS[view](whole, shape), name)(b)
+        return whole
+
+    check(function, on)
+
+
+def reductions(dtype):
+    if dtype.is_floating_point:
+        return ["sum", "amax", "amin", "argmax", "prod", "any", "mean", "logsumexp"]
+    return ["sum", "amax", "amin", "argmax", "prod", "all"]
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_reductions(data):
+    shape, on = data.draw(operands(FLOATS + INTEGERS))
+    dtype = on("cpu")[0].dtype
+    name = data.draw(st.sampled_from(reductions(dtype)))
+    dim = data.draw(st.integers(0, len(shape) - 1)) if shape else 0
+    if shape and not shape[dim] and name in ("amax", "amin", "argmax"):
+        return  # these raise an error for no elements
+    exactly = not dtype.is_floating_point or name in ("amax", "amin", "argmax", "any")
+    check(lambda a: getattr(a, name)(dim), on, exactly)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_scans(data):
+    shape, on = data.draw(operands(FLOATS + INTEGERS))
+    dtype = on("cpu")[0].dtype
+    name = data.draw(st.sampled_from(["cumsum", "cumprod", "cummax", "cummin"]))
+    dim = data.draw(st.integers(0, len(shape) - 1)) if shape else 0
+    exactly = not dtype.is_floating_point or name in ("cummax", "cummin")
+    check(lambda a: getattr(a, name)(dim), on, exactly)
+
+
+WRITES = {
+    "index_copy": lambda a, dim, index, b: a.index_copy(dim, index, b),
+    "index_add": lambda a, dim, index, b: a.index_add(dim, index, b),
+    "index_select": lambda a, dim, index, b: a.index_select(dim, index) + b,
+    "index_put": lambda a, dim, index, b: a.movedim(dim, 0).index_put(
+        (index,), b.movedim(dim, 0), accumulate=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_indices(name, data):
+    """Elements that meet are added, or win, in their order, as on the CPU."""
+    shape, on = data.draw(operands(FLOATS + INTEGERS, 2, SHAPES.filter(len)))
+    dim = data.draw(st.integers(0, len(shape) - 1))
+    numbers = st.integers(0, shape[dim] - 1) if shape[dim] else st.nothing()
+    index = weft.tensor(
+        data.draw(st.lists(numbers, min_size=shape[dim], max_size=shape[dim])), dtype=weft.int64
+    )
+    check(lambda a, b: WRITES[name](a, dim, index.to(a.device), b), on)
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_masks(data):
+    _, on = data.draw(operands(FLOATS + INTEGERS, 2))
+    check(lambda a, b: (a[b > 0], a.masked_fill(b > 0, 2), (b > 0).nonzero()), on)

@@ -1,6 +1,6 @@
-"""The kernels of GPUs run by OpenCL on the processor: a device `cuda` that passes the tests of `test_calls.py` and its neighbours.
+"""The kernels of GPUs run by OpenCL on the processor: the devices `cuda` and `xpu` pass the tests of `test_calls.py` and its neighbours.
 
-They run in processes of their own, because WEFT_CUDA decides once and for all what `cuda` is.
+They run in processes of their own, because WEFT_CUDA and WEFT_XPU decide once and for all what these devices are.
 """
 
 import functools
@@ -22,14 +22,17 @@ def opencl_devices():
     return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT).stdout)
 
 
-@pytest.mark.parametrize("name", ["test_calls", "test_op_table", "test_properties"])
-def test_the_device_cuda(name):
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [("cuda", "test_calls"), ("cuda", "test_op_table"), ("cuda", "test_properties"), ("xpu", "test_calls")],
+)
+def test_kernels_of_gpus(device, name):
     if not opencl_devices():
         pytest.skip("no OpenCL driver: on Linux x86-64 intel-opencl-rt brings one")
     # An index out of range raises its error in the call, as on the CPU.
     environment = os.environ | {
-        "WEFT_CUDA": "opencl",
-        "TESTED_DEVICE": "cuda:0",
+        f"WEFT_{device.upper()}": "opencl",
+        "TESTED_DEVICE": f"{device}:0",
         "CUDA_LAUNCH_BLOCKING": "1",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / f"{name}.py")]

@@ -89,7 +89,7 @@ class Conversion:
         return self._apply(lambda tensor: tensor.ipu(device))
 
     def xpu(self, device: Any = None) -> Self:
-        """Move to a GPU of Intel's, which weft does not have."""
+        """Move to a GPU of Intel's."""
         return self._apply(lambda tensor: tensor.xpu(device))
 
     def mtia(self, device: Any = None) -> Self:

@@ -24,12 +24,12 @@ def _machine(target: Target, processor: str) -> llvm.TargetMachine:
     """A new one for each module: LLVM's SPIR-V target keeps the types of a module and crashes on the next one."""
     _initialize()
     found = llvm.Target.from_triple(target.triple)
-    return found.create_target_machine(cpu=processor if target is NVPTX else "", opt=3)
+    return found.create_target_machine(cpu=processor if target is NVPTX else "", opt=target.level)
 
 
 def compiled(target: Target, ir: str, processor: str = _OLDEST) -> bytes:
     """The code of a module with one kernel, `kernel`. `processor`: an architecture of NVIDIA, such as "sm_90"."""
-    key = sha256(f"{target.name} {processor}\n{llvm.llvm_version_info}\n{ir}".encode())
+    key = sha256(f"{target.name} {target.level} {processor}\n{llvm.llvm_version_info}\n{ir}".encode())
     code = disk_cache().load(key)
     if code is None:
         code = _compile(target, ir, processor)

@@ -5,13 +5,14 @@ It drives Intel's GPUs, and Intel's OpenCL for processors (the package `intel-op
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import struct
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...engine.kernel import Launch
 from ..base import Mark
@@ -23,6 +24,7 @@ from .target import SPIRV
 # Names from CL/cl.h and CL/cl_ext.h.
 _DEVICE_TYPE_CPU, _DEVICE_TYPE_GPU = 2, 4
 _DEVICE_NAME, _GLOBAL_MEM_SIZE, _MAX_COMPUTE_UNITS, _CACHE_SIZE = 0x102B, 0x101F, 0x1002, 0x101E
+_DEVICE_EXTENSIONS = 0x1030
 _PROGRAM_BUILD_LOG = 0x1183
 _QUEUE_PROPERTIES, _QUEUE_PROFILING = 0x1093, 2
 _EVENT_STATUS, _COMPLETE, _COMMAND_END = 0x11D3, 0, 0x1283
@@ -31,21 +33,17 @@ _pointer, _size = ctypes.c_void_p, ctypes.c_size_t
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
-    """The driver: $WEFT_OPENCL, the loader of the system, or the library of the package intel-opencl-rt.
-
-    Raises: RuntimeError if there is none of them.
-    """
-    wheel = Path(sys.prefix) / "lib" / "libintelocl.so"
-    for name in (os.environ.get("WEFT_OPENCL"), str(wheel) if wheel.exists() else None, "libOpenCL.so.1"):
-        if name:
-            try:
-                return _declared(ctypes.CDLL(name))
-            except OSError as error:
-                failure = error
-    raise RuntimeError(
-        f"No OpenCL driver was found ({failure}). Install one, or `pip install intel-opencl-rt`, or name it in WEFT_OPENCL"
-    )
+def _libraries(gpus_only: bool) -> list[ctypes.CDLL]:
+    """$WEFT_OPENCL; without it the loader of the system, which knows the drivers of GPUs, and the package intel-opencl-rt for processors."""
+    named = os.environ.get("WEFT_OPENCL")
+    names = [named] if named else ["libOpenCL.so.1"]
+    if not named and not gpus_only:
+        names.append(str(Path(sys.prefix) / "lib" / "libintelocl.so"))
+    found = []
+    for name in names:
+        with contextlib.suppress(OSError):  # it is not there
+            found.append(_declared(ctypes.CDLL(name)))
+    return found
 
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -77,26 +75,37 @@ def _ids(function: Any, *before: Any) -> list[int]:
     return list(found)
 
 
+class _Device(NamedTuple):
+    """A device that kernels of this folder can run on."""
+
+    library: ctypes.CDLL
+    platform: int
+    handle: int
+
+
 @functools.cache
-def devices() -> list[tuple[int, int]]:
-    """(platform, device) of all that there are: GPUs first."""
-    library = _library()
-    found = []
-    for kind in (_DEVICE_TYPE_GPU, _DEVICE_TYPE_CPU):
-        for platform in _ids(library.clGetPlatformIDs):
-            found += [
-                (platform, each)
-                for each in _ids(library.clGetDeviceIDs, _pointer(platform), ctypes.c_uint64(kind))
-            ]
-    return found
+def devices(gpus_only: bool = False) -> list[_Device]:
+    """The devices of all drivers, GPUs first; `gpus_only`: without processors."""
+    found = [
+        _Device(library, platform, handle)
+        for kind in ((_DEVICE_TYPE_GPU,) if gpus_only else (_DEVICE_TYPE_GPU, _DEVICE_TYPE_CPU))
+        for library in _libraries(gpus_only)
+        for platform in _ids(library.clGetPlatformIDs)
+        for handle in _ids(library.clGetDeviceIDs, _pointer(platform), ctypes.c_uint64(kind))
+    ]
+    return [each for each in found if _has_addresses(each)]
 
 
-def device_count() -> int:
+def _has_addresses(device: _Device) -> bool:
+    """Whether the device has Intel's extension for memory with raw addresses."""
+    room, handle = ctypes.create_string_buffer(1 << 14), _pointer(device.handle)
+    code = device.library.clGetDeviceInfo(handle, _DEVICE_EXTENSIONS, _size(1 << 14), room, None)
+    return not code and b"cl_intel_unified_shared_memory" in room.value
+
+
+def device_count(gpus_only: bool = False) -> int:
     """How many devices OpenCL has; 0 without a driver."""
-    try:
-        return len(devices())
-    except RuntimeError:
-        return 0
+    return len(devices(gpus_only))
 
 
 class _Marker(Mark):
@@ -120,7 +129,7 @@ class _Marker(Mark):
 
     def _nanoseconds(self) -> int:
         if not self.is_done():
-            raise RuntimeError("CUDA error: device not ready")
+            raise RuntimeError("device not ready: an event is not complete yet")
         found = ctypes.c_uint64()
         code = self._library.clGetEventProfilingInfo(
             self._event, _COMMAND_END, _size(8), ctypes.byref(found), None
@@ -141,9 +150,9 @@ class OpenCL(Runtime):
     # OpenCL has no such numbers. These are those of most NVIDIA devices, from which the mapping of random numbers to elements follows.
     threads_per_multiprocessor, warp_size = 2048, 32
 
-    def __init__(self, index: int):
-        library = self._library = _library()
-        platform, device = devices()[index]
+    def __init__(self, index: int, gpus_only: bool = False):
+        library, platform, device = devices(gpus_only)[index]
+        self._library = library
         self._device = _pointer(device)
         error = ctypes.c_int()
         handles = (_pointer * 1)(device)

@@ -130,19 +130,33 @@ class ReduceLoop(StateLoop):
         ]
         if self.kernel.lanes > 1 and self.kernel.step != STATES:
             start = self._fold_vectors(variables, starts, start, end)
+            self._fold_each(variables, starts, result, (body.integer("add", start, self.lane), end), 1)
+            return
         first = body.integer("add", start, self.lane)
         steps = body.integer(
             "sdiv", body.integer("sub", body.integer("add", end, threads - 1), first), threads
         )
         many = body.integer("mul", body.integer("sdiv", steps, AT_ONCE), AT_ONCE * threads)
         middle = body.integer("add", first, body.maximum(many, 0))
-        for begin, stop, at_once in ((first, middle, AT_ONCE), (middle, end, 1)):
-            with body.loop(begin, stop, at_once * threads) as i:
-                elements = [
-                    self._element(starts, result, body.integer("add", i, threads * k)) for k in range(at_once)
-                ]
-                for element in elements:
-                    self.assign(variables, self.combined(self.values(variables), element))
+        self._fold_each(variables, starts, result, (first, middle), AT_ONCE)
+        self._fold_each(variables, starts, result, (middle, end), 1)
+
+    def _fold_each(
+        self,
+        variables: list[str],
+        starts: Sequence[str],
+        result: str,
+        bounds: tuple[str, str],
+        at_once: int,
+    ) -> None:
+        """Combine every element of this thread between two bounds, so many at once."""
+        body, threads = self.body, self.kernel.threads
+        with body.loop(*bounds, at_once * threads) as i:
+            elements = [
+                self._element(starts, result, body.integer("add", i, threads * k)) for k in range(at_once)
+            ]
+            for element in elements:
+                self.assign(variables, self.combined(self.values(variables), element))
 
     def _fold_vectors(self, variables: list[str], starts: Sequence[str], start: str, end: str) -> str:
         """Combine whole vectors of neighbouring elements. Returns the first element that is left.
@@ -156,15 +170,18 @@ class ReduceLoop(StateLoop):
             place = body.place(address, [start], [dtype.itemsize])
             together = body.integer("or", together, body.integer("and", place, dtype.itemsize * lanes - 1))
         aligned = body.let(f"icmp eq i64 {together}, 0")
-        counts = [
-            body.let(f"select i1 {aligned}, i64 {yes}, i64 {no}")
-            for yes, no in ((vectors, "0"), ("0", vectors))
-        ]
-        for count, load in zip(counts, (self._load_vector, self._load_elements), strict=True):
-            with body.loop(self.lane, count, self.kernel.threads) as vector:
-                i = body.integer("add", start, body.integer("mul", vector, lanes))
-                for element in load(starts, i):
-                    self.assign(variables, self.combined(self.values(variables), element))
+        whole = body.let(f"select i1 {aligned}, i64 {vectors}, i64 0")
+        with body.loop(self.lane, whole, self.kernel.threads) as vector:
+            for element in self._load_vector(
+                starts, body.integer("add", start, body.integer("mul", vector, lanes))
+            ):
+                self.assign(variables, self.combined(self.values(variables), element))
+        apart = body.let(f"select i1 {aligned}, i64 0, i64 {vectors}")
+        with body.loop(self.lane, apart, self.kernel.threads) as vector:
+            first = body.integer("add", start, body.integer("mul", vector, lanes))
+            with body.loop(first, body.integer("add", first, lanes)) as i:
+                element = self.lifted(starts, [i], self.reduced_strides, i)
+                self.assign(variables, self.combined(self.values(variables), element))
         return body.integer("add", start, body.integer("mul", vectors, lanes))
 
     def _load_vector(self, starts: Sequence[str], i: str) -> list[list[str]]:
@@ -183,12 +200,6 @@ class ReduceLoop(StateLoop):
             names[index()] = body.integer("add", i, lane)
             found.append(emit(body, self.monoid.to_state, names))
         return found
-
-    def _load_elements(self, starts: Sequence[str], i: str) -> list[list[str]]:
-        """The same where vectors cannot be loaded."""
-        body = self.body
-        positions = [body.integer("add", i, lane) for lane in range(self.kernel.lanes)]
-        return [self.lifted(starts, [at], self.reduced_strides, at) for at in positions]
 
     def _element(self, starts: Sequence[str], result: str, i: str) -> list[str]:
         if self.kernel.step == STATES:

@@ -393,6 +393,14 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 @public("method")
+def xpu(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format
+) -> Tensor:
+    """The tensor on a GPU of Intel's: itself if it is there."""
+    return to(self, as_device("xpu" if device is None else device), memory_format=memory_format)
+
+
+@public("method")
 def detach(self: Tensor) -> Tensor:
     """The same memory, outside of autograd."""
     storage = self._storage

@@ -121,7 +121,6 @@ def _no_device(name: str, error: Exception) -> None:
 
 
 _no_device("ipu", RuntimeError("PyTorch is not linked with support for ipu devices"))
-_no_device("xpu", AssertionError("Torch not compiled with XPU enabled"))
 _no_device("mtia", AssertionError("Torch not compiled with MTIA enabled"))
 
 

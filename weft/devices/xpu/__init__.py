@@ -1,0 +1,43 @@
+"""XPU devices: GPUs of OpenCL, such as Intel's. With WEFT_XPU=opencl OpenCL's processors are devices as well, for tests."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from ...core.device import device
+from ...core.qscheme import AcceleratorError
+from .._gpu import opencl
+from .._gpu.backend import Gpu
+
+
+def device_count() -> int:
+    """How many devices there are; 0 without a driver."""
+    return opencl.device_count(_gpus_only())
+
+
+def backend(where: device) -> Gpu:
+    """The device of a number.
+
+    Raises: AssertionError if this computer has no such devices, AcceleratorError if it has fewer.
+    """
+    index, count = where.index or 0, device_count()
+    if not count:
+        raise AssertionError(
+            f"Torch not compiled with XPU enabled (device {where} was asked for, and OpenCL has no GPU here. "
+            "Use device='cpu', or test torch.xpu.is_available().)"
+        )
+    if index >= count:
+        raise AcceleratorError(
+            f"XPU error: invalid device ordinal: {where} was asked for, of {count} devices"
+        )
+    return _backend(index)
+
+
+@functools.cache
+def _backend(index: int) -> Gpu:
+    return Gpu(device("xpu", index), opencl.OpenCL(index, _gpus_only()))
+
+
+def _gpus_only() -> bool:
+    return os.environ.get("WEFT_XPU") != "opencl"

@@ -99,6 +99,9 @@ def test_like_the_cpu(op, dtype):
             got = run(call(op.name), HERE, args, kwargs)
             for mine, theirs in zip(got, expected, strict=True):
                 assert mine.device is HERE
+                if op.name in DRAWN and HERE.type != "reference":
+                    assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+                    continue
                 if op.name == "logcumsumexp" and dtype.is_complex:  # a logarithm may have made a turn more
                     mine, theirs = mine.exp(), theirs.exp()
                 weft.testing.assert_close(mine.cpu(), theirs, rtol=2e-4, atol=1e-3, equal_nan=True)

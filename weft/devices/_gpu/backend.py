@@ -38,8 +38,8 @@ WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 @final
 class Gpu(Backend):
     has_memory = True
-    has_events = True
     block_scale = 128
+    has_events = True
     xp = np
 
     def __init__(self, where: device, runtime: Runtime):
@@ -48,11 +48,11 @@ class Gpu(Backend):
         self.pool = Pool(runtime, str(where))
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
+        self.extras = sorting.extras(self)
         self.default_generator = new_default_generator(where)
         self._fill = functools.lru_cache(maxsize=256)(
             lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
         )
-        self.extras = sorting.extras(self)
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None

@@ -95,7 +95,7 @@ PACKAGES = {
     "torch.utils.mkldnn": "weft does not use oneDNN, whose memory layout this module is for",
     "torch.utils.mobile_optimizer": TORCHSCRIPT,
     "torch.utils.model_dump": TORCHSCRIPT,
-    "torch.xpu": NO_DEVICE.format("xpu"),
+    "torch.xpu": "weft's XPU devices do not have it",
 }
 # Single names of other modules: for each module the names and the reason.
 _SPARSE = (

@@ -14,6 +14,10 @@ torch.ones(2).to("xpu")  # raises
 torch.ones(2).xpu()  # raises
 torch.nn.Linear(2, 2).to("xpu")  # raises
 torch.ones(2).is_xpu, torch.device("xpu", 1).index
+torch.xpu.is_available(), torch.xpu.device_count(), torch.xpu.empty_cache()
+torch.xpu.memory_allocated(), torch.xpu.max_memory_allocated(), torch.xpu.memory_reserved(), torch.xpu.max_memory_reserved()
+torch.xpu.synchronize()  # raises
+torch.xpu.get_device_name()  # raises
 """
 
 

@@ -35,6 +35,7 @@ def test_places_are_in_all_folders():
     bare = {
         "backends",
         "cuda",
+        "xpu",
         "accelerator",
         "functorch",
         "_inductor",

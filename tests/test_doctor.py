@@ -35,7 +35,7 @@ def test_threads_are_those_of_the_engine():
     assert f"of {os.cpu_count()} processors" in doctor._threads()
 
 
-@pytest.mark.parametrize("error, expected", [(100, "no: libcuda.so.1 is there, but"), (0, "0 found")])
+@pytest.mark.parametrize("error, expected", [(100, "no: libcuda.so.1 is there, but"), (0, "no: 0 found")])
 def test_cuda_asks_the_driver(monkeypatch, error, expected):
     class Driver:
         def cuInit(self, flags):

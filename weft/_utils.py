@@ -74,13 +74,14 @@ def _is_privateuse1_backend_available() -> bool:
 
 
 def _get_available_device_type() -> str | None:
-    """The kind of accelerator: None, this version computes on the CPU only."""
-    return None
+    """The kind of accelerator; None without one."""
+    return places.accelerator()
 
 
 def _get_all_device_indices() -> list[int] | None:
-    """The numbers of all accelerators: None, there are none."""
-    return None
+    """The numbers of all accelerators; None without one."""
+    kind = places.accelerator()
+    return None if kind is None else list(range(places.device_count(kind)))
 
 
 def _get_device_module(device_type: str) -> Any:

@@ -103,6 +103,10 @@ def kernel_cache() -> str:
 
 
 def _cuda() -> str:
+    if os.environ.get("WEFT_CUDA") == "opencl":
+        from weft.devices._gpu import opencl
+
+        return f"{opencl.device_count()} found, devices of OpenCL by WEFT_CUDA=opencl"
     library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
     try:
         driver = ctypes.CDLL(library)
@@ -112,16 +116,12 @@ def _cuda() -> str:
     error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if error:
         return f"no: {library} is there, but the driver reports error {error}"
-    return _unless_missing("cuda", f"{count.value} found")
+    return f"{'yes' if count.value else 'no'}: {count.value} found"
 
 
 def _xla() -> str:
     if importlib.util.find_spec("jax") is None:
         return "no: jax is not installed"
-    return _unless_missing("xla", f"through jax {importlib.metadata.version('jax')}")
-
-
-def _unless_missing(device: str, found: str) -> str:
-    if importlib.util.find_spec(f"weft.devices.{device}") is None:
-        return f"no: {found}, but this version of weft has no such device"
-    return f"yes: {found}"
+    return (
+        f"no: jax {importlib.metadata.version('jax')} is there, but this version of weft has no such device"
+    )

@@ -6,8 +6,10 @@ from collections.abc import Generator as Iteration
 from collections.abc import Iterable
 from typing import Any
 
+from ._utils import _get_device_index
 from .compat.missing import module_getattr
-from .core.generator import Generator, default_generator
+from .core.device import device
+from .core.generator import Generator, default_generator, load_states, states
 from .core.restoring import contextmanager
 from .ops.creation.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .switches import thread_safe_generator
@@ -33,7 +35,7 @@ def fork_rng(
     _devices_kw: str = "devices",
     device_type: str | None = None,
 ) -> Iteration[None]:
-    """Afterwards the default generator continues from where it was before.
+    """Afterwards the default generators of the CPU and of all devices used so far continue from where they were before.
 
     >>> import weft as torch
     >>> _ = torch.manual_seed(0)
@@ -45,15 +47,13 @@ def fork_rng(
     if not enabled:
         yield
         return
-    if devices:
-        raise NotImplementedError(
-            f"fork_rng: generators of devices {list(devices)}: weft draws on the CPU only"
-        )
-    state = default_generator.state_bytes()
+    kind = device_type or "cuda"
+    where = None if devices is None else [device(kind, _get_device_index(each)) for each in devices]
+    before = states(where)
     try:
         yield
     finally:
-        default_generator.load_state_bytes(state)
+        load_states(before, where)
 
 
 __getattr__ = module_getattr(__name__)

@@ -7,7 +7,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-from .core.device import as_device, get_default_device
+from .core.device import accelerator, as_device
 from .core.names import ROOT
 from .core.warn import warn_once
 from .ops.creation.uninitialized import set_filling
@@ -166,7 +166,7 @@ def thread_safe_generator() -> None:
 
 
 def get_device_module(device: Any = None) -> ModuleType:
-    """The module of a device: `torch.cpu`, `torch.cuda`, ...; that of the default device without an argument.
+    """The module of a device: `torch.cpu`, `torch.cuda`, ...; without an argument, of the accelerator or else of the CPU.
 
     Raises: RuntimeError for a device that has no module.
 
@@ -174,7 +174,7 @@ def get_device_module(device: Any = None) -> ModuleType:
     >>> torch.get_device_module("cpu") is torch.cpu
     True
     """
-    name = as_device(get_default_device() if device is None else device).type
+    name = as_device((accelerator() or "cpu") if device is None else device).type
     try:
         return importlib.import_module(f"{ROOT}.{name}")
     except ModuleNotFoundError:

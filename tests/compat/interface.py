@@ -27,7 +27,8 @@ from typing import Any
 FOLDER = Path(__file__).parents[2] / "weft" / "compat" / "interface"
 sys.path.insert(0, str(FOLDER.parents[2]))
 
-CPU_ONLY = "this version of weft computes on the CPU only; test torch.{}.is_available() first"
+NO_DEVICE = "weft has no such devices; test torch.{}.is_available() first"
+NOT_FOR_CUDA = "weft's CUDA devices do not have it"
 ONE_PROCESS = "this version of weft runs in one process only"
 QUANTIZED = "weft has quantized tensors and the eager workflow of quantization, but not this"
 SPARSE = "weft has sparse tensors, but not this"
@@ -42,8 +43,8 @@ PACKAGES = {
     "torch._dynamo.backends.debugging": NO_COMPILER,
     "torch.ao": QUANTIZED,
     "torch.contrib": "it shows the graphs of TorchScript, which weft does not have",
-    "torch.backends.cudnn.rnn": CPU_ONLY.format("cuda"),
-    "torch.cuda": CPU_ONLY.format("cuda"),
+    "torch.backends.cudnn.rnn": NOT_FOR_CUDA,
+    "torch.cuda": NOT_FOR_CUDA,
     "torch.distributed": ONE_PROCESS,
     "torch.fx.experimental.accelerator_partitioner": UNSPLIT,
     "torch.fx.experimental.dynamic_spec": NO_SYMBOLS,
@@ -58,7 +59,7 @@ PACKAGES = {
     "torch.fx.experimental.symbolic_shapes": NO_SYMBOLS,
     "torch.fx.experimental.unify_refinements": GRADUAL,
     "torch.fx.experimental.validator": NO_SYMBOLS,
-    "torch.fx.passes.backends.cudagraphs": CPU_ONLY.format("cuda"),
+    "torch.fx.passes.backends.cudagraphs": NOT_FOR_CUDA,
     "torch.fx.passes.fake_tensor_prop": "fake tensors are not there yet; use torch.fx.passes.shape_prop",
     "torch.fx.passes.regional_inductor": NO_COMPILER,
     "torch.fx.passes.regional_inductor_invoke_subgraph": NO_COMPILER,
@@ -66,8 +67,8 @@ PACKAGES = {
     "torch.fx.passes.runtime_assert": NO_SYMBOLS,
     "torch.fx.passes.splitter_base": UNSPLIT,
     "torch.jit": TORCHSCRIPT,
-    "torch.mps": CPU_ONLY.format("mps"),
-    "torch.mtia": CPU_ONLY.format("mtia"),
+    "torch.mps": NO_DEVICE.format("mps"),
+    "torch.mtia": NO_DEVICE.format("mtia"),
     "torch.nativert": TORCHSCRIPT,
     "torch.distributed.nn.jit": ONE_PROCESS,
     "torch.nn.backends": "weft has no THNN",

@@ -37,7 +37,7 @@ def modes():
     mode, state = grad_mode.mode, autocast.state
     return {
         "grad": (mode.enabled, mode.inference, mode.reverse),
-        "autocast": (state.enabled, state.dtype, len(autocast.open_contexts)),
+        "autocast": (state.enabled, state.dtypes, len(autocast.open_contexts)),
         "inference": len(grad_mode.open_inference),
         "levels": list(grad_mode.open_levels),
         "overrides": overrides.switch.on,

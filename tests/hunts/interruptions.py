@@ -102,7 +102,7 @@ def modes() -> dict[str, Any]:
     mode, state = grad_mode.mode, autocast.state
     return {
         "grad mode": (mode.enabled, mode.inference, mode.reverse),
-        "autocast": (state.enabled, state.dtype, len(autocast.open_contexts)),
+        "autocast": (state.enabled, state.dtypes, len(autocast.open_contexts)),
         "inference modes": len(grad_mode.open_inference),
         "forward levels": list(grad_mode.open_levels),
         "overrides": overrides.switch.on,

@@ -10,7 +10,7 @@ from ..core.device import device
 
 def _get_accelerator() -> device:
     """The device that programs should use: the CPU, where there is no accelerator."""
-    return device("cpu")
+    return device(places.accelerator() or "cpu")
 
 
 def _get_default_device() -> str:

@@ -498,9 +498,7 @@ _ABSENT = {
         "_efficient_attention_forward",
         "_flash_attention_forward",
     ),
-    "pinned memory is for transfers to an accelerator, and this version of weft computes on the CPU only": (
-        "_pin_memory",
-    ),
+    "torch.Tensor.pin_memory copies to pinned memory": ("_pin_memory",),
     "weft has the derivative of torch.sparse.mm(reduce=...), and no operators of its steps": (
         "_sparse_mm_reduce_impl",
         "_sparse_mm_reduce_impl_backward",

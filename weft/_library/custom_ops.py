@@ -272,7 +272,7 @@ def register_autocast(operator: Any, device_type: str, cast_inputs: DType, libra
     def kernel(keyset: Any, *args: Any, **kwargs: Any) -> Any:
         args, kwargs = autocast.converted((list(args), kwargs), cast_inputs)
         outer = autocast.state.enabled
-        autocast.state.enabled = False
+        autocast.state.enabled = frozenset()
         try:
             return operator.call(operator.schema.bind(args, kwargs))
         finally:

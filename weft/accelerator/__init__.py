@@ -1,12 +1,15 @@
-"""weft.accelerator: which accelerator there is. This version computes on the CPU only, and says so."""
+"""weft.accelerator: the accelerator of this computer, whatever its kind: `torch.cuda` where there is a CUDA device."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..compat.missing import module_getattr
-from ..core.device import device
+from ..core.device import accelerator, device
+from ..core.dtype import DTYPES
+from ..core.restoring import Restoring
 from ..core.streams import Stream
+from ._module import module
 from .graphs import Graph as Graph
 from .memory import (
     empty_cache as empty_cache,
@@ -33,9 +36,6 @@ from .memory import (
     memory_stats as memory_stats,
 )
 from .memory import (
-    none_available,
-)
-from .memory import (
     reset_accumulated_memory_stats as reset_accumulated_memory_stats,
 )
 from .memory import (
@@ -47,20 +47,21 @@ def is_available() -> bool:
     """Whether an accelerator can be used.
 
     >>> import weft as torch
-    >>> torch.accelerator.is_available(), torch.accelerator.device_count()
-    (False, 0)
+    >>> torch.accelerator.is_available() == (torch.accelerator.device_count() > 0)
+    True
     """
-    return False
+    return accelerator() is not None
 
 
 def device_count() -> int:
     """How many accelerators can be used."""
-    return 0
+    return module().device_count() if is_available() else 0
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
     """The device type of the accelerator, or None without one."""
-    return None
+    name = accelerator()
+    return None if name is None else device(name)
 
 
 def synchronize(device: Any = None, /) -> None:
@@ -68,7 +69,7 @@ def synchronize(device: Any = None, /) -> None:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    module().synchronize(device)
 
 
 def current_device_index() -> int:
@@ -76,12 +77,12 @@ def current_device_index() -> int:
 
     Raises: RuntimeError without one.
     """
-    raise none_available()
+    return module().current_device()
 
 
 def current_device_idx() -> int:
     """`current_device_index`, by its old name."""
-    raise none_available()
+    return current_device_index()
 
 
 def set_device_index(device: Any, /) -> None:
@@ -89,15 +90,15 @@ def set_device_index(device: Any, /) -> None:
 
     Raises: RuntimeError without one.
     """
-    raise none_available()
+    module().set_device(device)
 
 
 def set_device_idx(device: Any, /) -> None:
     """`set_device_index`, by its old name."""
-    raise none_available()
+    set_device_index(device)
 
 
-class device_index:  # noqa: N801 (PyTorch's name)
+class device_index(Restoring):  # noqa: N801 (PyTorch's name)
     """A context in which another accelerator is the current one; with None it does nothing.
 
     Raises: RuntimeError when it is entered without an accelerator.
@@ -105,13 +106,17 @@ class device_index:  # noqa: N801 (PyTorch's name)
 
     def __init__(self, device: int | None, /):
         self.idx = device
+        self.prev_idx: int | None = None
 
     def __enter__(self) -> None:
         if self.idx is not None:
-            raise none_available()
+            before = current_device_index()
+            set_device_index(self.idx)
+            self.prev_idx = before
 
-    def __exit__(self, *exception: Any) -> None:
-        pass
+    def _restore(self) -> None:
+        if self.prev_idx is not None:
+            set_device_index(self.prev_idx)
 
 
 def current_stream(device: Any = None, /) -> Stream:
@@ -119,7 +124,7 @@ def current_stream(device: Any = None, /) -> Stream:
 
     Raises: RuntimeError without one.
     """
-    raise none_available()
+    return module().current_stream(device)
 
 
 def set_stream(stream: Stream) -> None:
@@ -127,15 +132,16 @@ def set_stream(stream: Stream) -> None:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    module().set_stream(stream)
 
 
 def get_device_capability(device: Any = None, /) -> dict[str, Any]:
-    """What an accelerator can do.
+    """What an accelerator can do: "supported_dtypes", the dtypes of its tensors.
 
     Raises: RuntimeError without one.
     """
-    raise none_available()
+    module().get_device_properties(device)  # raises if there is no such device
+    return {"supported_dtypes": set(DTYPES.values())}
 
 
 __getattr__ = module_getattr(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .memory import none_available
+from ._module import module, none_available
 
 __all__ = ["Graph"]
 
@@ -12,7 +12,7 @@ __all__ = ["Graph"]
 class Graph:
     """Work that an accelerator has recorded and can repeat.
 
-    Raises: RuntimeError without an accelerator.
+    Raises: RuntimeError without an accelerator, NotImplementedError with one, because weft does not record its work yet.
     """
 
     def __init__(
@@ -22,7 +22,8 @@ class Graph:
         pool: tuple[int, int] | None = None,
         capture_error_mode: str = "default",
     ):
-        raise none_available()
+        module()
+        raise NotImplementedError("torch.accelerator.Graph: weft does not record the work of a device yet")
 
     def capture_begin(self) -> None:
         """Begin to record."""

@@ -1,8 +1,10 @@
-"""The memory of an accelerator, `torch.accelerator.memory`. There is none, and each function says so."""
+"""The memory of the accelerator, `torch.accelerator.memory`. Without an accelerator each function says that there is none."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from ._module import module
 
 __all__ = [
     "empty_cache",
@@ -18,25 +20,20 @@ __all__ = [
 ]
 
 
-def none_available() -> RuntimeError:
-    """The error of all of them."""
-    return RuntimeError("Cannot access accelerator device when none is available.")
-
-
 def empty_cache() -> None:
     """Give unused memory back.
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    module().empty_cache()
 
 
 def empty_host_cache() -> None:
-    """Give unused pinned memory back.
+    """Give unused pinned memory back: there is none, because pinned memory goes back with its tensor.
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    module()
 
 
 def memory_stats(device_index: Any = None, /) -> dict[str, Any]:
@@ -44,7 +41,7 @@ def memory_stats(device_index: Any = None, /) -> dict[str, Any]:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    return module().memory_stats(device_index)
 
 
 def memory_allocated(device_index: Any = None, /) -> int:
@@ -52,7 +49,7 @@ def memory_allocated(device_index: Any = None, /) -> int:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    return module().memory_allocated(device_index)
 
 
 def max_memory_allocated(device_index: Any = None, /) -> int:
@@ -60,7 +57,7 @@ def max_memory_allocated(device_index: Any = None, /) -> int:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    return module().max_memory_allocated(device_index)
 
 
 def memory_reserved(device_index: Any = None, /) -> int:
@@ -68,7 +65,7 @@ def memory_reserved(device_index: Any = None, /) -> int:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    return module().memory_reserved(device_index)
 
 
 def max_memory_reserved(device_index: Any = None, /) -> int:
@@ -76,7 +73,7 @@ def max_memory_reserved(device_index: Any = None, /) -> int:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    return module().max_memory_reserved(device_index)
 
 
 def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
@@ -84,7 +81,7 @@ def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    module().reset_accumulated_memory_stats(device_index)
 
 
 def reset_peak_memory_stats(device_index: Any = None, /) -> None:
@@ -92,7 +89,7 @@ def reset_peak_memory_stats(device_index: Any = None, /) -> None:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    module().reset_peak_memory_stats(device_index)
 
 
 def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:
@@ -100,4 +97,4 @@ def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:
 
     Raises: RuntimeError without an accelerator.
     """
-    raise none_available()
+    return module().mem_get_info(device_index)

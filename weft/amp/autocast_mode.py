@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.autocast import converted, open_contexts, state
-from ..core.device import device
+from ..core.device import ACCELERATORS, device, device_count
 from ..core.dtype import DType, bfloat16, float16
 from ..core.restoring import Restoring
 
@@ -46,14 +46,14 @@ class autocast(Restoring):  # noqa: N801 (PyTorch's name)
         self._outer: Any = None
         if not enabled:
             return
-        if device_type != "cpu":
+        if device_type != "cpu" and not (device_type in ACCELERATORS and device_count(device_type)):
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
                 UserWarning,
                 stacklevel=2,
             )
             self._enabled = False
-        elif self.fast_dtype not in (bfloat16, float16):
+        elif device_type == "cpu" and self.fast_dtype not in (bfloat16, float16):
             warnings.warn(
                 f"In CPU autocast, but the target dtype {self.fast_dtype} is not supported. Disabling autocast.\n"
                 "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
@@ -63,14 +63,15 @@ class autocast(Restoring):  # noqa: N801 (PyTorch's name)
             self._enabled = False
 
     def __enter__(self) -> autocast:
-        self._outer = (state.enabled, state.dtype), self._outer
-        if self.device == "cpu":
-            state.enabled, state.dtype = self._enabled, self.fast_dtype
+        enabled = _switched(self.device, self._enabled)
+        dtypes = {**state.dtypes, self.device: self.fast_dtype}
+        self._outer = (state.enabled, state.dtypes), self._outer
+        state.enabled, state.dtypes = enabled, dtypes
         open_contexts[:0] = (None,)
         return self
 
     def _restore(self) -> None:
-        (state.enabled, state.dtype), self._outer = self._outer
+        (state.enabled, state.dtypes), self._outer = self._outer
         del open_contexts[:1]
 
     def __call__(self, function: Callable) -> Callable:
@@ -80,6 +81,28 @@ class autocast(Restoring):  # noqa: N801 (PyTorch's name)
                 return function(*args, **kwargs)
 
         return decorated
+
+
+def _switched(device_type: str, enabled: bool) -> frozenset[str]:
+    """The types of devices for which autocast is on once it is switched for this one."""
+    return state.enabled | {device_type} if enabled else state.enabled - {device_type}
+
+
+class autocast_of_now(Restoring):  # noqa: N801 (as `autocast`)
+    """A context with what autocast is, for all devices, when the object is made."""
+
+    def __init__(self) -> None:
+        self._inner = state.enabled, state.dtypes
+        self._outer: Any = None
+
+    def __enter__(self) -> None:
+        self._outer = (state.enabled, state.dtypes), self._outer
+        state.enabled, state.dtypes = self._inner
+        open_contexts[:0] = (None,)
+
+    def _restore(self) -> None:
+        (state.enabled, state.dtypes), self._outer = self._outer
+        del open_contexts[:1]
 
 
 def custom_fwd(
@@ -131,34 +154,33 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     ...     torch.is_autocast_enabled("cpu")
     True
     """
-    return device_type == "cpu" and state.enabled
+    return device_type in state.enabled
 
 
 def get_autocast_dtype(device_type: str) -> DType:
     """The dtype that products compute in within autocast, unless it is given another one."""
-    return state.dtype if device_type == "cpu" else _other_dtypes.get(device_type, bfloat16)
+    return state.dtype(device_type)
 
 
 def is_autocast_cpu_enabled() -> bool:
     """`is_autocast_enabled("cpu")`, by its old name."""
-    return state.enabled
+    return is_autocast_enabled("cpu")
 
 
 def get_autocast_cpu_dtype() -> DType:
     """`get_autocast_dtype("cpu")`, by its old name."""
-    return state.dtype
+    return state.dtype("cpu")
 
 
 def get_autocast_gpu_dtype() -> DType:
     """`get_autocast_dtype("cuda")`, by its old name."""
-    return _other_dtypes["cuda"]
+    return state.dtype("cuda")
 
 
 # ---- The switches behind the context, as libraries set them --------------------------------------------------------------
 
 _cache_enabled = True
 _nesting = 0
-_other_dtypes: dict[str, DType] = {"cuda": float16, "ipu": float16}
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
@@ -170,20 +192,19 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
     True
     >>> torch.set_autocast_enabled("cpu", False)
     """
-    if device_type == "cpu":
-        if enabled and not state.enabled:
-            open_contexts[:0] = (None,)
-        elif not enabled and state.enabled:
-            del open_contexts[:1]
-        state.enabled = bool(enabled)
+    name, wanted = ("cuda", device_type) if isinstance(device_type, bool) else (device_type, bool(enabled))
+    if wanted == is_autocast_enabled(name):
+        return
+    state.enabled = _switched(name, wanted)
+    if wanted:
+        open_contexts[:0] = (None,)
+    else:
+        del open_contexts[:1]
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
     """The dtype that products compute in within autocast, for a type of device."""
-    if device_type == "cpu":
-        state.dtype = dtype
-    else:
-        _other_dtypes[device_type] = dtype
+    state.dtypes = {**state.dtypes, device_type: dtype}
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
@@ -193,12 +214,12 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 
 def set_autocast_cpu_dtype(dtype: DType) -> None:
     """`set_autocast_dtype("cpu", dtype)`, by its old name."""
-    state.dtype = dtype
+    set_autocast_dtype("cpu", dtype)
 
 
 def set_autocast_gpu_dtype(dtype: DType) -> None:
     """`set_autocast_dtype("cuda", dtype)`, by its old name."""
-    _other_dtypes["cuda"] = dtype
+    set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_ipu_enabled() -> bool:
@@ -213,12 +234,12 @@ def is_autocast_xla_enabled() -> bool:
 
 def get_autocast_ipu_dtype() -> DType:
     """`get_autocast_dtype("ipu")`, by its old name."""
-    return _other_dtypes["ipu"]
+    return state.dtype("ipu")
 
 
 def get_autocast_xla_dtype() -> DType:
     """`get_autocast_dtype("xla")`, by its old name."""
-    return _other_dtypes.get("xla", bfloat16)
+    return state.dtype("xla")
 
 
 def set_autocast_ipu_enabled(enabled: bool) -> None:
@@ -231,12 +252,12 @@ def set_autocast_xla_enabled(enabled: bool) -> None:
 
 def set_autocast_ipu_dtype(dtype: DType) -> None:
     """`set_autocast_dtype("ipu", dtype)`, by its old name."""
-    _other_dtypes["ipu"] = dtype
+    set_autocast_dtype("ipu", dtype)
 
 
 def set_autocast_xla_dtype(dtype: DType) -> None:
     """`set_autocast_dtype("xla", dtype)`, by its old name."""
-    _other_dtypes["xla"] = dtype
+    set_autocast_dtype("xla", dtype)
 
 
 def is_autocast_cache_enabled() -> bool:

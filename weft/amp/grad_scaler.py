@@ -8,7 +8,7 @@ from collections import abc, defaultdict
 from enum import Enum
 from typing import Any
 
-from ..core.device import device
+from ..core.device import ACCELERATORS, device, device_count
 from ..core.dtype import float16, float32, int32
 from ..core.grad_mode import no_grad
 from ..core.layout_spec import is_strided
@@ -59,7 +59,8 @@ class GradScaler:
         enabled: bool = True,
     ):
         self._device = str(device)
-        if enabled and self._device != "cpu":
+        is_there = self._device == "cpu" or (self._device in ACCELERATORS and device_count(self._device))
+        if enabled and not is_there:
             warnings.warn(
                 f"torch.{self._device}.amp.GradScaler is enabled, but {self._device.upper()} is not available.  Disabling.",
                 UserWarning,
@@ -87,10 +88,10 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if self._scale is None:
-            self._scale = full((), self._init_scale, dtype=float32)
-            self._growth_tracker = full((), self._init_growth_tracker, dtype=int32)
+            self._scale = full((), self._init_scale, dtype=float32, device=self._device)
+            self._growth_tracker = full((), self._init_growth_tracker, dtype=int32, device=self._device)
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            return outputs * self._scale.to(outputs.device)
         if isinstance(outputs, abc.Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled

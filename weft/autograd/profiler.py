@@ -163,7 +163,7 @@ class profile:  # noqa: N801
             raise RuntimeError("Profiler context manager is not reentrant")
         if self.use_device not in (None, "cpu"):
             raise NotImplementedError(
-                f"autograd.profiler.profile(use_device={self.use_device!r}): weft computes on the CPU"
+                f"autograd.profiler.profile(use_device={self.use_device!r}): weft measures the time of the CPU"
             )
         self._start_trace()
         self.entered = True

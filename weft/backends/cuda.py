@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.device import device_count
 from ..core.restoring import contextmanager
 
 __all__ = [
@@ -22,8 +23,8 @@ __all__ = [
 
 
 def is_built() -> bool:
-    """Whether weft can use CUDA: not this version."""
-    return False
+    """Whether weft can use CUDA: if there is a device, because nothing is built for it in advance."""
+    return device_count("cuda") > 0
 
 
 # ---- Kernels of attention ------------------------------------------------------------------------------------------------

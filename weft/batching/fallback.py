@@ -21,7 +21,7 @@ from ..core.batched import (
     wrap,
 )
 from ..core.derivative import Derivative
-from ..core.generator import default_generator
+from ..core.generator import load_states, states
 from ..core.grad_mode import enable_grad, mode
 from ..core.grad_mode import open_levels as open_duals
 from ..core.overrides import PLAIN, public_function
@@ -152,10 +152,10 @@ def per_sample(level: Level, name: str, function: Callable, args: tuple, kwargs:
     columns: list[list] = []
     found_structure: Any = None
     written: dict[int, Tensor] = {}
-    state = default_generator.state_bytes() if level.randomness == "same" else None
+    before = states() if level.randomness == "same" else None
     for index in range(max(level.size, 1)):
-        if state is not None:
-            default_generator.load_state_bytes(state)
+        if before is not None:
+            load_states(before)
         sample = [_sample(x, index, level) if isinstance(x, Tensor) else x for x in leaves]
         given, named = tree_unflatten(sample, structure)
         found, found_structure = tree_flatten(function(*given, **named))

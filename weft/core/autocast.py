@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .dtype import DType, bfloat16, float16, float32
@@ -12,22 +12,31 @@ from .tensor import Tensor
 
 
 class _State(threading.local):
-    enabled = False
-    dtype: DType = bfloat16
+    """Both are replaced as a whole, so that a context restores them by assignments."""
+
+    def __init__(self) -> None:
+        self.enabled: frozenset[str] = frozenset()  # the types of devices for whose tensors autocast is on
+        self.dtypes: dict[str, DType] = {
+            "cuda": float16,
+            "ipu": float16,
+        }  # that products compute in; others in bfloat16
+
+    def dtype(self, device_type: str) -> DType:
+        return self.dtypes.get(device_type, bfloat16)
 
 
 state = _State()
 open_contexts: list[None] = []  # has an entry for each `autocast` that is open, in any thread
 
 # What becomes of the floating-point arguments of a function, by the class that its row states (`public(autocast=...)`).
-# The functions choose a dtype for a call, given the dtypes of its arguments.
-_DTYPES: dict[str, Callable[[tuple[DType, ...]], DType]] = {
+# The functions choose a dtype for a call, given the type of the device and the dtypes of the arguments.
+_DTYPES: dict[str, Callable[[str, tuple[DType, ...]], DType]] = {
     # Products, and functions that PyTorch composes of products, gain speed and memory, and lose little precision.
-    "lower": lambda dtypes: state.dtype,
+    "lower": lambda device_type, dtypes: state.dtype(device_type),
     # Sums of many terms, and functions that libraries compute, are computed in float32.
-    "raise": lambda dtypes: float32,
+    "raise": lambda device_type, dtypes: float32,
     # Functions that put their arguments together take the widest of their dtypes.
-    "widen": lambda dtypes: max(dtypes, key=lambda dtype: dtype.itemsize, default=float32),
+    "widen": lambda device_type, dtypes: max(dtypes, key=lambda dtype: dtype.itemsize, default=float32),
 }
 
 
@@ -39,13 +48,18 @@ def casting(function: Callable, kind: str) -> Callable:
     def complete(*args: Any, **kwargs: Any) -> Any:
         if not open_contexts or not state.enabled or kwargs.get("out") is not None:
             return function(*args, **kwargs)
-        dtypes = tuple(_dtypes((*args, *kwargs.values())))
-        args, kwargs = converted((args, kwargs), choose(dtypes))
-        state.enabled = False  # the functions that it calls run as they are
+        outer = state.enabled
+        taking_part = [*_taking_part((*args, *kwargs.values()))]
+        device_type = taking_part[0].spec.device.type if taking_part else "cpu"
+        if taking_part and device_type not in outer:
+            return function(*args, **kwargs)
+        dtype = choose(device_type, tuple([each.spec.dtype for each in taking_part]))
+        args, kwargs = converted((args, kwargs), dtype)
+        state.enabled = frozenset()  # the functions that it calls run as they are
         try:
             return function(*args, **kwargs)
         finally:
-            state.enabled = True
+            state.enabled = outer
 
     return complete
 
@@ -54,12 +68,12 @@ def _takes_part(value: Any) -> bool:
     return isinstance(value, Tensor) and value.spec.dtype in (float32, bfloat16, float16)
 
 
-def _dtypes(values: Any):
+def _taking_part(values: Any) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, (tuple, list)):
-            yield from _dtypes(value)
+            yield from _taking_part(value)
         elif _takes_part(value):
-            yield value.spec.dtype
+            yield value
 
 
 def converted(value: Any, dtype: DType) -> Any:

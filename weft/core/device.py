@@ -17,6 +17,7 @@ KNOWN = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 ).split(", ")
+ACCELERATORS = ("cuda",)  # of these, the first that this computer has is `torch.accelerator`
 SINGLE = ("cpu", "meta")  # of these types there is one device; PyTorch drops the index when it makes a tensor
 # PyTorch's name for a device of an extension is here another name of the reference device. Programs may change it once.
 PRIVATE = "privateuseone"
@@ -162,6 +163,40 @@ def is_installed(type: str) -> bool:
     return type == private_name or _module(type) is not None
 
 
+def device_count(type: str) -> int:
+    """How many devices of a type in ACCELERATORS this computer has. The first call loads the driver."""
+    return importlib.import_module(f"{_DEVICES}.{type}").device_count()
+
+
+def accelerator() -> str | None:
+    """The type of the accelerator of this computer; None without one."""
+    return next((type for type in ACCELERATORS if device_count(type)), None)
+
+
+def are_interchangeable(a: device, b: device) -> bool:
+    """Whether a tensor may get memory on `b` in place of memory on `a`: between the CPU and accelerators, as in PyTorch."""
+    kinds = ("cpu", *ACCELERATORS)
+    is_same = a.type == b.type or (a.type in kinds and b.type in kinds)
+    return a is b or (is_same and not a.is_claimed and not b.is_claimed)
+
+
+def current_index(type: str) -> int:
+    """The number of the device that a type without a number means."""
+    return device(type).place.index or 0
+
+
+def set_current_index(type: str, index: int) -> None:
+    """Let a type without a number mean the device with this number, in all threads."""
+    named, place = device(type), device(type, index)
+    if named.place is place:
+        return
+    named.place = place
+    if _named_default is named:
+        _set_default(named)
+    else:
+        _call_default_device_hooks()  # calls that were given `device=named` are remembered, too
+
+
 def _find_backend(where: device) -> Backend:
     module = _module("reference" if where.type == private_name else where.type)
     if module is None:
@@ -218,7 +253,7 @@ def set_default_device(device: Any) -> None:
     _set_default(CPU if device is None else as_named_device(device))
 
 
-# Each is called when tensors without `device=` begin to live on another device.
+# Each is called when tensors without `device=`, or with a type without a number, begin to live on another device.
 default_device_hooks: list[Callable[[], None]] = []
 
 
@@ -227,8 +262,12 @@ def _set_default(named: device) -> None:
     changes = named.place is not _default
     _named_default, _default = named, named.place
     if changes:
-        for hook in default_device_hooks:
-            hook()
+        _call_default_device_hooks()
+
+
+def _call_default_device_hooks() -> None:
+    for hook in default_device_hooks:
+        hook()
 
 
 def as_device(value: Any) -> device:

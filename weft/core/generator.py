@@ -5,11 +5,12 @@ Compiled code in `weft.engine.distributions` draws the numbers and advances the 
 
 import operator
 import os
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .device import CPU, as_device
+from .device import CPU, as_device, device, started_backends
 from .locks import new_lock
 
 # `torch.get_rng_state()` returns the bytes of this record (ATen/CPUGeneratorImpl.cpp).
@@ -27,7 +28,9 @@ SCRATCH = 2**14
 
 
 class Generator:
-    """A random number generator with PyTorch's numbers for the same seed.
+    """A random number generator with PyTorch's numbers for the same seed; each type of device has its own subclass.
+
+    Raises: RuntimeError for a device without generators.
 
     >>> import weft as torch
     >>> torch.Generator().manual_seed(7).initial_seed()
@@ -37,11 +40,17 @@ class Generator:
     get_state: Any  # methods that make tensors: added by `weft/ops/creation/random.py`
     set_state: Any
 
+    def __new__(cls, device: Any = "cpu") -> Any:
+        where = as_device(device)
+        if cls is Generator and where is not CPU:
+            default = where.backend.default_generator  # raises an error if the device does not exist
+            if default is None:
+                raise RuntimeError(f"{where.type.upper()} device type not an accelerator.")
+            cls = type(default)
+        return object.__new__(cls)
+
     def __init__(self, device: Any = "cpu"):
         self.device = as_device(device)
-        if self.device is not CPU:
-            _ = self.device.backend  # raises an error if the device does not exist
-            raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
         self.lock = (
             new_lock()
         )  # held from drawing words into the scratch memory until values are made of them
@@ -53,11 +62,7 @@ class Generator:
 
     def manual_seed(self, seed: Any) -> "Generator":
         """Set the seed, in [-2**63, 2**64). A negative seed means 2**64 + seed."""
-        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
-        seed = operator.index(seed)
-        if not -(2**63) <= seed < 2**64:
-            raise ValueError("Overflow when unpacking long long")
+        seed = check_seed(seed)
         # Knuth's recurrence, TAOCP volume 2, 3rd edition, page 106: only the low 32 bits of the seed enter.
         words = [word := seed & 0xFFFFFFFF]
         for i in range(1, 624):
@@ -107,6 +112,10 @@ class Generator:
         self._record["normal"], self._record["normal_is_valid"] = 0.0, 0
         return value
 
+    def on_host(self) -> "Generator":
+        """The generator of the CPU for what is drawn on the host: itself."""
+        return self
+
     def clone_state(self) -> "Generator":
         """A copy of the generator with the same state."""
         return _restored(self.state_bytes())
@@ -121,6 +130,16 @@ class Generator:
         raise RuntimeError("CPU Generator does not use offset")
 
 
+def check_seed(seed: Any) -> int:
+    """A seed as an int, if it is an integer in [-2**63, 2**64)."""
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    seed = operator.index(seed)
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError("Overflow when unpacking long long")
+    return seed
+
+
 def _restored(state: np.ndarray) -> Generator:
     generator = Generator()
     generator.load_state_bytes(state)
@@ -129,3 +148,85 @@ def _restored(state: np.ndarray) -> Generator:
 
 default_generator = Generator()
 default_generator.seed()
+
+
+# ---- The generators of devices -------------------------------------------------------------------------------------------
+
+_seeds: dict[device, int] = {}  # that programs have set for a device, which may not have been used yet
+_seed_of_others: int | None = None
+
+
+def seed_device(where: device, seed: int) -> None:
+    """Restart the default generator of a device at a seed, now or when the device is used first."""
+    _seeds[where] = check_seed(seed)
+    for backend in started_backends():
+        if backend.default_generator is not None and backend.default_generator.device is where:
+            backend.default_generator.manual_seed(seed)
+
+
+def seed_devices(seed: int) -> None:
+    """Restart the default generators of all devices but the CPU at a seed."""
+    global _seed_of_others
+    _seed_of_others = check_seed(seed)
+    _seeds.clear()
+    for generator in _device_generators():
+        generator.manual_seed(seed)
+
+
+def _device_generators() -> list[Generator]:
+    found = (backend.default_generator for backend in started_backends())
+    return [each for each in found if each is not None]
+
+
+def generator_on(where: device, generator: Generator) -> Generator:
+    """The generator that fills tensors of a device: for the CPU's default generator, that of the device, if it has one.
+
+    Raises: RuntimeError for a generator of another type of device.
+    """
+    own = where.backend.default_generator
+    if own is not None and generator is default_generator:
+        return own
+    wanted = CPU if own is None else where
+    if generator.device.type != wanted.type:
+        raise RuntimeError(
+            f"Expected a '{wanted.type}' device type for generator but found '{generator.device.type}'"
+        )
+    return generator
+
+
+class States(NamedTuple):
+    """Where the default generators of the CPU and of devices are."""
+
+    states: list[tuple[Generator, np.ndarray]]
+    seeds: tuple[dict[device, int], int | None]  # of devices that have not been used
+
+
+def states(devices: Collection[device] | None = None) -> States:
+    """The states of the CPU's default generator and those of these devices, or of all."""
+    for each in devices or ():
+        _ = each.backend  # starts it, so that it has a generator
+    found = [each for each in _device_generators() if devices is None or each.device in devices]
+    return States(
+        [(each, each.state_bytes()) for each in (default_generator, *found)], (dict(_seeds), _seed_of_others)
+    )
+
+
+def load_states(before: States, devices: Collection[device] | None = None) -> None:
+    """Continue from what `states` returned for the same devices. A device that was not used then begins anew."""
+    global _seed_of_others
+    if devices is None:
+        _seeds.clear()
+        _seeds.update(before.seeds[0])
+        _seed_of_others = before.seeds[1]
+        known = [generator for generator, _ in before.states]
+        for generator in _device_generators():
+            if generator not in known:
+                generator.manual_seed(first_seed(generator.device))
+    for generator, state in before.states:
+        generator.load_state_bytes(state)
+
+
+def first_seed(where: device) -> int:
+    """The seed that a device's default generator begins with: the one that programs have set, or a random one."""
+    found = _seeds.get(where, _seed_of_others)
+    return int.from_bytes(os.urandom(8), "little") if found is None else found

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from .device import CPU, as_device, device
+from .device import ACCELERATORS, CPU, accelerator, as_device, device
 from .grad_mode import INFERENCE_VERSION, mode, open_inference
 from .names import ROOT, set_name
 
@@ -139,19 +139,24 @@ class Storage:
         return self.device.index if self.is_cuda else None
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        return False
+        """Whether the memory is one of the host from which an accelerator copies directly."""
+        return getattr(self.owner, "pinned", False)
 
     def is_shared(self) -> bool:
-        """Whether this memory is shared with other processes."""
+        """Whether this memory can be shared with other processes. As in PyTorch that of an accelerator counts."""
+        if self.device.type in ACCELERATORS:
+            return True
         if isinstance(self.owner, np.memmap):
             return self.owner.mode == "r+"
         return getattr(self.owner, "shared", False)
 
     def share_memory_(self) -> Storage:
-        """Move the bytes to shared memory. All tensors on this storage use the new memory.
+        """Move the bytes to shared memory. All tensors on this storage use the new memory. On an accelerator nothing happens.
 
-        Raises: RuntimeError unless it is on the CPU.
+        Raises: RuntimeError on other devices.
         """
+        if self.device.type in ACCELERATORS:
+            return self
         self._check_sharing("_share_fd_")
         from .shared import SharedMemory  # imported here, because only programs of several processes need it
 
@@ -367,11 +372,18 @@ class Storage:
         return self.to(device=as_device("mps"))
 
     def pin_memory(self, device: Any = "cuda") -> Storage:
-        """A copy in memory that a GPU reads directly.
+        """A copy in memory that an accelerator reads directly, or the storage itself if it is there.
 
-        Raises: RuntimeError, because there is no GPU.
+        Raises: RuntimeError without an accelerator, and for a storage that is not on the CPU.
         """
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        if self.device is not CPU:
+            raise RuntimeError(f"cannot pin '{self.device}' only dense CPU memory can be pinned")
+        if self.is_pinned():
+            return self
+        kind = accelerator()
+        if kind is None:
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        return as_device(kind).backend.pinned(self.nbytes_).copy_(self)
 
     def __sizeof__(self) -> int:
         return _OBJECT + self.nbytes_
@@ -457,8 +469,8 @@ def _rebuilt(content: bytes, where: device = CPU) -> Storage:
     return Storage(np.frombuffer(content, np.uint8), device=where)
 
 
-def foreign(ptr: int, nbytes: int, owner: Any, exposed: bool = True) -> Storage:
+def foreign(ptr: int, nbytes: int, owner: Any, exposed: bool = True, where: device = CPU) -> Storage:
     """A Storage over memory that weft did not allocate; `owner` keeps the memory alive."""
-    storage = Storage(ptr, nbytes, CPU, FOREIGN, owner)
+    storage = Storage(ptr, nbytes, where, FOREIGN, owner)
     storage.exposed = exposed
     return storage

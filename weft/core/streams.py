@@ -1,36 +1,55 @@
-"""Streams and events of the CPU, where all operations are synchronous: `torch.Stream`, `torch.Event`."""
+"""Streams and events: `torch.Stream`, `torch.Event`.
+
+A device does all of its work in the order in which it is given. So a stream is a name for it, and waiting for another stream or for an
+event changes nothing. On the CPU work is complete when the call returns.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import itertools
+import threading
+from typing import Any
 
-from .device import CPU, as_device, device
+from .device import CPU, accelerator, as_device, device
 from .restoring import Restoring
+
+_ids = itertools.count(1)  # of streams; 0 is the default stream of each device
+
+
+class _Current(threading.local):
+    def __init__(self) -> None:
+        self.streams: dict[device, Stream] = {}
+
+
+_current = _Current()
 
 
 class Stream(Restoring):
-    """A queue of work on one device. On the CPU, work is complete when the call returns, so waiting does nothing.
+    """A queue of work on one device. All streams of a device are one queue.
 
-    Raises: NotImplementedError for another device than the CPU.
+    Raises: NotImplementedError for a device without streams.
 
     >>> import weft as torch
     >>> torch.Stream(device="cpu").query()
     True
     """
 
-    device_type = 0
-    device_index = -1
-    stream_id = 0
-
     def __init__(self, device: Any = None, *, priority: int = 0, **options: Any):
-        self.device = _cpu(device, "Stream")
+        self.device = place_of(device, "Stream")
+        self.priority = priority
+        self.stream_id = 0 if self.device is CPU else next(_ids)
+        self.device_type = 0 if self.device is CPU else 1
+        self.device_index = -1 if self.device.index is None else self.device.index
+        self._outer: Stream | None = None
 
     def query(self) -> bool:
-        """Whether all work is complete. Always True."""
-        return True
+        """Whether all work is complete."""
+        return self.device is CPU or self.device.backend.mark().is_done()
 
     def synchronize(self) -> None:
         """Wait until all work is complete."""
+        if self.device is not CPU:
+            self.device.backend.synchronize()
 
     def is_capturing(self) -> bool:
         """Whether a graph is being captured. Always False."""
@@ -43,40 +62,70 @@ class Stream(Restoring):
     def wait_stream(self, stream: Stream) -> None:
         """Wait for the work of another stream."""
 
-    def record_event(self, event: Event | None = None) -> NoReturn:
-        """Record an event.
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record an event, or a new one.
 
-        Raises: RuntimeError, as PyTorch does on the CPU.
+        Raises: RuntimeError on the CPU, as PyTorch does.
         """
-        raise RuntimeError("cpu backend doesn't support events.")
+        event = Event(self.device) if event is None else event
+        event.record(self)
+        return event
 
-    def native_handle(self) -> NoReturn:
-        """The stream of a driver.
+    def native_handle(self) -> int:
+        """The stream of the driver: 0, the default stream.
 
-        Raises: RuntimeError, because the CPU has none.
+        Raises: RuntimeError on the CPU, which has none.
         """
-        raise RuntimeError("Backend doesn't support getting stream native handle.")
+        if self.device is CPU:
+            raise RuntimeError("Backend doesn't support getting stream native handle.")
+        return 0
 
     def __enter__(self) -> Stream:
+        self._outer = current_stream(self.device)
+        _current.streams[self.device] = self
         return self
 
     def _restore(self) -> None:
-        pass
+        if self._outer is not None:
+            _current.streams[self.device] = self._outer
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Stream) and other.device == self.device
+        return isinstance(other, Stream) and other.device == self.device and other.stream_id == self.stream_id
 
     def __hash__(self) -> int:
-        return hash((self.device_type, self.device_index, self.stream_id))
+        return hash((self.device, self.stream_id))
 
     def __repr__(self) -> str:
-        return f"torch.Stream device_type={self.device}, device_index=-1, stream_id=0"
+        return (
+            f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, "
+            f"stream_id={self.stream_id}"
+        )
+
+
+def current_stream(where: device, make: type[Stream] = Stream) -> Stream:
+    """The stream that this thread has chosen for a device, as an object of the class `make`; else the default stream."""
+    found = _current.streams.get(where)
+    if isinstance(found, make):
+        return found
+    return named_stream(where, 0 if found is None else found.stream_id, make)
+
+
+def named_stream(where: device, stream_id: int, make: type[Stream] = Stream) -> Stream:
+    """The stream of a device with this number."""
+    stream = make(where)
+    stream.stream_id = stream_id
+    return stream
+
+
+def set_stream(stream: Stream) -> None:
+    """Let this be the current stream of its device in this thread."""
+    _current.streams[stream.device] = stream
 
 
 class Event:
-    """A point in the work of a stream. As in PyTorch, the CPU cannot record events, but queries work.
+    """A point in the work of a device. As in PyTorch, the CPU cannot record events, but queries work.
 
-    Raises: NotImplementedError for another device than the CPU.
+    Raises: NotImplementedError for a device without events.
     """
 
     event_id = 0
@@ -89,55 +138,71 @@ class Event:
         blocking: bool = False,
         interprocess: bool = False,
     ):
-        self.device = _cpu(device, "Event")
+        self.device = place_of(device, "Event")
+        self.enable_timing = enable_timing
+        self._mark: Any = None  # see `Backend.mark`
 
     def query(self) -> bool:
-        """Whether the work before the event is complete. Always True."""
-        return True
+        """Whether the work before the event is complete. Of an event that was not recorded it is."""
+        return self._mark is None or self._mark.is_done()
 
     def synchronize(self) -> None:
         """Wait for the work before the event."""
+        if self._mark is not None:
+            self._mark.wait()
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let a stream wait for the work before the event."""
 
-    def record(self, stream: Stream | None = None) -> NoReturn:
-        """Record the event.
+    def record(self, stream: Stream | None = None) -> None:
+        """Let the event stand for all work that was given before.
 
-        Raises: RuntimeError, as PyTorch does on the CPU.
+        Raises: RuntimeError on the CPU, as PyTorch does, and for a stream of another device.
         """
-        raise RuntimeError("cpu backend doesn't support events.")
+        if self.device is CPU:
+            raise RuntimeError("cpu backend doesn't support events.")
+        if stream is not None and stream.device != self.device:
+            raise RuntimeError(
+                f"Event device {self.device} does not match recording stream's device {stream.device}."
+            )
+        self._mark = self.device.backend.mark()
 
-    def elapsed_time(self, end_event: Event) -> NoReturn:
+    def elapsed_time(self, end_event: Event) -> float:
         """The time until another event in milliseconds.
 
-        Raises: RuntimeError, because events of the CPU cannot be recorded.
+        Raises: RuntimeError on the CPU, and before both are complete; ValueError for events that were not recorded, or without timing.
         """
-        raise RuntimeError("cpu backend doesn't support elapsedTime: both events must be recorded first.")
+        if self.device is CPU:
+            raise RuntimeError("cpu backend doesn't support elapsedTime: both events must be recorded first.")
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._mark is None or end_event._mark is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return self._mark.until(end_event._mark)
 
-    def ipc_handle(self) -> NoReturn:
+    def ipc_handle(self) -> bytes:
         """A handle for another process.
 
-        Raises: NotImplementedError, because the CPU has none.
+        Raises: NotImplementedError.
         """
         raise NotImplementedError("torch.Event ipc is not supported yet")
 
     @classmethod
-    def from_ipc_handle(cls, device: Any, ipc_handle: bytes) -> NoReturn:
+    def from_ipc_handle(cls, device: Any, ipc_handle: bytes) -> Event:
         """The event of a handle of another process.
 
-        Raises: NotImplementedError, because the CPU has none.
+        Raises: NotImplementedError.
         """
         raise NotImplementedError("torch.Event ipc is not supported yet")
 
     def __repr__(self) -> str:
-        return f"torch.Event device_type={self.device}, device_index=-1, event_flag=0, event_id=0"
+        index = -1 if self.device.index is None else self.device.index
+        return f"torch.Event device_type={self.device.type}, device_index={index}, event_flag=0, event_id=0"
 
 
-def _cpu(where: Any, kind: str) -> device:
-    found = CPU if where is None else as_device(where)
-    if found.type != "cpu":
-        raise NotImplementedError(
-            f"torch.{kind} on device {found}: this version of weft computes on the CPU only"
-        )
+def place_of(where: Any, kind: str) -> device:
+    """The device of a stream or an event: the accelerator, or the CPU without one, unless it is given."""
+    found = as_device(accelerator() or "cpu") if where is None else as_device(where)
+    if found is not CPU and not found.backend.has_events:
+        raise NotImplementedError(f"torch.{kind}: device {found} has no streams and events")
     return found

@@ -29,6 +29,25 @@ if TYPE_CHECKING:
     from ..engine.monoid import Monoid
 
 
+class Mark(ABC):
+    """A point in the work of a device."""
+
+    @abstractmethod
+    def is_done(self) -> bool:
+        """Whether the work before it is complete."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until the work before it is complete."""
+
+    @abstractmethod
+    def until(self, later: Mark) -> float:
+        """The milliseconds from here to another mark of the device.
+
+        Raises: RuntimeError if one of them is not complete.
+        """
+
+
 class Backend(ABC):
     """Allocates memory, moves bytes, prepares kernels and computes with an array library on one device.
 
@@ -44,6 +63,9 @@ class Backend(ABC):
     readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})
     faults: Sequence[int]  # faults[0] counts the launches that met an index out of range; it only grows
 
+    # Draws the numbers of this device's tensors unless a call is given another one; None if the CPU's default generator does.
+    default_generator: Generator | None = None
+
     # Kernels that this device has and others need not have, by name. An op that uses one composes other ops without it.
     extras: Mapping[str, Callable] = MappingProxyType({})
 
@@ -56,6 +78,10 @@ class Backend(ABC):
     @abstractmethod
     def allocator(self, nbytes: int) -> Callable[[], Storage]:
         """A function that allocates `nbytes`, for plans that allocate the same size again and again."""
+
+    def pinned(self, nbytes: int) -> Storage:
+        """A new Storage in memory of the host from which this device copies fastest. Only accelerators have it."""
+        raise NotImplementedError(f"{type(self).__name__} has no pinned memory")
 
     @abstractmethod
     def copy_bytes(self, target: int, source: int, nbytes: int) -> None:
@@ -72,6 +98,12 @@ class Backend(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all work given to the device is done."""
+
+    has_events = False  # whether `mark` works
+
+    def mark(self) -> Mark:
+        """A point after all work given to the device so far."""
+        raise NotImplementedError(f"{type(self).__name__} has no events")
 
     # ---- Kernels -----------------------------------------------------------------------------------------------------
 

@@ -164,7 +164,8 @@ def u64(generator: Generator, n: int) -> np.ndarray:
 # Uniform and integers
 
 
-def _uniform(u: Expr, low: Expr, high: Expr, dtype: DType) -> Expr:
+def scaled_uniform(u: Expr, low: Expr, high: Expr, dtype: DType) -> Expr:
+    """A uniform number from [low, high), from one between 0 and 1."""
     value = convert(fma(u, high - low, low), dtype)
     is_high = eq(convert(value, u.dtype), convert(convert(high, dtype), u.dtype))  # by rounding
     return select(is_high, convert(low, dtype), value)
@@ -173,8 +174,8 @@ def _uniform(u: Expr, low: Expr, high: Expr, dtype: DType) -> Expr:
 @functools.cache
 def _to_uniform(dtype: DType) -> _Transform:
     if dtype is float64:
-        return _Transform(lambda word, low, high: _uniform(u53(word), low, high, dtype), uint64, "dd")
-    return _Transform(lambda word, low, high: _uniform(u24(word), low, high, dtype), uint32, "ff")
+        return _Transform(lambda word, low, high: scaled_uniform(u53(word), low, high, dtype), uint64, "dd")
+    return _Transform(lambda word, low, high: scaled_uniform(u24(word), low, high, dtype), uint32, "ff")
 
 
 def uniform(generator: Generator, out: int, n: int, low: float, high: float, dtype: DType) -> None:
@@ -211,11 +212,15 @@ def _to_integers(low: int, span: int) -> tuple[_Transform, tuple]:
 
 def any_integers(generator: Generator, out: int, n: int, dtype: DType) -> None:
     """Integers from 0 to the largest of an integer dtype, or to the last that a float counts to."""
+    transform = _INTEGERS[uint64 if dtype.itemsize == 8 else uint32]
+    _draw_to(generator, out, n, transform, dtype, 0, largest_span(dtype))
+
+
+def largest_span(dtype: DType) -> int:
+    """How many integers from 0 on a dtype holds."""
     if dtype.is_floating_point:
-        span = 2 ** (dtype.mantissa_bits + 1) + 1
-    else:
-        span = 2 if dtype is bool_ else 2 ** (8 * dtype.itemsize - dtype.is_signed)
-    _draw_to(generator, out, n, _INTEGERS[uint64 if dtype.itemsize == 8 else uint32], dtype, 0, span)
+        return 2 ** (dtype.mantissa_bits + 1) + 1
+    return 2 if dtype is bool_ else 2 ** (8 * dtype.itemsize - dtype.is_signed)
 
 
 # Swaps p[i] with p[i + words[i] % (n - i)] for i < n - 1: operands p and words.

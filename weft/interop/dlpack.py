@@ -10,20 +10,22 @@ import enum
 from ctypes import POINTER, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any
 
+import numpy as np
+
 from ..core import dtype as dt
-from ..core.device import CPU, as_device
+from ..core.device import CPU, as_device, device
 from ..core.dtype import DType
 from ..core.public import public
 from ..core.spec import contiguous_stride, make_spec
 from ..core.storage import foreign
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, address, make
 from .numpy import shared_array
 
 VERSION = (1, 1)
 
 
 class DLDeviceType(enum.IntEnum):
-    """The device of memory in DLPack. The memory of weft is on the CPU."""
+    """The type of the device of memory in DLPack. Tensors are exchanged on the CPU and on CUDA devices."""
 
     kDLCPU = 1
     kDLCUDA = 2
@@ -110,6 +112,15 @@ _is_valid = _interface("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctyp
 _pointer = _interface("PyCapsule_GetPointer", c_void_p, ctypes.py_object, ctypes.c_char_p)
 _set_name = _interface("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 
+# The type of device of weft's by that of DLPack. Pinned memory is on the CPU.
+_TYPES: dict[int, str] = {
+    DLDeviceType.kDLCPU: "cpu",
+    DLDeviceType.kDLCUDA: "cuda",
+    DLDeviceType.kDLCUDAHost: "cpu",
+}
+_KINDS = {"cpu": DLDeviceType.kDLCPU, "cuda": DLDeviceType.kDLCUDA}
+_LEGACY_STREAM, _THREAD_STREAM, _NO_SYNCHRONIZATION = 1, 2, -1  # numbers of the array API standard
+
 # ---- From weft to other libraries -------------------------------------------------------------------------------------------------------
 
 # For dtypes that NumPy lacks, let NumPy export an array of the bits.
@@ -118,14 +129,34 @@ _BITS = {1: dt.uint8, 2: dt.uint16, 4: dt.uint32}
 
 def _export(tensor: Tensor, versioned: bool, copy: bool | None) -> Any:
     """A capsule made by NumPy. Its destructor must be machine code, because it may run while an exception is active."""
-    dtype = tensor.spec.dtype
+    dtype, where = tensor.spec.dtype, tensor.spec.device
     foreign_to_numpy = dtype in _SPECIAL_CODES or dtype is dt.complex32
-    values = shared_array(tensor.view(_BITS[dtype.itemsize]) if foreign_to_numpy else tensor)
-    capsule = values.__dlpack__(max_version=VERSION if versioned else None, copy=copy)
+    bits = tensor.view(_BITS[dtype.itemsize]) if foreign_to_numpy else tensor
+    values = shared_array(bits) if where is CPU else np.asarray(_Addressed(bits.clone() if copy else bits))
+    capsule = values.__dlpack__(
+        max_version=VERSION if versioned else None, copy=copy if where is CPU else None
+    )
+    described = _managed(capsule).tensor
     if foreign_to_numpy:
-        described = _managed(capsule).tensor.dtype
-        described.code, described.bits = _KEYS[dtype]
+        described.dtype.code, described.dtype.bits = _KEYS[dtype]
+    described.device.type, described.device.id = tensor.__dlpack_device__()
     return capsule
+
+
+class _Addressed:
+    """What NumPy makes an array of, whose elements must not be read: the memory is that of another device."""
+
+    def __init__(self, tensor: Tensor):
+        spec = tensor.spec
+        tensor._storage.exposed = True
+        self.tensor = tensor  # which the array keeps alive
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": spec.dtype.numpy.str,
+            "shape": tuple(spec.shape),
+            "strides": spec.byte_stride,
+            "data": (address(tensor), False),
+        }
 
 
 def _managed(capsule: Any) -> Any:
@@ -155,21 +186,37 @@ def __dlpack__(
         raise BufferError("Can't export tensors with the conjugate bit set")
     if spec.neg:
         raise BufferError("Can't export tensors with the negative bit set")
-    if spec.device is not CPU:
+    if spec.device.type not in _KINDS:
         raise BufferError(f"Can't export tensors on device {spec.device}")
-    if stream is not None:
-        raise AssertionError("stream should be None on cpu.")
+    if spec.device is CPU:
+        if stream not in (None, _NO_SYNCHRONIZATION):
+            raise AssertionError("stream should be None on cpu.")
+    else:
+        _finish_for(stream, spec.device)
     if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
         raise BufferError(f"Can't export a tensor on {spec.device} to DLPack device {dl_device}")
     return _export(self, max_version is not None and max_version[0] >= 1, copy)
 
 
+def _finish_for(stream: Any, where: device) -> None:
+    """Wait until the tensors of a device may be read on a stream of another library."""
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream == _THREAD_STREAM:
+        raise BufferError("per-thread default stream is not supported.")
+    if stream == 0:
+        raise AssertionError(f"unsupported stream on {where.type.upper()}: {stream}.")
+    if stream != _NO_SYNCHRONIZATION:
+        where.backend.synchronize()
+
+
 @public("method")
 def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
-    """The DLPack device: (kDLCPU, 0)."""
-    if self.spec.device is not CPU:
-        raise ValueError(f"Unknown device type {self.spec.device.type} for Dlpack")
-    return DLDeviceType.kDLCPU, 0
+    """The DLPack device: (kDLCPU, 0), or (kDLCUDA, number)."""
+    where = self.spec.device
+    if where.type not in _KINDS:
+        raise ValueError(f"Unknown device type {where.type} for Dlpack")
+    return _KINDS[where.type], where.index or 0
 
 
 @public("function")
@@ -208,11 +255,13 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     copied = False
     if hasattr(ext_tensor, "__dlpack__"):
         kind = int(ext_tensor.__dlpack_device__()[0])
-        if kind != DLDeviceType.kDLCPU:
+        if kind not in _TYPES:
             raise NotImplementedError(
-                f"from_dlpack: arrays on DLPack device {kind}: weft takes those on the CPU"
+                f"from_dlpack: arrays on DLPack device {kind}: weft takes those on the CPU and on CUDA devices"
             )
-        capsule, copied = _requested(ext_tensor, copy)
+        capsule, copied = _requested(
+            ext_tensor, copy, {} if _TYPES[kind] == "cpu" else {"stream": _LEGACY_STREAM}
+        )
     result = _import(capsule)
     where = None if device is None else as_device(device)
     if copy and not copied:
@@ -220,14 +269,14 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return result if where is None else result.to(where)
 
 
-def _requested(array: Any, copy: bool | None) -> tuple[Any, bool]:
+def _requested(array: Any, copy: bool | None, stream: dict[str, int]) -> tuple[Any, bool]:
     """The capsule of an array, and whether it contains a copy. Older libraries support fewer arguments."""
     try:
         if copy is None:
-            return array.__dlpack__(max_version=VERSION), False
-        return array.__dlpack__(max_version=VERSION, copy=copy), copy
+            return array.__dlpack__(max_version=VERSION, **stream), False
+        return array.__dlpack__(max_version=VERSION, copy=copy, **stream), copy
     except TypeError:
-        return array.__dlpack__(), False
+        return array.__dlpack__(**stream), False
 
 
 def _import(capsule: Any) -> Tensor:
@@ -248,10 +297,15 @@ def _import(capsule: Any) -> Tensor:
         stride = contiguous_stride(shape)
     if any(step < 0 for step in stride):
         raise ValueError(f"from_dlpack: negative strides {stride} are not supported: copy the array first")
-    spec = make_spec(shape, stride, dtype)
+    name = _TYPES.get(described.device.type)
+    if name is None:
+        raise BufferError(f"Unsupported DLPack device type {described.device.type}")
+    where = CPU if name == "cpu" else device(name, described.device.id)
+    _ = where.backend  # raises an error if the device does not exist
+    spec = make_spec(shape, stride, dtype, where)
     _set_name(capsule, _USED[versioned])
-    address = (described.data or 0) + described.byte_offset
-    return make(foreign(address, spec.span * dtype.itemsize, _Borrowed(managed)), 0, spec)
+    start = (described.data or 0) + described.byte_offset
+    return make(foreign(start, spec.span * dtype.itemsize, _Borrowed(managed), where=where), 0, spec)
 
 
 def _imported_dtype(given: _DataType) -> DType:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .. import __future__ as future
 from ..core import dtype as dt
+from ..core.device import are_interchangeable
 from ..core.grad_mode import no_grad
 from ..core.layout import preserve_format
 from ..core.tensor import Tensor
@@ -118,7 +119,7 @@ class Conversion:
 def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter, where: str) -> Parameter:
     """Convert a parameter and its gradient.
 
-    Returns the same object, unless it moves to another device or `torch.__future__` asks for new ones.
+    Returns the same object, unless it moves to or from a device such as "meta", or `torch.__future__` asks for new ones.
     """
     grad = parameter.grad
     with no_grad():
@@ -126,7 +127,10 @@ def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter, where: str) -
         new_grad = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
     if future.get_swap_module_params_on_conversion():
         return _swapped(parameter, data, grad, new_grad, where)
-    if data.device == parameter.device and not future.get_overwrite_module_params_on_conversion():
+    if (
+        are_interchangeable(parameter.device, data.device)
+        and not future.get_overwrite_module_params_on_conversion()
+    ):
         parameter.data = data
         result = parameter
     else:

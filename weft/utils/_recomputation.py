@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_enabled
+from ..amp.autocast_mode import autocast_of_now
 from ..autograd.hooks import saved_tensors_hooks
-from ..core.generator import default_generator
+from ..core.generator import load_states, states
 from ..core.grad_mode import enable_grad
 from ..core.modes import TorchFunctionMode
 from ..core.restoring import contextmanager
@@ -39,8 +39,8 @@ class Recomputation:
         self, call: Callable, context: Any, keep_random: bool, check: str, early_stop: bool, debug: bool
     ):
         self._call, self._context, self._check, self._early_stop = call, context, check, early_stop
-        self._autocast = current_autocast()
-        self._random = default_generator.get_state() if keep_random else None
+        self._autocast = autocast_of_now()
+        self._random = states() if keep_random else None
         self._facts: list[dict[str, Any]] = []  # the metadata of each saved tensor
         self._tensors: dict[int, Tensor] = {}
         self._logs: list[_Log] | None = [_Log(), _Log()] if debug else None
@@ -139,23 +139,18 @@ def _running(run: Recomputation) -> Iterator[None]:
         state.run = outer
 
 
-def current_autocast() -> autocast:
-    """A context with the autocast of now."""
-    return autocast("cpu", get_autocast_dtype("cpu"), is_autocast_enabled("cpu"))
-
-
 @contextmanager
 def random_state(random: Any) -> Iterator[None]:
-    """Set the state of the generator within the context, and restore it afterwards; None changes nothing."""
+    """Set the states of the generators within the context, and restore them afterwards; None changes nothing."""
     if random is None:
         yield
         return
-    outer = default_generator.get_state()
-    default_generator.set_state(random)
+    outer = states()
+    load_states(random)
     try:
         yield
     finally:
-        default_generator.set_state(outer)
+        load_states(outer)
 
 
 class _Log(TorchFunctionMode):

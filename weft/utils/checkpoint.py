@@ -7,17 +7,20 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..amp.autocast_mode import autocast_of_now
 from ..autograd.backward import backward as _backward
 from ..autograd.function import Function
 from ..autograd.hooks import running, saved_tensors_hooks
 from ..autograd.tensor import require_grad
 from ..compat.missing import module_getattr
-from ..core.generator import default_generator
+from ..core.device import device
+from ..core.generator import states
 from ..core.grad_mode import enable_grad
 from ..core.names import name_public
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
-from ._recomputation import CheckpointError, Recomputation, current_autocast, random_state
+from ._pytree.flattening import tree_leaves
+from ._recomputation import CheckpointError, Recomputation, random_state
 from ._selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -140,7 +143,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 class DefaultDeviceType:
-    """The type of device whose random numbers are kept when no argument says which. Here all tensors are on the CPU."""
+    """The type of device whose random numbers are kept when no argument says which."""
 
     _type = "cuda"
 
@@ -154,13 +157,16 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the devices of the arguments other than the CPU, and the states of their random numbers: none.
+    """The numbers of the devices of the arguments, apart from those that draw with the CPU's generator, and the states of their generators.
 
     >>> import weft as torch
     >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
     ([], [])
     """
-    return [], []
+    tensors = [each for each in tree_leaves(args) if isinstance(each, Tensor)]
+    places = {each.device: each.device.backend.default_generator for each in tensors}
+    found = [(place, generator) for place, generator in places.items() if generator is not None]
+    return [place.index or 0 for place, _ in found], [generator.get_state() for _, generator in found]
 
 
 def set_device_states(
@@ -168,13 +174,14 @@ def set_device_states(
 ) -> None:
     """Set the states that `get_device_states` returned.
 
-    Raises: NotImplementedError if it names a device.
+    Raises: RuntimeError if there is no such device.
     """
-    if len(devices):
-        kind = device_type or DefaultDeviceType.get_device_type()
-        raise NotImplementedError(
-            f"set_device_states: {kind} devices {list(devices)}; weft computes on the CPU"
-        )
+    kind = device_type or DefaultDeviceType.get_device_type()
+    for index, state in zip(devices, states, strict=True):
+        generator = device(kind, index).backend.default_generator
+        if generator is None:
+            raise RuntimeError(f"set_device_states: {kind} devices have no generators")
+        generator.set_state(state)
 
 
 class GraphExecGroup:
@@ -219,8 +226,8 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx: Any, function: Callable, keep_random: bool, *args: Any) -> Any:
         ctx.call = function
-        ctx.autocast = current_autocast()
-        ctx.random = default_generator.get_state() if keep_random else None
+        ctx.autocast = autocast_of_now()
+        ctx.random = states() if keep_random else None
         ctx.places = [k for k, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.rest = [None if isinstance(x, Tensor) else x for x in args]
         ctx.save_for_backward(*[args[k] for k in ctx.places])

@@ -251,7 +251,7 @@ def is_xnnpack_available() -> str:
 
 def get_env_info() -> Any:
     """Return all of it."""
-    from .. import __version__
+    from .. import __version__, cuda
 
     pip_version, pip_packages = get_pip_packages(run)
     return SystemEnv(
@@ -265,7 +265,7 @@ def get_env_info() -> Any:
         libc_version=get_libc_version(),
         python_version=f"{sys.version.replace(chr(10), ' ')} ({sys.maxsize.bit_length() + 1}-bit runtime)",
         python_platform=get_python_platform(),
-        is_cuda_available="False",
+        is_cuda_available=str(cuda.is_available()),
         cuda_runtime_version=get_running_cuda_version(run),
         cuda_module_loading=get_cuda_module_loading_config(),
         nvidia_driver_version=get_nvidia_driver_version(run),

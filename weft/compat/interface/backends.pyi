@@ -1,1 +1,1 @@
-# module torch.backends.cudnn.rnn: this version of weft computes on the CPU only; test torch.cuda.is_available() first
+# module torch.backends.cudnn.rnn: weft's CUDA devices do not have it

@@ -746,7 +746,7 @@ def bisect(shape_env): ...
 def translation_validation_enabled(): return False
 def translation_validation_timeout(): ...
 
-# module torch.fx.passes.backends.cudagraphs: this version of weft computes on the CPU only; test torch.cuda.is_available() first
+# module torch.fx.passes.backends.cudagraphs: weft's CUDA devices do not have it
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.fx.passes.operator_support import OperatorSupport

@@ -1,4 +1,4 @@
-# module torch.mtia: this version of weft computes on the CPU only; test torch.mtia.is_available() first
+# module torch.mtia: weft has no such devices; test torch.mtia.is_available() first
 from torch.mtia.mtia_graph import MTIAGraph, graph, graph_pool_handle
 from torch.mtia.memory import max_memory_allocated, memory_allocated, memory_stats, reset_peak_memory_stats
 class DeferredMtiaCallError(Exception):
@@ -37,13 +37,13 @@ def snapshot(): ...
 def stream(stream): ...
 def synchronize(device=None): ...
 
-# module torch.mtia.memory: this version of weft computes on the CPU only; test torch.mtia.is_available() first
+# module torch.mtia.memory: weft has no such devices; test torch.mtia.is_available() first
 def max_memory_allocated(device=None): return 0
 def memory_allocated(device=None): return 0
 def memory_stats(device=None): return {}
 def reset_peak_memory_stats(device=None): return None
 
-# module torch.mtia.mtia_graph: this version of weft computes on the CPU only; test torch.mtia.is_available() first
+# module torch.mtia.mtia_graph: weft has no such devices; test torch.mtia.is_available() first
 class MTIAGraph:
     def __init__(self, *args, **kwargs): ...
     def capture_begin(self, pool): ...

@@ -6,6 +6,7 @@ Ops that have no kernel are computed on copies of their arrays on the host (`ins
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator
 from typing import final
@@ -15,17 +16,18 @@ import numpy as np
 from ...core.device import device
 from ...core.locks import new_lock
 from ...core.storage import Storage
-from ...engine import distributions
 from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ..base import Backend
-from . import indexed, products, scans, sorting
+from . import indexed, philox, products, scans, sorting
 from .chains import GpuChain
+from .generator import new_default_generator
 from .kernel import THREADS
 from .maps import MapKernel, classes_of, map_ir
 from .memory import Pool
 from .mirrors import Mirrors
+from .pinned import pinned_storage
 from .reductions import prepare_reduction
 from .runtime import Runtime
 from .stages import GpuStage, cut
@@ -37,6 +39,7 @@ WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 class Gpu(Backend):
     has_memory = True
     block_scale = 128
+    has_events = True
     xp = np
 
     def __init__(self, where: device, runtime: Runtime):
@@ -46,6 +49,10 @@ class Gpu(Backend):
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
         self.extras = sorting.extras(self)
+        self.default_generator = new_default_generator(where)
+        self._fill = functools.lru_cache(maxsize=256)(
+            lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
+        )
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None
@@ -59,6 +66,9 @@ class Gpu(Backend):
         pool = self.pool
         bin = pool.bin(nbytes)
         return lambda: Storage(pool.take(bin, nbytes), nbytes, self.device, bin)
+
+    def pinned(self, nbytes):
+        return pinned_storage(self.runtime, nbytes)
 
     def _bring_back(self) -> None:
         """Write what functions of arrays have changed, before other work reads it."""
@@ -88,6 +98,11 @@ class Gpu(Backend):
         self._bring_back()
         self.runtime.synchronize()
         self.faults.check()
+
+    def mark(self):
+        keep_all()  # what is deferred was given before
+        self._bring_back()
+        return self.runtime.mark()
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
@@ -141,10 +156,11 @@ class Gpu(Backend):
         return products.prepare_product(self, a, b, result)
 
     def fill(self, distribution, generator, address, count, dtype, **parameters):
-        values = np.empty(count, dtype.numpy)
-        draw = getattr(distributions, distribution)
-        draw(generator, values.ctypes.data, count, dtype=dtype, **parameters)
-        self.write(address, values.view(np.uint8))
+        found, numbers = philox.DISTRIBUTIONS[distribution](dtype, **parameters)
+        fill = self._fill(philox.FillKernel(found, dtype), count, self.runtime.multiprocessors)
+        seed, counter = generator.take(fill.words)
+        launch = fill.launch
+        launch.entry(address, seed, counter, *numbers, launch.meta, launch.count)
 
     # ---- Arrays ----------------------------------------------------------------------------------------------------------
 

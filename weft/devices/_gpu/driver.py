@@ -12,6 +12,7 @@ import numpy as np
 
 from ...engine.kernel import Launch
 from ...engine.words import Block, block
+from ..base import Mark
 from . import cublas
 from .code import compiled
 from .kernel import THREADS
@@ -19,10 +20,11 @@ from .launching import bound_launcher, launcher
 from .runtime import Runtime
 from .target import NVPTX
 
-_OUT_OF_MEMORY = 2
+_OUT_OF_MEMORY, _NOT_READY = 2, 600
 _MAPPED = 3  # of cuMemHostAlloc: for all contexts, and for kernels
 # Numbers of cuDeviceGetAttribute, from cuda.h.
 MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76
+WARP_SIZE, CACHE_SIZE, THREADS_PER_MULTIPROCESSOR = 10, 38, 39
 # What LLVM can compile for. Code for an older one runs on newer ones.
 ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121)
 _LOG_BUFFER, _LOG_SIZE = 5, 6  # options of cuModuleLoadDataEx
@@ -69,6 +71,35 @@ def check(code: int, what: str) -> None:
     raise DriverError(f"CUDA error: {(text.value or b'').decode()} ({code}) in {what}")
 
 
+class _Event(Mark):
+    """A mark by an event of the driver, of the context of this thread."""
+
+    def __init__(self, driver: ctypes.CDLL):
+        self._driver = driver
+        self._handle = ctypes.c_void_p()
+        check(driver.cuEventCreate(ctypes.byref(self._handle), 0), "cuEventCreate")
+        check(driver.cuEventRecord(self._handle, None), "cuEventRecord")
+
+    def is_done(self):
+        code = self._driver.cuEventQuery(self._handle)
+        if code == _NOT_READY:
+            return False
+        check(code, "the work of the device")
+        return True
+
+    def wait(self):
+        check(self._driver.cuEventSynchronize(self._handle), "the work of the device")
+
+    def until(self, later):
+        found = ctypes.c_float()
+        code = self._driver.cuEventElapsedTime(ctypes.byref(found), self._handle, later._handle)
+        check(code, "elapsed_time")
+        return found.value
+
+    def __del__(self) -> None:
+        self._driver.cuEventDestroy_v2(self._handle)
+
+
 class Cuda(Runtime):
     target = NVPTX
 
@@ -89,6 +120,8 @@ class Cuda(Runtime):
         self.name = name.value.decode()
         self.multiprocessors = self.attribute(MULTIPROCESSORS)
         self.capability = self.attribute(MAJOR), self.attribute(MINOR)
+        self.threads_per_multiprocessor = self.attribute(THREADS_PER_MULTIPROCESSOR)
+        self.warp_size, self.cache_size = self.attribute(WARP_SIZE), self.attribute(CACHE_SIZE)
         total = _bytes()
         check(driver.cuDeviceTotalMem_v2(ctypes.byref(total), handle), "cuDeviceTotalMem")
         self.total_memory = total.value
@@ -131,6 +164,17 @@ class Cuda(Runtime):
         self.enter()
         check(self.driver.cuMemFree_v2(_address(address)), "cuMemFree")
 
+    def allocate_host(self, nbytes):
+        self._enter()
+        address = ctypes.c_void_p()
+        code = self.driver.cuMemAllocHost_v2(ctypes.byref(address), _bytes(nbytes))
+        check(code, f"{nbytes} bytes of pinned memory")
+        return address.value or 0
+
+    def release_host(self, address):
+        self._enter()
+        check(self.driver.cuMemFreeHost(ctypes.c_void_p(address)), "cuMemFreeHost")
+
     def read(self, address, nbytes):
         room = ctypes.create_string_buffer(nbytes)
         if nbytes:
@@ -163,6 +207,10 @@ class Cuda(Runtime):
     def synchronize(self):
         self.enter()
         check(self.driver.cuCtxSynchronize(), "the work of the device")
+
+    def mark(self):
+        self._enter()
+        return _Event(self.driver)
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 

@@ -44,8 +44,11 @@ class Pool:
         self._runtime, self._name = runtime, name
         self._bins: dict[int, Bin] = {}
         self._lock = new_lock()
-        self.allocated = self.reserved = self.active = 0
-        self.most_allocated = self.most_reserved = 0
+        # Bytes of tensors, bytes taken from the driver, tensors, and blocks; now and at most.
+        self.allocated = self.reserved = self.active = self.blocks = 0
+        self.most_allocated = self.most_reserved = self.most_active = self.most_blocks = 0
+        self.bytes_given = self.times_given = 0  # to tensors, since `reset_counts`
+        self.retries = self.failures = 0
 
     def bin(self, nbytes: int) -> Bin:
         size = rounded(nbytes)
@@ -64,20 +67,29 @@ class Pool:
                 address = self._grow(bin.size, nbytes)
         self.allocated += bin.size
         self.active += 1
-        self.most_allocated = max(self.most_allocated, self.allocated)
+        self.bytes_given += bin.size
+        self.times_given += 1
+        if self.allocated > self.most_allocated:
+            self.most_allocated = self.allocated
+        if self.active > self.most_active:
+            self.most_active = self.active
         return address
 
     def _grow(self, size: int, nbytes: int) -> int:
         try:
             address = self._runtime.allocate(size)
         except MemoryError:
+            self.retries += 1
             self.release_free()
             try:
                 address = self._runtime.allocate(size)
             except MemoryError:
+                self.failures += 1
                 raise OutOfMemoryError(self._facts(nbytes)) from None
         self.reserved += size
+        self.blocks += 1
         self.most_reserved = max(self.most_reserved, self.reserved)
+        self.most_blocks = max(self.most_blocks, self.blocks)
         return address
 
     def _facts(self, nbytes: int) -> str:
@@ -93,6 +105,31 @@ class Pool:
             while bin.free:
                 self._runtime.release(bin.free.pop())
                 self.reserved -= bin.size
+                self.blocks -= 1
+
+    # ---- Numbers for `torch.cuda.memory` -----------------------------------------------------------------------------------
+
+    def bytes_of_tensors(self) -> dict[str, int]:
+        """Bytes of tensors: now, at most, given since `reset_counts`, and given back."""
+        return _numbers(self.allocated, self.most_allocated, self.bytes_given)
+
+    def tensors(self) -> dict[str, int]:
+        """The same of the number of tensors."""
+        return _numbers(self.active, self.most_active, self.times_given)
+
+    def reset_peaks(self) -> None:
+        """Let all peaks be the present numbers."""
+        self.most_allocated, self.most_reserved = self.allocated, self.reserved
+        self.most_active, self.most_blocks = self.active, self.blocks
+
+    def reset_counts(self) -> None:
+        """Count from the present tensors on."""
+        self.bytes_given, self.times_given = self.allocated, self.active
+        self.retries = self.failures = 0
+
+
+def _numbers(current: int, peak: int, given: int) -> dict[str, int]:
+    return {"current": current, "peak": peak, "allocated": given, "freed": given - current}
 
 
 def _readable(nbytes: int) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...engine.kernel import Launch
+from ..base import Mark
 from .code import compiled
 from .kernel import THREADS
 from .runtime import Runtime
@@ -22,10 +23,12 @@ from .target import SPIRV
 
 # Names from CL/cl.h and CL/cl_ext.h.
 _DEVICE_TYPE_CPU, _DEVICE_TYPE_GPU = 2, 4
-_DEVICE_NAME, _GLOBAL_MEM_SIZE, _MAX_COMPUTE_UNITS = 0x102B, 0x101F, 0x1002
+_DEVICE_NAME, _GLOBAL_MEM_SIZE, _MAX_COMPUTE_UNITS, _CACHE_SIZE = 0x102B, 0x101F, 0x1002, 0x101E
 _DEVICE_EXTENSIONS = 0x1030
 _PROGRAM_BUILD_LOG = 0x1183
-_OUT_OF_MEMORY = {-4, -5, -6}
+_QUEUE_PROPERTIES, _QUEUE_PROFILING = 0x1093, 2
+_EVENT_STATUS, _COMPLETE, _COMMAND_END = 0x11D3, 0, 0x1283
+_OUT_OF_MEMORY = {-4, -5, -6, -61}
 _pointer, _size = ctypes.c_void_p, ctypes.c_size_t
 
 
@@ -105,8 +108,47 @@ def device_count(gpus_only: bool = False) -> int:
     return len(devices(gpus_only))
 
 
+class _Marker(Mark):
+    """A mark by a marker in the queue, whose time the driver notes."""
+
+    def __init__(self, library: ctypes.CDLL, queue: Any):
+        self._library = library
+        self._event = _pointer()
+        code = library.clEnqueueMarkerWithWaitList(queue, 0, None, ctypes.byref(self._event))
+        _check(code, "clEnqueueMarker")
+        _check(library.clFlush(queue), "clFlush")
+
+    def is_done(self):
+        status = ctypes.c_int()
+        code = self._library.clGetEventInfo(self._event, _EVENT_STATUS, _size(4), ctypes.byref(status), None)
+        _check(code or min(status.value, 0), "the work of the device")
+        return status.value == _COMPLETE
+
+    def wait(self):
+        _check(self._library.clWaitForEvents(1, ctypes.byref(self._event)), "the work of the device")
+
+    def _nanoseconds(self) -> int:
+        if not self.is_done():
+            raise RuntimeError("CUDA error: device not ready")
+        found = ctypes.c_uint64()
+        code = self._library.clGetEventProfilingInfo(
+            self._event, _COMMAND_END, _size(8), ctypes.byref(found), None
+        )
+        _check(code, "clGetEventProfilingInfo")
+        return found.value
+
+    def until(self, later):
+        return (later._nanoseconds() - self._nanoseconds()) / 1e6
+
+    def __del__(self) -> None:
+        self._library.clReleaseEvent(self._event)
+
+
 class OpenCL(Runtime):
     target = SPIRV
+    capability = (0, 0)
+    # OpenCL has no such numbers. These are those of most NVIDIA devices, from which the mapping of random numbers to elements follows.
+    threads_per_multiprocessor, warp_size = 2048, 32
 
     def __init__(self, index: int, gpus_only: bool = False):
         library, platform, device = devices(gpus_only)[index]
@@ -116,8 +158,11 @@ class OpenCL(Runtime):
         handles = (_pointer * 1)(device)
         self._context = _pointer(library.clCreateContext(None, 1, handles, None, None, ctypes.byref(error)))
         _check(error.value, "clCreateContext")
+        options = (ctypes.c_uint64 * 3)(_QUEUE_PROPERTIES, _QUEUE_PROFILING, 0)
         self._queue = _pointer(
-            library.clCreateCommandQueueWithProperties(self._context, self._device, None, ctypes.byref(error))
+            library.clCreateCommandQueueWithProperties(
+                self._context, self._device, options, ctypes.byref(error)
+            )
         )
         _check(error.value, "clCreateCommandQueue")
         self._extensions = {
@@ -134,6 +179,7 @@ class OpenCL(Runtime):
         self.name = self._text(_DEVICE_NAME)
         self.total_memory = self._number(_GLOBAL_MEM_SIZE)
         self.multiprocessors = self._number(_MAX_COMPUTE_UNITS)
+        self.cache_size = self._number(_CACHE_SIZE)
         self._loaded: dict[str, Any] = {}
 
     def _text(self, what: int) -> str:
@@ -164,6 +210,17 @@ class OpenCL(Runtime):
 
     def release(self, address):
         _check(self._extensions["clMemBlockingFreeINTEL"](self._context, _pointer(address)), "free")
+
+    def allocate_host(self, nbytes):
+        error = ctypes.c_int()
+        address = self._extensions["clHostMemAllocINTEL"](
+            self._context, None, _size(nbytes), ctypes.c_uint(256), ctypes.byref(error)
+        )
+        _check(error.value, f"{nbytes} bytes of pinned memory")
+        return address
+
+    def release_host(self, address):
+        self.release(address)
 
     def _copy(self, wait: bool, target: int, source: int, nbytes: int) -> None:
         code = self._extensions["clEnqueueMemcpyINTEL"](
@@ -199,6 +256,9 @@ class OpenCL(Runtime):
 
     def synchronize(self):
         _check(self._library.clFinish(self._queue), "clFinish")
+
+    def mark(self):
+        return _Marker(self._library, self._queue)
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...engine.kernel import Launch
+from ..base import Mark
 from .target import Target
 
 
@@ -16,7 +17,11 @@ class Runtime(ABC):
 
     target: Target
     name: str
+    capability: tuple[int, int]  # NVIDIA's number for what the device can do; (0, 0) for others
     multiprocessors: int
+    threads_per_multiprocessor: int  # that can be resident at once
+    warp_size: int  # threads that run in step
+    cache_size: int  # bytes of the cache before the memory
     total_memory: int  # bytes
     blas: Any = None  # a library of matrix products, see `cublas.py`
     before_work: Callable[[], None] | None = None  # see `call_before_work`
@@ -35,6 +40,17 @@ class Runtime(ABC):
     @abstractmethod
     def release(self, address: int) -> None:
         """Free memory after all work that was given before."""
+
+    @abstractmethod
+    def allocate_host(self, nbytes: int) -> int:
+        """The address of new memory of the host that the driver copies from without a detour.
+
+        Raises: MemoryError if there is not so much.
+        """
+
+    @abstractmethod
+    def release_host(self, address: int) -> None:
+        """Free what `allocate_host` returned."""
 
     @abstractmethod
     def read(self, address: int, nbytes: int) -> bytes:
@@ -58,6 +74,10 @@ class Runtime(ABC):
     @abstractmethod
     def host_word(self) -> ctypes.c_int64:
         """A new word of the host that kernels can write to, at its address."""
+
+    @abstractmethod
+    def mark(self) -> Mark:
+        """A point after all work that was given before."""
 
     @abstractmethod
     def free_memory(self) -> int:

@@ -24,8 +24,8 @@ def backend(where: device) -> Gpu:
     index, count = where.index or 0, device_count()
     if not count:
         raise RuntimeError(
-            "Found no NVIDIA driver on your system. (CUDA is not available: a tensor was asked for on "
-            f"{where}. Use device='cpu', or test torch.cuda.is_available().)"
+            "Found no NVIDIA driver on your system. (CUDA is not available, and device "
+            f"{where} was asked for. Use device='cpu', or test torch.cuda.is_available().)"
         )
     if index >= count:
         raise AcceleratorError(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.copy_on_write import can_share, lazy_copy
-from ...core.device import as_device, as_named_device, device
+from ...core.device import CPU, as_device, as_named_device, device
 from ...core.dispatch import watchers
 from ...core.dtype import PYTHON_DTYPES, DType
 from ...core.entry import entry, in_front_of
@@ -383,6 +383,21 @@ def xpu(
 ) -> Tensor:
     """The tensor on a GPU of Intel's: itself if it is there."""
     return to(self, as_device("xpu" if device is None else device), memory_format=memory_format)
+
+
+@public("method")
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """A copy in memory from which an accelerator copies directly; the tensor itself if it is there.
+
+    Raises: RuntimeError without an accelerator, and for a tensor that is not on the CPU.
+    """
+    spec = self.spec
+    if spec.device is CPU and self._storage.is_pinned():
+        return self
+    room = Storage(spec.span * spec.dtype.itemsize, device=spec.device)
+    pinned = make(room.pin_memory(), 0, make_spec(spec.shape, spec.stride, spec.dtype, CPU))
+    copy_values(pinned, self)
+    return pinned
 
 
 @public("method")

@@ -39,6 +39,7 @@ from ...core.tensor import empty as empty_of
 from ...core.warn import user_level, warn_once
 from ...families.array_op import tensor_of
 from ...families.map import COPY
+from ...interop.cuda_array import from_interface
 from ...interop.dlpack import from_dlpack
 from ...interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from ..assembly.filling import fill_
@@ -156,6 +157,9 @@ def from_data(data: Any, dtype: DType | None, where: device | None) -> Tensor:
         return result.to(where or as_device(None), dtype or result.spec.dtype, copy=True)
     if isinstance(data, Storage) or hasattr(data, "_untyped_storage"):
         return _on_storage(data, dtype)
+    if hasattr(data, "__cuda_array_interface__"):
+        shared = from_interface(data)
+        return shared.to(where or as_device(None), dtype or shared.spec.dtype, copy=True)
     result = _from_sequence(data, dtype)
     where = where or as_device(None)
     return result if result.spec.device is where else result.to(where)
@@ -371,6 +375,9 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
     if isinstance(data, np.ndarray):
         data = from_numpy(data)
         device = as_device(device)
+    elif not isinstance(data, Tensor) and hasattr(data, "__cuda_array_interface__"):
+        data = from_interface(data)
+        device = as_device(device)
     if isinstance(data, Tensor):
         return data.to(data.spec.device if device is None else as_device(device), dtype or data.spec.dtype)
     return from_data(data, dtype, None if device is None else as_device(device))
@@ -427,6 +434,8 @@ def _shared(obj: Any, dtype: DType | None) -> Tensor | None:
         return None
     if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         return from_dlpack(obj)
+    if hasattr(obj, "__cuda_array_interface__"):
+        return from_interface(obj)
     if has_buffer(obj):
         return frombuffer(obj, dtype=dtype or get_default_dtype())
     if hasattr(

@@ -17,7 +17,7 @@ from ...engine import gamma
 from ...engine.blas import scipy
 from ...families.array_op import array, array_op, runs_inside, tensor_of
 from ...families.custom_vjp import custom_vjp
-from .random_filling import FLOATS, check_implemented, generator_or_default
+from .random_filling import FLOATS, check_implemented, host_generator
 
 # Relative step of a central difference of quantiles in float64: cancellation and curvature cost about as much.
 _STEP = 1e-5
@@ -33,7 +33,7 @@ def _samples(shapes: Tensor, generator: Generator, dtype: DType) -> np.ndarray:
 @public("function")
 def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
     """A gamma number of rate 1 for each shape in `self`, differentiable in the shapes."""
-    return _gamma(self, generator_or_default(generator, "_standard_gamma"))
+    return _gamma(self, host_generator(generator, "_standard_gamma", self.spec.device))
 
 
 @custom_vjp(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))
@@ -47,7 +47,7 @@ def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
 @public("function")
 def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
     """A point of the simplex for each vector of concentrations; differentiable in them."""
-    return _dirichlet(self, generator_or_default(generator, "_sample_dirichlet"))
+    return _dirichlet(self, host_generator(generator, "_sample_dirichlet", self.spec.device))
 
 
 def _dirichlet_rule(ct, out, concentration, generator):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtype as dt
-from ...core.device import CPU, as_device
+from ...core.device import ACCELERATORS, CPU, as_device, get_default_device, set_default_device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
 from ...core.names import ROOT
 from ...core.overrides import modes
@@ -100,7 +100,12 @@ class _TypedClass(type):
     """The type of `torch.FloatTensor` and the like: a call makes a Tensor, which `isinstance` takes for an instance."""
 
     dtype: DType
-    is_cuda = is_xpu = is_sparse = False
+    where: Any = CPU  # the device of its tensors
+    is_xpu = is_sparse = False
+
+    @property
+    def is_cuda(cls) -> bool:
+        return cls.where.type == "cuda"
 
     def __new__(cls, name: str, bases: tuple, members: dict[str, Any]) -> Any:
         if bases:
@@ -110,21 +115,36 @@ class _TypedClass(type):
         return super().__new__(cls, name, bases, members)
 
     def __call__(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
+        device = cls.where if device is None and cls.where is not CPU else device
         return _construct(cls.dtype, positional, device, size)
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, Tensor) and value.spec.dtype is cls.dtype and value.spec.device is CPU
+        if not isinstance(value, Tensor):
+            return False
+        return value.spec.dtype is cls.dtype and value.spec.device.type == cls.where.type
 
 
 _LEGACY = (
     dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.bool_,
 )  # fmt: skip
-for _dtype in _LEGACY:
-    _name = f"{LEGACY_NAMES[_dtype]}Tensor"
-    add_function(_name, _TypedClass(_name, (), {"dtype": _dtype, "__module__": ROOT}))
+
+
+def typed_classes(where: Any, module: str) -> dict[str, type]:
+    """The classes of tensors on a device by their names, for a module such as `torch.cuda`."""
+    names = {f"{LEGACY_NAMES[dtype]}Tensor": dtype for dtype in _LEGACY}
+    return {
+        name: _TypedClass(name, (), {"dtype": dtype, "where": where, "__module__": module})
+        for name, dtype in names.items()
+    }
+
+
+for _name, _class in typed_classes(CPU, ROOT).items():
+    add_function(_name, _class)
+
 
 _DTYPE_OF_NAME = {f"torch.{LEGACY_NAMES[dtype]}Tensor": dtype for dtype in DTYPES.values()}
 _DTYPE_OF_NAME["torch.Tensor"] = dt.float32
+_OF_CUDA = "torch.cuda."
 
 
 @public("method", name="type")
@@ -140,7 +160,14 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return f"torch.{place}{LEGACY_NAMES[self.spec.dtype]}Tensor"
     if isinstance(dtype, DType):
         return self.to(dtype)
-    return self.to(_legacy_dtype(dtype), device=CPU)
+    return self.to(_legacy_dtype(dtype), device=_legacy_device(dtype))
+
+
+def _legacy_device(kind: Any) -> Any:
+    """The device that a legacy class, or the name of one, stands for."""
+    if isinstance(kind, _TypedClass):
+        return kind.where
+    return as_device("cuda") if isinstance(kind, str) and kind.startswith(_OF_CUDA) else CPU
 
 
 def _legacy_dtype(kind: Any) -> DType:
@@ -152,8 +179,7 @@ def _legacy_dtype(kind: Any) -> DType:
     if not isinstance(kind, (str, type)):
         raise TypeError("dtype must be a type, str, or dtype object")
     name = kind if isinstance(kind, str) else kind.__name__
-    if name.startswith("torch.cuda."):
-        return empty(0, dtype=_legacy_dtype(name.replace("torch.cuda.", "torch.")), device="cuda").dtype
+    name = name.replace(_OF_CUDA, "torch.")
     if name not in _DTYPE_OF_NAME:
         raise ValueError(f"invalid type: '{name}'")
     return _DTYPE_OF_NAME[name]
@@ -174,3 +200,6 @@ def set_default_tensor_type(t: Any, /) -> None:
     if isinstance(t, DType):
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
     set_default_dtype(_legacy_dtype(t))
+    where = _legacy_device(t)
+    if where is not CPU or get_default_device().type in ACCELERATORS:
+        set_default_device(where)

@@ -11,7 +11,7 @@ from ...core.arguments import number
 from ...core.batched import beneath
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
-from ...core.generator import Generator, default_generator
+from ...core.generator import Generator, default_generator, seed_devices
 from ...core.iteration import broadcast_shapes
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format
 from ...core.limits import overflow
@@ -35,6 +35,7 @@ from .random_filling import (
     fill_normal,
     fill_uniform,
     generator_or_default,
+    host_generator,
     integer_argument,
     last_integer,
     normal_,
@@ -46,19 +47,24 @@ from .random_filling import (
 
 @public("function")
 def manual_seed(seed: Any) -> Generator:
-    """Restart the default generator at `seed`, in [-2**63, 2**64), and return it.
+    """Restart the default generators of the CPU and of all devices at `seed`, in [-2**63, 2**64), and return the CPU's.
 
     >>> import weft as torch
     >>> _ = torch.manual_seed(0); torch.rand(2)
     tensor([0.4963, 0.7682])
     """
-    return default_generator.manual_seed(int(seed))
+    seed = int(seed)
+    default_generator.manual_seed(seed)
+    seed_devices(seed)
+    return default_generator
 
 
 @public("function")
 def seed() -> int:
-    """Restart the default generator at a seed from the operating system, and return it."""
-    return default_generator.seed()
+    """Restart the default generators of the CPU and of all devices at a seed from the operating system, and return it."""
+    found = default_generator.seed()
+    seed_devices(found)
+    return found
 
 
 @public("function")
@@ -259,10 +265,10 @@ def randperm(
     [0, 1, 2, 3]
     """
     n = integer_argument(n, "randperm", "n", 1)
-    generator = generator_or_default(generator, "randperm")
     result = _target(size_arguments((n,), "randperm"), "randperm", out, dtype, layout, device, int64)
     if result.spec.device.backend.has_memory:
         _check_permutation(n, result)
+        generator = host_generator(generator, "randperm", result.spec.device)
         copy_values(result, on_device(distributions.permutation(generator, n), result.spec.device))
     return with_grad(_first_version(result, out), requires_grad, names)
 
@@ -383,7 +389,6 @@ def multinomial(
     >>> torch.multinomial(torch.tensor([0.0, 1.0, 0.0]), 3, replacement=True)
     tensor([1, 1, 1])
     """
-    generator = generator_or_default(generator, "multinomial")
     if out is not None and out.dtype is not int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {LEGACY_NAMES[out.dtype]}")
     if input.dim() not in (1, 2):
@@ -405,6 +410,7 @@ def multinomial(
         raise RuntimeError("multinomial: there are no categories to sample from")
     if not input.spec.device.backend.has_memory or input.numel() == 0:
         return new(sizes, int64, input.device) if out is None else out
+    generator = host_generator(generator, "multinomial", input.spec.device)
     with inside("multinomial", (input,)):
         rows = array(input)
         rows = rows if rows.ndim == 2 else rows[None]
@@ -440,7 +446,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
     Raises: RuntimeError for a negative rate.
     """
-    return _poisson(input, generator_or_default(generator, "poisson"))
+    return _poisson(input, host_generator(generator, "poisson", input.spec.device))
 
 
 @custom_vjp(zero_grad)
@@ -467,7 +473,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
     Raises: ValueError for counts that are not floats, RuntimeError if the dtypes differ.
     """
-    generator = generator_or_default(generator, "binomial")
+    generator = host_generator(generator, "binomial", count.spec.device)
     if not count.is_floating_point():
         raise ValueError(
             f"binomial only supports floating-point dtypes for count, got: {LEGACY_NAMES[count.dtype]}"

@@ -21,6 +21,7 @@ from ...core.batched import (
     suspended,
 )
 from ...core.derivative import Derivative
+from ...core.device import device
 from ...core.dtype import (
     LEGACY_NAMES,
     DType,
@@ -42,7 +43,7 @@ from ...core.dtype import (
     uint32,
     uint64,
 )
-from ...core.generator import Generator, default_generator
+from ...core.generator import Generator, default_generator, generator_on
 from ...core.iteration import broadcast_shapes
 from ...core.layout import preserve_format
 from ...core.limits import largest
@@ -94,6 +95,11 @@ def generator_or_default(generator: Any, name: str) -> Generator:
     return generator
 
 
+def host_generator(generator: Any, name: str, where: device) -> Generator:
+    """The generator of the CPU that draws on the host for a tensor of a device."""
+    return generator_on(where, generator_or_default(generator, name)).on_host()
+
+
 @PlanCache
 def _order(spec: Spec) -> tuple[bool, int, DType] | None:
     """Whether elements are filled where they lie, how many numbers of which real dtype that takes; None for nothing."""
@@ -119,6 +125,8 @@ def _fill(target: Tensor, generator: Generator, distribution: str, **parameters:
     if order is None:
         return target
     plain, count, dtype = order
+    if generator.device is not spec.device:
+        generator = generator_on(spec.device, generator)
     into = target if plain else empty_of(formatted_spec(spec, preserve_format, spec.dtype, spec.device))
     if plain:
         target._storage.version += 1  # first, because it may raise

@@ -11,7 +11,7 @@ from ...core.arguments import boolean, number
 from ...core.checking import tensor
 from ...core.dtype import LEGACY_NAMES, bool_, float64
 from ...core.entry import entry
-from ...core.generator import default_generator
+from ...core.generator import default_generator, generator_on
 from ...core.layout import contiguous_format
 from ...core.public import public
 from ...core.registry import add_function
@@ -200,7 +200,7 @@ def _random_slopes(input: Tensor, lower: float, upper: float, generator: Any) ->
         return slopes
     where = input.spec.device
     drawn = empty_of(contiguous_spec((count,), float64, where))
-    stream = generator or default_generator
+    stream = generator_on(where, generator or default_generator)
     where.backend.fill("uniform", stream, address(drawn), count, float64, low=lower, high=upper)
     return slopes.masked_scatter(negative, drawn.to(input.spec.dtype))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core import dtype as dt
+from ...core.device import are_interchangeable
 from ...core.dtype import DType, float16, float32, int32, int64
 from ...core.limits import finfo
 from ...core.public import public
@@ -202,8 +203,8 @@ def _debug_has_internal_overlap(input: Tensor) -> int:
 
 @public("function")
 def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
-    """Whether `input.data = from_` is possible: it is between tensors of one kind of device."""
-    return input.device.type == from_.device.type
+    """Whether `input.data = from_` is possible: between tensors of one kind of device, or of the CPU and accelerators."""
+    return are_interchangeable(input.device, from_.device)
 
 
 def _always(name: str, answer: Any) -> None:

@@ -134,18 +134,7 @@ Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]
 @public("method")
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the memory is page-locked for transfers to a GPU."""
-    return False
-
-
-@public("method")
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """A copy in memory that is page-locked for transfers to a GPU.
-
-    Raises: RuntimeError, because weft has no GPU.
-    """
-    raise RuntimeError(
-        "Cannot access accelerator device when none is available. (pin_memory() serves transfers to a GPU.)"
-    )
+    return self._storage.is_pinned()
 
 
 @public("method")

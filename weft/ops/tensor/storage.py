@@ -10,7 +10,7 @@ import numpy as np
 from ...core import dtype as dt
 from ...core.arguments import integers
 from ...core.checking import check_tensor
-from ...core.device import as_device, device
+from ...core.device import are_interchangeable, as_device, device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
 from ...core.names import ROOT, set_name
@@ -467,7 +467,7 @@ def _detach(input: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if value.spec.device is not self.spec.device or value.layout is not self.layout:
+    if not are_interchangeable(self.spec.device, value.spec.device) or value.layout is not self.layout:
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
         )
@@ -475,7 +475,7 @@ def _set_data(self: Tensor, value: Any) -> None:
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
         )
-    if value.spec.dtype is not self.spec.dtype:
+    if value.spec.dtype is not self.spec.dtype or value.spec.device is not self.spec.device:
         tape.renew_leaf(self)
     self._storage, self._byte_offset, self.spec = value._storage, value._byte_offset, value.spec
 

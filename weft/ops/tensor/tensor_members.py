@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, NoReturn
 
-from ...core.dtype import LEGACY_NAMES, DType
+from ...core.dtype import DType
 from ...core.entry import entry
 from ...core.grad_mode import no_grad
 from ...core.public import public
@@ -33,14 +33,6 @@ def __setstate__(self: Tensor, state: Any) -> None:
         state = state[0]
     if state:
         self.__dict__.update(state)
-
-
-def _cuda_array_interface(self: Tensor) -> NoReturn:
-    """Raises: AttributeError, because the memory of the tensor is that of the CPU."""
-    raise AttributeError(
-        f"Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.{LEGACY_NAMES[self.spec.dtype]}Tensor. "
-        "If CUDA data is required use tensor.cuda() to copy tensor to device memory."
-    )
 
 
 def _volatile(self: Tensor) -> bool:
@@ -73,14 +65,17 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 
 @public("method")
-def record_stream(self: Tensor, s: Any) -> NoReturn:
-    """Tell the allocator of a GPU that a stream uses the tensor.
+def record_stream(self: Tensor, s: Any) -> None:
+    """Tell the allocator of a GPU that a stream uses the tensor. It need not know, because a device works in order.
 
     Raises: NotImplementedError for a tensor of the CPU, RuntimeError if `s` is not a stream, as in PyTorch.
     """
     if not isinstance(s, Stream):
         raise RuntimeError("unknown parameter type")
-    raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
+    if not self.spec.device.backend.has_events:
+        raise NotImplementedError(
+            "Could not run 'aten::record_stream' with arguments from the 'CPU' backend."
+        )
 
 
 @public("method")
@@ -174,7 +169,6 @@ for _name in ("addmv_", "gcd_", "lcm_", "xlogy_"):
 _members: Any = Tensor
 _members.__long__ = Tensor.__int__
 _members.__nonzero__ = _members.__bool__
-_members.__cuda_array_interface__ = property(_cuda_array_interface)
 _members.volatile = property(_volatile)
 _members.grad_dtype = property(_grad_dtype)
 _members._has_symbolic_sizes_strides = property(lambda self: False)

@@ -12,6 +12,7 @@ from ...core.generator import Generator
 from ...engine.workers import available_cpus
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
+from ._utils.pin_memory import pin_memory
 from ._utils.pipes import is_datapipe, seed_datapipe
 from ._utils.seeds import draw_seed
 from ._utils.worker import get_worker_info
@@ -310,7 +311,7 @@ class _BaseDataLoaderIter:
         self._num_workers = loader.num_workers
         self._timeout = loader.timeout
         self._collate_fn = loader.collate_fn
-        _warn_of_pinning(loader)
+        self._pin_memory = _pins(loader)
         # This first one, made before the seed is drawn, is what PyTorch has too: samplers may draw when they start.
         self._sampler_iter = iter(self._index_sampler)
         self._base_seed = draw_seed(loader.generator)
@@ -333,6 +334,8 @@ class _BaseDataLoaderIter:
 
     def __next__(self) -> Any:
         data = self._next_data()
+        if self._pin_memory:
+            data = pin_memory(data)
         self._num_yielded += 1
         expected = self._IterableDataset_len_called
         if self._dataset_kind == _DatasetKind.Iterable and expected is not None:
@@ -360,10 +363,10 @@ class _BaseDataLoaderIter:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
 
 
-def _warn_of_pinning(loader: DataLoader) -> None:
-    """There is nothing to pin memory for without an accelerator."""
+def _pins(loader: DataLoader) -> bool:
+    """Whether batches go to pinned memory. Without an accelerator there is nothing to pin them for, which a warning says."""
     if not loader.pin_memory:
-        return
+        return False
     if loader.pin_memory_device:
         warnings.warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device,"
@@ -376,6 +379,7 @@ def _warn_of_pinning(loader: DataLoader) -> None:
             "then device pinned memory won't be used.",
             stacklevel=5,
         )
+    return accelerator.is_available()
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):

@@ -18,6 +18,7 @@ KNOWN = (
     "privateuseone"
 ).split(", ")
 ACCELERATORS = ("cuda",)  # of these, the first that this computer has is `torch.accelerator`
+DENSE = ("cpu", "cuda", "xpu")  # between these a tensor may be given other memory, as in PyTorch
 SINGLE = ("cpu", "meta")  # of these types there is one device; PyTorch drops the index when it makes a tensor
 # PyTorch's name for a device of an extension is here another name of the reference device. Programs may change it once.
 PRIVATE = "privateuseone"
@@ -174,9 +175,8 @@ def accelerator() -> str | None:
 
 
 def are_interchangeable(a: device, b: device) -> bool:
-    """Whether a tensor may get memory on `b` in place of memory on `a`: between the CPU and accelerators, as in PyTorch."""
-    kinds = ("cpu", *ACCELERATORS)
-    is_same = a.type == b.type or (a.type in kinds and b.type in kinds)
+    """Whether a tensor may get memory on `b` in place of memory on `a`."""
+    is_same = a.type == b.type or (a.type in DENSE and b.type in DENSE)
     return a is b or (is_same and not a.is_claimed and not b.is_claimed)
 
 

@@ -189,6 +189,11 @@ def _machine_code() -> int:
     return allocate
 
 
+def install_finalizer() -> None:
+    """Free blocks in machine code from now on, which knows that a storage whose bytes were never computed has none."""
+    _machine_code()
+
+
 def allocator(nbytes: int) -> Any:
     """A function that makes storages of this many bytes."""
     return Later(_allocator, (nbytes,), nbytes.trace) if type(nbytes) is Symbol else _allocator(nbytes)

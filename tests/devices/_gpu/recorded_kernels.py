@@ -22,6 +22,7 @@ class Recorder:
     target = NVPTX
     name = "a recorder"
     multiprocessors = 100
+    threads_per_multiprocessor = 2048
     total_memory = 1 << 34
     before_work = blas = None
 
@@ -122,6 +123,14 @@ PROGRAMS = {
     "softmax of bfloat16": lambda: half(300, 500).softmax(1),
     "layer_norm": lambda: gradient(lambda a, w: F.layer_norm(a, (50,), w), (30, 50), (50,)),
     "conv2d": lambda: gradient(F.conv2d, (2, 3, 8, 8), (4, 3, 3, 3)),
+    "uniform": lambda: new(100).uniform_(),
+    "uniform of float64": lambda: new(100, dtype=weft.float64).uniform_(),
+    "normal": lambda: half(100).normal_(),
+    "normal of float64": lambda: new(100, dtype=weft.float64).normal_(),
+    "exponential": lambda: new(100).exponential_(),
+    "bernoulli": lambda: new(100).bernoulli_(0.3),
+    "random integers": lambda: whole(100).random_(0, 10),
+    "random large integers": lambda: whole(100).random_(),
     "attention": lambda: F.scaled_dot_product_attention(
         *(new(2, 3, 10, 8) for _ in range(3)), is_causal=True
     ),

@@ -19,6 +19,7 @@ from ...core.storage import Storage
 from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import element_size
+from ...engine.storages import install_finalizer
 from ..base import Backend
 from . import indexed, philox, products, scans, sorting
 from .chains import GpuChain
@@ -38,21 +39,22 @@ WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 @final
 class Gpu(Backend):
     has_memory = True
-    block_scale = 128
     has_events = True
+    block_scale = 128
     xp = np
 
     def __init__(self, where: device, runtime: Runtime):
+        install_finalizer()
         self.device, self.runtime = where, runtime
         self.most_deferred = runtime.total_memory // 16
         self.pool = Pool(runtime, str(where))
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
-        self.extras = sorting.extras(self)
         self.default_generator = new_default_generator(where)
         self._fill = functools.lru_cache(maxsize=256)(
             lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
         )
+        self.extras = sorting.extras(self)
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None

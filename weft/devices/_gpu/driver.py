@@ -165,14 +165,14 @@ class Cuda(Runtime):
         check(self.driver.cuMemFree_v2(_address(address)), "cuMemFree")
 
     def allocate_host(self, nbytes):
-        self._enter()
+        self.enter()
         address = ctypes.c_void_p()
         code = self.driver.cuMemAllocHost_v2(ctypes.byref(address), _bytes(nbytes))
         check(code, f"{nbytes} bytes of pinned memory")
         return address.value or 0
 
     def release_host(self, address):
-        self._enter()
+        self.enter()
         check(self.driver.cuMemFreeHost(ctypes.c_void_p(address)), "cuMemFreeHost")
 
     def read(self, address, nbytes):
@@ -209,7 +209,7 @@ class Cuda(Runtime):
         check(self.driver.cuCtxSynchronize(), "the work of the device")
 
     def mark(self):
-        self._enter()
+        self.enter()
         return _Event(self.driver)
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class _Marker(Mark):
 
     def _nanoseconds(self) -> int:
         if not self.is_done():
-            raise RuntimeError("CUDA error: device not ready")
+            raise RuntimeError("device not ready: an event is not complete yet")
         found = ctypes.c_uint64()
         code = self._library.clGetEventProfilingInfo(
             self._event, _COMMAND_END, _size(8), ctypes.byref(found), None

@@ -378,14 +378,6 @@ def cuda(
 
 
 @public("method")
-def xpu(
-    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format
-) -> Tensor:
-    """The tensor on a GPU of Intel's: itself if it is there."""
-    return to(self, as_device("xpu" if device is None else device), memory_format=memory_format)
-
-
-@public("method")
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """A copy in memory from which an accelerator copies directly; the tensor itself if it is there.
 
@@ -398,6 +390,14 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     pinned = make(room.pin_memory(), 0, make_spec(spec.shape, spec.stride, spec.dtype, CPU))
     copy_values(pinned, self)
     return pinned
+
+
+@public("method")
+def xpu(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format
+) -> Tensor:
+    """The tensor on a GPU of Intel's: itself if it is there."""
+    return to(self, as_device("xpu" if device is None else device), memory_format=memory_format)
 
 
 @public("method")

@@ -13,7 +13,6 @@ import pytest
 import weft
 
 HERE = os.environ.get("TESTED_DEVICE", "reference:0")
-MODULE = getattr(weft, weft.device(HERE).type, None)  # such as torch.cuda
 
 
 def on_device(value):
@@ -164,10 +163,6 @@ def test_storages():
     assert storage[:4].tolist() == [7, 9, 9, 4]
 
 
-@pytest.mark.skipif(
-    MODULE is not None and not MODULE.is_available(),
-    reason="torch.load asks the module of the device, whose is_available() does not know it yet",
-)
 def test_files():
     file = io.BytesIO()
     there = A.to(HERE)

@@ -209,6 +209,7 @@ class OpenCL(Runtime):
         return address
 
     def release(self, address):
+        self.synchronize()  # clMemBlockingFreeINTEL of Intel's driver for processors does not wait for kernels
         _check(self._extensions["clMemBlockingFreeINTEL"](self._context, _pointer(address)), "free")
 
     def allocate_host(self, nbytes):

@@ -55,6 +55,7 @@ class Gpu(Backend):
             lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
         )
         self.extras = sorting.extras(self)
+        self.in_order = new_lock()  # held by launches that pass something to each other in memory that others use, too
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None
@@ -113,7 +114,7 @@ class Gpu(Backend):
         return max(1, min(self.most_groups, -(-threads // THREADS)))
 
     def scratch(self, nbytes: int) -> Storage:
-        """Memory for what one launch passes to the next. Launches share it, because they run in order."""
+        """Memory for what one launch passes to the next, which are given while `in_order` is held. All such launches share it."""
         if self._scratch is None or self._scratch.nbytes_ < nbytes:
             self._scratch = self.allocate(nbytes)
         return self._scratch

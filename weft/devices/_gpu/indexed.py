@@ -349,11 +349,12 @@ def prepare_pack(
     )
 
     def launch(target: int, source: int, mask: int, room: int) -> int:
-        counter.entry(target, source, mask, counts.ptr, room, counter.meta, counter.count)
-        found = np.frombuffer(runtime.read(counts.ptr, 8 * blocks), np.int64)
-        before = np.cumsum(found) - found
-        runtime.write(counts.ptr, before)
-        mover.entry(target, source, mask, counts.ptr, room, mover.meta, mover.count)
+        with gpu.in_order:
+            counter.entry(target, source, mask, counts.ptr, room, counter.meta, counter.count)
+            found = np.frombuffer(runtime.read(counts.ptr, 8 * blocks), np.int64)
+            before = np.cumsum(found) - found
+            runtime.write(counts.ptr, before)
+            mover.entry(target, source, mask, counts.ptr, room, mover.meta, mover.count)
         return int(found.sum())
 
     return launch

@@ -304,8 +304,9 @@ def prepare_reduction(
     second = launch(finishing, results, parts, parts, 1, states.ptr)
 
     def entry(*arguments: Any) -> Any:
-        first.entry(*arguments[:-2], first.meta, first.count)
-        return second.entry(*arguments[:-2], second.meta, second.count)
+        with gpu.in_order:
+            first.entry(*arguments[:-2], first.meta, first.count)
+            return second.entry(*arguments[:-2], second.meta, second.count)
 
     return ReduceLaunch(entry, 0, 0, 0, (first, second, states))
 

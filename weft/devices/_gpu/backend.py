@@ -55,7 +55,9 @@ class Gpu(Backend):
             lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
         )
         self.extras = sorting.extras(self)
-        self.in_order = new_lock()  # held by launches that pass something to each other in memory that others use, too
+        self.in_order = (
+            new_lock()
+        )  # held by launches that pass something to each other in memory that others use, too
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None

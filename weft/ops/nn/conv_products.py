@@ -157,7 +157,7 @@ def _convolve(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry)
     rows = _rows(weight, how.groups)
     flat = result.view(images, how.groups, made // how.groups, -1) if result.numel() else result
     for part in _parts(
-        images if result.numel() else 0, how.at_once(input.shape[1], input.device.backend.block_scale)
+        images if result.numel() else 0, how.at_once(input.shape[1], input.spec.device.backend.block_scale)
     ):
         _multiply_into(flat[part], rows, _patches(input[part], how))
     return _with_bias(result, bias)
@@ -179,7 +179,7 @@ def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) 
     input = _new((images, channels, *how.sizes), result)
     columns = _rows(weight, how.groups).transpose(-1, -2)
     flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
-    for part in _parts(images, how.at_once(channels, result.device.backend.block_scale)):
+    for part in _parts(images, how.at_once(channels, result.spec.device.backend.block_scale)):
         count = part.stop - part.start
         patches = _new((count, how.groups, columns.shape[1], flat.shape[-1]), result)
         _multiply_into(patches, columns, flat[part])
@@ -210,7 +210,7 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     total = weight.view(how.groups, made // how.groups, -1) if weight.numel() else weight
     flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
     for part in _parts(
-        images if weight.numel() else 0, how.at_once(channels, result.device.backend.block_scale)
+        images if weight.numel() else 0, how.at_once(channels, result.spec.device.backend.block_scale)
     ):
         products = flat[part].matmul(_patches(input[part], how).transpose(-1, -2))
         total.add_(products.sum(0))

@@ -63,10 +63,9 @@ def main() -> None:
 
 
 def read() -> list[Run]:
-    """The numbers of every processor, in the order of the files' names."""
-    return [
-        report.from_json(path.read_text()) for path in sorted((ROOT / "bench" / "results").glob("*.json"))
-    ]
+    """The numbers of every processor, in the order of the files' names; those of levels of x86-64 behind those of the whole processor."""
+    paths = sorted((ROOT / "bench" / "results").glob("*.json"), key=lambda path: path.stem)
+    return [report.from_json(path.read_text()) for path in paths]
 
 
 def pages(runs: Sequence[Run]) -> dict[Path, str]:
@@ -80,7 +79,8 @@ def pages(runs: Sequence[Run]) -> dict[Path, str]:
     readme = README.read_text()
     before, _, rest = readme.partition(START)
     after = rest.partition(END)[2]
-    found[README] = f"{before}{START}\n\n{short_table(runs)}\n\n{END}{after}"
+    whole = [run for run in runs if not run[0].get("level")]
+    found[README] = f"{before}{START}\n\n{short_table(whole)}\n\n{END}{after}"
     return found
 
 

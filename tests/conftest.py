@@ -1,4 +1,5 @@
 import faulthandler
+import functools
 import gc
 import math
 import os
@@ -113,6 +114,27 @@ def run(tmp_path):
         )
 
     return run
+
+
+@functools.cache
+def _opencl_devices():
+    """How many devices OpenCL has here. The driver stays out of this process."""
+    code = "from weft.devices._gpu.opencl import device_count; print(device_count())"
+    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT).stdout)
+
+
+@pytest.fixture
+def run_on_opencl(run):
+    """As `run`, for programs that need a device of OpenCL and must succeed; gives what they printed."""
+    if not _opencl_devices():
+        pytest.skip("no OpenCL driver: on Linux x86-64 intel-opencl-rt brings one")
+
+    def run_successfully(*arguments, **environment):
+        done = run(*arguments, **environment)
+        assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+        return done.stdout
+
+    return run_successfully
 
 
 @pytest.fixture

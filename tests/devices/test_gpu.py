@@ -3,40 +3,34 @@
 They run in processes of their own, because WEFT_CUDA and WEFT_XPU decide once and for all what these devices are.
 """
 
-import functools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parent
-ROOT = FOLDER.parents[1]
-
-
-@functools.cache
-def opencl_devices():
-    """How many devices OpenCL has here. The driver stays out of this process."""
-    code = "from weft.devices._gpu.opencl import device_count; print(device_count())"
-    return int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT).stdout)
 
 
 @pytest.mark.parametrize(
     ("device", "name"),
-    [("cuda", "test_calls"), ("cuda", "test_op_table"), ("cuda", "test_properties"), ("xpu", "test_calls")],
+    [
+        ("cuda", "test_calls"),
+        ("cuda", "test_large"),
+        ("cuda", "test_op_table"),
+        ("cuda", "test_properties"),
+        ("xpu", "test_calls"),
+    ],
 )
-def test_kernels_of_gpus(device, name):
+def test_kernels_of_gpus(device, name, run_on_opencl):
     # An index out of range raises its error in the call, as on the CPU.
-    environment = os.environ | {
+    variables = {
         f"WEFT_{device.upper()}": "opencl",
         "TESTED_DEVICE": f"{device}:0",
         "CUDA_LAUNCH_BLOCKING": "1",
     }
-    run(["-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / f"{name}.py")], environment)
+    run_on_opencl("-m", "pytest", "-q", "-p", "no:cacheprovider", FOLDER / f"{name}.py", **variables)
 
 
-def test_the_module_xpu():
+def test_the_module_xpu(run_on_opencl):
     code = """
 import weft as torch
 assert torch.xpu.is_available() and torch.xpu.device_count() > 0 and torch.xpu.get_device_name()
@@ -56,13 +50,4 @@ except ValueError as error:
 else:
     raise AssertionError
 """
-    run(["-c", code], os.environ | {"WEFT_XPU": "opencl"})
-
-
-def run(arguments, environment):
-    """Run Python in a process of its own, if there is a device for it."""
-    if not opencl_devices():
-        pytest.skip("no OpenCL driver: on Linux x86-64 intel-opencl-rt brings one")
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env=environment)
-    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+    run_on_opencl("-c", code, WEFT_XPU="opencl")

@@ -25,6 +25,9 @@ def test_streams_are_chosen_for_each_thread():
     weft.cuda.set_stream(default)
     with weft.Stream(device="cuda") as generic:
         assert weft.cuda.current_stream().stream_id == generic.stream_id
+    with side, side:
+        pass
+    assert weft.cuda.current_stream() == default
     assert repr(default) == "<torch.cuda.Stream device=cuda:0 cuda_stream=0x0>"
     assert len({default, weft.cuda.default_stream(0), side}) == 2
 

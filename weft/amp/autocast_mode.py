@@ -8,14 +8,35 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.autocast import converted, open_contexts, state
-from ..core.device import ACCELERATORS, device, device_count
+from ..core.device import device, is_present
 from ..core.dtype import DType, bfloat16, float16
 from ..core.restoring import Restoring
 
 _OTHER_DEVICES = ("cuda", "mps", "xpu", "hpu", "xla", "mtia")
 
 
-class autocast(Restoring):  # noqa: N801 (PyTorch's name)
+class _Autocast(Restoring):
+    """A context in which autocast is what `_inner` says."""
+
+    _outer: Any = None  # the state to return to, and what this was before: from the innermost entry outwards
+
+    def _inner(self) -> tuple[frozenset[str], dict[str, DType]]:
+        """The types of devices for which it is on, and the dtypes that products compute in."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        inner = self._inner()
+        self._outer = (state.enabled, state.dtypes), self._outer
+        state.enabled, state.dtypes = inner
+        open_contexts[:0] = (None,)
+        return self
+
+    def _restore(self) -> None:
+        (state.enabled, state.dtypes), self._outer = self._outer
+        del open_contexts[:1]
+
+
+class autocast(_Autocast):  # noqa: N801 (PyTorch's name)
     """Inside, products (matmul, linear, conv, attention) compute in `dtype`, losses and decompositions in float32.
 
     A context, or a decorator of a function. dtype: bfloat16 (the default) or float16.
@@ -42,11 +63,9 @@ class autocast(Restoring):  # noqa: N801 (PyTorch's name)
         self.device = device_type
         self.fast_dtype = dtype or get_autocast_dtype(device_type)
         self._enabled = bool(enabled)
-        # The state to return to, and what this was before: from the innermost entry outwards.
-        self._outer: Any = None
         if not enabled:
             return
-        if device_type != "cpu" and not (device_type in ACCELERATORS and device_count(device_type)):
+        if device_type != "cpu" and not is_present(device_type):
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
                 UserWarning,
@@ -62,17 +81,8 @@ class autocast(Restoring):  # noqa: N801 (PyTorch's name)
             )
             self._enabled = False
 
-    def __enter__(self) -> autocast:
-        enabled = _switched(self.device, self._enabled)
-        dtypes = {**state.dtypes, self.device: self.fast_dtype}
-        self._outer = (state.enabled, state.dtypes), self._outer
-        state.enabled, state.dtypes = enabled, dtypes
-        open_contexts[:0] = (None,)
-        return self
-
-    def _restore(self) -> None:
-        (state.enabled, state.dtypes), self._outer = self._outer
-        del open_contexts[:1]
+    def _inner(self) -> tuple[frozenset[str], dict[str, DType]]:
+        return _switched(self.device, self._enabled), {**state.dtypes, self.device: self.fast_dtype}
 
     def __call__(self, function: Callable) -> Callable:
         @functools.wraps(function)
@@ -88,21 +98,14 @@ def _switched(device_type: str, enabled: bool) -> frozenset[str]:
     return state.enabled | {device_type} if enabled else state.enabled - {device_type}
 
 
-class autocast_of_now(Restoring):  # noqa: N801 (as `autocast`)
+class autocast_of_now(_Autocast):  # noqa: N801 (as `autocast`)
     """A context with what autocast is, for all devices, when the object is made."""
 
     def __init__(self) -> None:
-        self._inner = state.enabled, state.dtypes
-        self._outer: Any = None
+        self._now = state.enabled, state.dtypes
 
-    def __enter__(self) -> None:
-        self._outer = (state.enabled, state.dtypes), self._outer
-        state.enabled, state.dtypes = self._inner
-        open_contexts[:0] = (None,)
-
-    def _restore(self) -> None:
-        (state.enabled, state.dtypes), self._outer = self._outer
-        del open_contexts[:1]
+    def _inner(self) -> tuple[frozenset[str], dict[str, DType]]:
+        return self._now
 
 
 def custom_fwd(

@@ -8,7 +8,7 @@ from collections import abc, defaultdict
 from enum import Enum
 from typing import Any
 
-from ..core.device import ACCELERATORS, device, device_count
+from ..core.device import device, is_present
 from ..core.dtype import float16, float32, int32
 from ..core.grad_mode import no_grad
 from ..core.layout_spec import is_strided
@@ -59,8 +59,7 @@ class GradScaler:
         enabled: bool = True,
     ):
         self._device = str(device)
-        is_there = self._device == "cpu" or (self._device in ACCELERATORS and device_count(self._device))
-        if enabled and not is_there:
+        if enabled and self._device != "cpu" and not is_present(self._device):
             warnings.warn(
                 f"torch.{self._device}.amp.GradScaler is enabled, but {self._device.upper()} is not available.  Disabling.",
                 UserWarning,

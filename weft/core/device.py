@@ -165,13 +165,18 @@ def is_installed(type: str) -> bool:
 
 
 def device_count(type: str) -> int:
-    """How many devices of a type in ACCELERATORS this computer has. The first call loads the driver."""
+    """How many devices of a type that are numbered, such as "cuda", this computer has. The first call loads the driver."""
     return importlib.import_module(f"{_DEVICES}.{type}").device_count()
+
+
+def is_present(type: str) -> bool:
+    """Whether this computer has an accelerator of a type."""
+    return type in ACCELERATORS and device_count(type) > 0
 
 
 def accelerator() -> str | None:
     """The type of the accelerator of this computer; None without one."""
-    return next((type for type in ACCELERATORS if device_count(type)), None)
+    return next(filter(is_present, ACCELERATORS), None)
 
 
 def are_interchangeable(a: device, b: device) -> bool:

@@ -40,7 +40,9 @@ class Stream(Restoring):
         self.stream_id = 0 if self.device is CPU else next(_ids)
         self.device_type = 0 if self.device is CPU else 1
         self.device_index = -1 if self.device.index is None else self.device.index
-        self._outer: Stream | None = None
+        self._outer: Any = (
+            None  # the stream to return to, and what this was before: from the innermost `with` outwards
+        )
 
     def query(self) -> bool:
         """Whether all work is complete."""
@@ -81,13 +83,14 @@ class Stream(Restoring):
         return 0
 
     def __enter__(self) -> Stream:
-        self._outer = current_stream(self.device)
+        outer = current_stream(self.device)
+        self._outer = outer, self._outer
         _current.streams[self.device] = self
         return self
 
     def _restore(self) -> None:
         if self._outer is not None:
-            _current.streams[self.device] = self._outer
+            _current.streams[self.device], self._outer = self._outer
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Stream) and other.device == self.device and other.stream_id == self.stream_id

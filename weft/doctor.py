@@ -107,15 +107,16 @@ def _cuda() -> str:
         from weft.devices._gpu import opencl
 
         return f"{opencl.device_count()} found, devices of OpenCL by WEFT_CUDA=opencl"
-    library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+    from weft.devices._gpu import nvidia
+
     try:
-        driver = ctypes.CDLL(library)
+        driver = ctypes.CDLL(nvidia.NAME)
     except OSError:
-        return f"no: NVIDIA's driver library {library} was not found"
+        return f"no: NVIDIA's driver library {nvidia.NAME} was not found"
     count = ctypes.c_int()
     error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if error:
-        return f"no: {library} is there, but the driver reports error {error}"
+        return f"no: {nvidia.NAME} is there, but the driver reports error {error}"
     return f"{'yes' if count.value else 'no'}: {count.value} found"
 
 

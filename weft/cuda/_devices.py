@@ -4,40 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._utils import _get_device_index
-from ..core import device as places
+from ..accelerator._devices import Devices
 
-
-def count() -> int:
-    """How many there are. The first call loads the driver."""
-    return places.device_count("cuda")
-
-
-def index_of(device: Any) -> int:
-    """The number of a device that is a number, a string, a `torch.device`, or None for the current one.
-
-    Raises: ValueError for a device of another type.
-    """
-    if isinstance(device, str):
-        device = places.device(device)
-    if isinstance(device, places.device):
-        if device.type != "cuda":
-            raise ValueError(f"Expected a cuda device, but got: {device}")
-        return device.place.index or 0
-    return places.current_index("cuda") if device is None else _get_device_index(device)  # type: ignore[return-value]
-
-
-def gpu(device: Any = None) -> Any:
-    """The `Gpu` that computes there.
-
-    Raises: RuntimeError if there is none, AcceleratorError if there are fewer.
-    """
-    return places.device("cuda", index_of(device)).backend
-
-
-def started() -> list[Any]:
-    """The devices used so far."""
-    return [each for each in places.started_backends() if getattr(each, "device", places.CPU).type == "cuda"]
+DEVICES = Devices("cuda")
+count, index_of, gpu, started = DEVICES.count, DEVICES.index_of, DEVICES.gpu, DEVICES.started
 
 
 class DeviceProperties:

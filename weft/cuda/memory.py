@@ -11,17 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compat.missing import module_getattr
-from ._devices import count, gpu, index_of, started
-
-
-def _pool(device: Any) -> Any:
-    """The allocator of a device; None if the device has not been used.
-
-    Raises: RuntimeError if there are devices, but not this one.
-    """
-    index = index_of(device)
-    found = next((each.pool for each in started() if each.device.index == index), None)
-    return gpu(index).pool if found is None and count() and not 0 <= index < count() else found
+from ._devices import DEVICES, gpu, index_of
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -31,26 +21,22 @@ def memory_allocated(device: Any = None) -> int:
     >>> torch.cuda.memory_allocated() <= torch.cuda.max_memory_allocated()
     True
     """
-    pool = _pool(device)
-    return pool.allocated if pool else 0
+    return DEVICES.number_of_pool(device, "allocated")
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors have occupied since the last `reset_peak_memory_stats`."""
-    pool = _pool(device)
-    return pool.most_allocated if pool else 0
+    return DEVICES.number_of_pool(device, "most_allocated")
 
 
 def memory_reserved(device: Any = None) -> int:
     """The bytes that the allocator has taken from the driver: those of tensors, and free blocks for the next tensors."""
-    pool = _pool(device)
-    return pool.reserved if pool else 0
+    return DEVICES.number_of_pool(device, "reserved")
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most bytes that the allocator has held since the last `reset_peak_memory_stats`."""
-    pool = _pool(device)
-    return pool.most_reserved if pool else 0
+    return DEVICES.number_of_pool(device, "most_reserved")
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
@@ -60,7 +46,7 @@ def memory_stats(device: Any = None) -> OrderedDict[str, int]:
     (segment). Each has `current` and `peak`, and those of tensors also `allocated` and `freed`, which only grow. Further: `num_ooms`
     counts OutOfMemoryError, `num_alloc_retries` the allocations that freed unused blocks first.
     """
-    pool = _pool(device)
+    pool = DEVICES.pool(device)
     found: OrderedDict[str, int] = OrderedDict()
     if pool is None:
         return found
@@ -94,9 +80,7 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
 
 def empty_cache() -> None:
     """Give the free blocks of all devices back to the driver."""
-    for each in started():
-        each.synchronize()  # a kernel may still use a block whose tensor is gone
-        each.pool.release_free()
+    DEVICES.empty_cache()
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._utils import _get_device_index
+from ..accelerator._devices import Devices
 from ..compat.missing import module_getattr
-from ..core import device as places
-from ..devices import xpu as devices
+
+_DEVICES = Devices("xpu")
 
 
 def is_available() -> bool:
@@ -26,7 +26,7 @@ def is_available() -> bool:
 
 def device_count() -> int:
     """How many XPU devices there are."""
-    return devices.device_count()
+    return _DEVICES.count()
 
 
 def get_device_name(device: Any = None) -> str:
@@ -34,7 +34,7 @@ def get_device_name(device: Any = None) -> str:
 
     Raises: AssertionError without a device.
     """
-    return _gpu(device).runtime.name
+    return _DEVICES.gpu(device).runtime.name
 
 
 def synchronize(device: Any = None) -> None:
@@ -42,58 +42,32 @@ def synchronize(device: Any = None) -> None:
 
     Raises: AssertionError without a device.
     """
-    _gpu(device).synchronize()
+    _DEVICES.gpu(device).synchronize()
 
 
 def empty_cache() -> None:
     """Give the blocks of memory that no tensor uses back to the driver."""
-    for each in _started():
-        each.pool.release_free()
+    _DEVICES.empty_cache()
 
 
 def memory_allocated(device: Any = None) -> int:
     """The bytes that the tensors of a device occupy."""
-    return _of_pool(device, "allocated")
+    return _DEVICES.number_of_pool(device, "allocated")
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors have occupied."""
-    return _of_pool(device, "most_allocated")
+    return _DEVICES.number_of_pool(device, "most_allocated")
 
 
 def memory_reserved(device: Any = None) -> int:
     """The bytes of tensors, and of free blocks for the next tensors."""
-    return _of_pool(device, "reserved")
+    return _DEVICES.number_of_pool(device, "reserved")
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most bytes that tensors and free blocks have taken."""
-    return _of_pool(device, "most_reserved")
-
-
-def _index(device: Any) -> int:
-    if isinstance(device, str):
-        device = places.device(device)
-    if isinstance(device, places.device):
-        if device.type != "xpu":
-            raise ValueError(f"Expected a xpu device, but got: {device}")
-        return device.index or 0
-    return 0 if device is None else _get_device_index(device)  # type: ignore[return-value]
-
-
-def _gpu(device: Any) -> Any:
-    return places.device("xpu", _index(device)).backend
-
-
-def _started() -> list[Any]:
-    """The devices used so far."""
-    return [each for each in places.started_backends() if getattr(each, "device", places.CPU).type == "xpu"]
-
-
-def _of_pool(device: Any, name: str) -> int:
-    """A number of the allocator of a device; 0 for a device that has not been used, which asking does not start."""
-    index = _index(device)
-    return next((getattr(each.pool, name) for each in _started() if each.device.index == index), 0)
+    return _DEVICES.number_of_pool(device, "most_reserved")
 
 
 __getattr__ = module_getattr(__name__)

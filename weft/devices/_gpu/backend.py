@@ -24,7 +24,7 @@ from ..base import Backend
 from . import indexed, philox, products, scans, sorting
 from .chains import GpuChain
 from .generator import new_default_generator
-from .kernel import THREADS
+from .kernel import THREADS, is_wide
 from .maps import MapKernel, classes_of, map_ir
 from .memory import Pool
 from .mirrors import Mirrors
@@ -51,9 +51,7 @@ class Gpu(Backend):
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
         self.default_generator = new_default_generator(where)
-        self._fill = functools.lru_cache(maxsize=256)(
-            lambda kernel, count, multiprocessors: philox.prepare_fill(runtime, kernel, count)
-        )
+        self._fill = functools.lru_cache(maxsize=256)(functools.partial(philox.prepare_fill, runtime))
         self.extras = sorting.extras(self)
         self.in_order = (
             new_lock()
@@ -132,7 +130,7 @@ class Gpu(Backend):
             classes_of(sizes, strides, itemsizes),
             is_wide(count),
         )
-        loaded = self.runtime.load(map_ir(self.runtime.target, kernel))
+        loaded = self.runtime.load(map_ir, kernel)
         words = [count, *sizes, *(stride for row in strides for stride in row)]
         letters = "p" * len(strides) + param_letters(params)
         launch = self.runtime.launch(loaded, self.groups(-(-count // kernel.lanes)), letters, words)
@@ -199,8 +197,3 @@ class Gpu(Backend):
         np.ndarray(array.shape, array.dtype, content, 0, array.strides)[...] = array
         self.write(storage.ptr, content)
         return storage
-
-
-def is_wide(count: int) -> bool:
-    """Whether positions among so many elements need 64 bits."""
-    return count >= 1 << 31

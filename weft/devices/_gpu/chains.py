@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...engine.chain import Chain, Operand
-from ...engine.kernel import Launch, Stage
+from ...engine.kernel import Stage
 from .kernel import THREADS, Kernel
 from .maps import MapKernel, MapLoop
 from .reductions import ReduceKernel, ReduceLoop
@@ -86,7 +86,7 @@ class GpuChain:
         largest = max(range(len(stages)), key=lambda k: _work(stages[k].cut))
         at_once = _together(stages[largest], sizes[largest])
         runtime = self._gpu.runtime
-        loaded = runtime.load(chain_ir(runtime.target, kernel))
+        loaded = runtime.load(chain_ir, kernel)
         groups = self._gpu.groups(-(-units // at_once) * THREADS)
         letters = [each.letters for each in stages]
         words = [each.words for each in stages]
@@ -118,6 +118,3 @@ def _together(stage: GpuStage, size: int) -> int:
     """How many units make all threads of a group work."""
     threads = stage.kernel.threads if isinstance(stage.kernel, ReduceKernel) else 1
     return -(-THREADS // max(1, size * threads))
-
-
-__all__ = ["ChainKernel", "GpuChain", "Launch", "chain_ir"]

@@ -10,7 +10,7 @@ from ...engine.archive import sha256
 from ...engine.host import disk_cache
 from .target import NVPTX, SPIRV, Target
 
-# The features of PTX that a processor of this kind needs at least: what LLVM would choose by itself is too new for some drivers.
+# What code is made for where no architecture of NVIDIA is named.
 _OLDEST = "sm_70"
 
 

@@ -15,7 +15,7 @@ from ...core.spec import Spec
 from ...engine.host import builtin, compile_ir, operands_ir
 from ...engine.kernel import Launch
 from ...engine.words import block
-from .launching import BEFORE_WORK, DECLARATIONS, meta_ir
+from .launching import BEFORE_WORK, ending_ir, meta_ir
 
 NAMES = ("libcublas.so.13", "libcublas.so.12", "cublas64_13.dll", "cublas64_12.dll")
 _FOLDERS = (
@@ -220,16 +220,5 @@ define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
 %code = call i32 %gemm(ptr %handle, i32 %first, i32 %second, i32 %rows, i32 %columns, i32 %terms, ptr %alpha, ptr %x2, i32 %type,
     i32 %leading.a, i64 %m.stride.a, ptr %x1, i32 %type, i32 %leading.b, i64 %m.stride.b, ptr %beta, ptr %x0, i32 %type.c, i32 %leading.c,
     i64 %m.stride.c, i32 %products, i32 %sums, i32 %algorithm)
-%fine = icmp eq i32 %code, 0
-br i1 %fine, label %launched, label %report
-launched:
-call void @Py_IncRef(ptr %a0)
-ret ptr %a0
-report:
-%kind = load ptr, ptr @PyExc_RuntimeError
-%none = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind, ptr @message, i32 %code)
-br label %failed
-}}
-@message = private constant [36 x i8] c"cuBLAS error %d in a matrix product\\00"
-{DECLARATIONS}
+{ending_ir("cuBLAS error %d in a matrix product")}
 """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,10 +15,11 @@ from . import cublas
 from .code import compiled
 from .kernel import THREADS
 from .launching import bound_launcher, launcher
+from .nvidia import check, library
 from .runtime import Runtime
 from .target import NVPTX
 
-_OUT_OF_MEMORY, _NOT_READY = 2, 600
+_NOT_READY = 600
 _MAPPED = 3  # of cuMemHostAlloc: for all contexts, and for kernels
 # Numbers of cuDeviceGetAttribute, from cuda.h.
 MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76
@@ -29,46 +28,6 @@ WARP_SIZE, CACHE_SIZE, THREADS_PER_MULTIPROCESSOR = 10, 38, 39
 ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121)
 _LOG_BUFFER, _LOG_SIZE = 5, 6  # options of cuModuleLoadDataEx
 _address, _bytes = ctypes.c_uint64, ctypes.c_size_t
-
-
-class DriverError(RuntimeError):
-    """What NVIDIA's driver reports."""
-
-
-@functools.cache
-def library() -> ctypes.CDLL:
-    """NVIDIA's driver, ready for use.
-
-    Raises: OSError if there is none, DriverError if it cannot be used.
-    """
-    found = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-    if code := found.cuInit(0):
-        raise DriverError(f"NVIDIA's driver cannot be used: error {code}")
-    return found
-
-
-def device_count() -> int:
-    """How many devices NVIDIA's driver has; 0 without a driver."""
-    try:
-        driver = library()
-    except (OSError, DriverError):
-        return 0
-    count = ctypes.c_int()
-    return 0 if driver.cuDeviceGetCount(ctypes.byref(count)) else count.value
-
-
-def check(code: int, what: str) -> None:
-    """Raise the error of a driver's function.
-
-    Raises: MemoryError, DriverError.
-    """
-    if not code:
-        return
-    if code == _OUT_OF_MEMORY:
-        raise MemoryError(what)
-    text = ctypes.c_char_p()
-    library().cuGetErrorString(code, ctypes.byref(text))
-    raise DriverError(f"CUDA error: {(text.value or b'').decode()} ({code}) in {what}")
 
 
 class _Event(Mark):
@@ -104,6 +63,7 @@ class Cuda(Runtime):
     target = NVPTX
 
     def __init__(self, index: int):
+        super().__init__()
         driver = self.driver = library()
         self._is_busy = ctypes.c_int64()  # whether launches call `before_work` first
         self._run_before_work = lambda: self.before_work and self.before_work()
@@ -112,7 +72,6 @@ class Cuda(Runtime):
         self._handle = handle
         context = ctypes.c_void_p()
         check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle), f"device {index}")
-        self._context = context
         self.context, self.enter_address = context.value or 0, function_address(driver.cuCtxSetCurrent)
         self.enter()
         name = ctypes.create_string_buffer(256)
@@ -125,7 +84,6 @@ class Cuda(Runtime):
         total = _bytes()
         check(driver.cuDeviceTotalMem_v2(ctypes.byref(total), handle), "cuDeviceTotalMem")
         self.total_memory = total.value
-        self._loaded: dict[str, int] = {}
         found = cublas.library()
         self.blas = None if found is None else cublas.Cublas(self, found)
 
@@ -140,7 +98,7 @@ class Cuda(Runtime):
 
     def enter(self) -> None:
         """Make the device's context that of this thread."""
-        check(self.driver.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
+        check(self.driver.cuCtxSetCurrent(ctypes.c_void_p(self.context)), "cuCtxSetCurrent")
 
     def call_before_work(self, function):
         super().call_before_work(function)
@@ -167,7 +125,7 @@ class Cuda(Runtime):
     def allocate_host(self, nbytes):
         self.enter()
         address = ctypes.c_void_p()
-        code = self.driver.cuMemAllocHost_v2(ctypes.byref(address), _bytes(nbytes))
+        code = self.driver.cuMemHostAlloc(ctypes.byref(address), _bytes(nbytes), _MAPPED)
         check(code, f"{nbytes} bytes of pinned memory")
         return address.value or 0
 
@@ -196,14 +154,6 @@ class Cuda(Runtime):
             code = self.driver.cuMemcpyDtoDAsync_v2(_address(target), _address(source), _bytes(nbytes), None)
             check(code, "copy")
 
-    def host_word(self):
-        self.enter()
-        address = ctypes.c_void_p()
-        check(self.driver.cuMemHostAlloc(ctypes.byref(address), _bytes(8), _MAPPED), "pinned memory")
-        word = ctypes.c_int64.from_address(address.value or 0)
-        word.value = 0
-        return word
-
     def synchronize(self):
         self.enter()
         check(self.driver.cuCtxSynchronize(), "the work of the device")
@@ -214,13 +164,8 @@ class Cuda(Runtime):
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
-    def load(self, ir):
-        found = self._loaded.get(ir)
-        if found is None:
-            found = self._loaded[ir] = self._function(compiled(NVPTX, ir, architecture(self.capability)))
-        return found
-
-    def _function(self, ptx: bytes) -> int:
+    def _compiled(self, ir):
+        ptx = compiled(NVPTX, ir, architecture(self.capability))
         self.enter()
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         log = ctypes.create_string_buffer(1 << 12)

@@ -15,7 +15,7 @@ from ...core.dtype import DType, int16, int32, int64, uint8
 from ...core.qscheme import AcceleratorError
 from ...engine.kernel import IndexedLaunch, Indexing
 from ...engine.loops import Result
-from .kernel import THREADS, Kernel
+from .kernel import THREADS, Kernel, is_wide
 from .runtime import Runtime
 from .target import Target
 
@@ -242,11 +242,11 @@ def prepare_indexed(
         len(indexing.steps),
         tuple(indexing.displaced),
         indexing.wrap,
-        max(count, turns) >= 1 << 31,
+        is_wide(max(count, turns)),
         by_target,
     )
     runtime = gpu.runtime
-    loaded = runtime.load(indexed_ir(runtime.target, kernel))
+    loaded = runtime.load(indexed_ir, kernel)
     words = [gpu.faults.address, count, turns, *sizes, *(stride for row in strides for stride in row)]
     words += [*indexing.sizes, *indexing.steps]
     groups = gpu.groups(turns * THREADS if by_target else count)
@@ -341,10 +341,10 @@ def prepare_pack(
     counts = gpu.allocate(8 * blocks)
     runtime = gpu.runtime
     words = [count, *sizes, *strides[0 if spread else 1], *strides[2]]
-    kernel = PackKernel(nbytes, itemsize, len(sizes), COUNT, count >= 1 << 31)
+    kernel = PackKernel(nbytes, itemsize, len(sizes), COUNT, is_wide(count))
     moving = kernel._replace(step=SPREAD if spread else GATHER)
     counter, mover = (
-        runtime.launch(runtime.load(pack_ir(runtime.target, each)), gpu.groups(count), "pppii", words)
+        runtime.launch(runtime.load(pack_ir, each), gpu.groups(count), "pppii", words)
         for each in (kernel, moving)
     )
 

@@ -183,8 +183,8 @@ class Kernel(Body):
             if leaf.op == "param":
                 names[leaf] = self.number(numbers[leaf.value], leaf.dtype)
             elif leaf.op == "load":
-                operand, part = leaf.value if isinstance(leaf.value, tuple) else (leaf.value, 0)
-                names[leaf] = self.read(inputs[operand], leaf.dtype, part * leaf.dtype.itemsize)
+                operand, offset = place_of(leaf)
+                names[leaf] = self.read(inputs[operand], leaf.dtype, offset)
         return emit(self, exprs, names)
 
     def store(self, results: Sequence[Result], addresses: Sequence[str], values: Sequence[str]) -> None:
@@ -195,3 +195,14 @@ class Kernel(Body):
             for part in result.parts:
                 self.write(address, part.dtype, next(given), offset)
                 offset += part.dtype.itemsize
+
+
+def is_wide(count: int) -> bool:
+    """Whether positions among so many elements need 64 bits."""
+    return count >= 1 << 31
+
+
+def place_of(leaf: Expr) -> tuple[int, int]:
+    """The number of the input that a load reads, and by how many bytes its part of a complex number lies behind."""
+    operand, part = leaf.value if isinstance(leaf.value, tuple) else (leaf.value, 0)
+    return operand, part * leaf.dtype.itemsize

@@ -36,7 +36,7 @@ br label %go
 go:
 """
 
-DECLARATIONS = """
+_DECLARATIONS = """
 @PyExc_RuntimeError = external global ptr
 declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @PyObject_CallNoArgs(ptr)
@@ -49,6 +49,24 @@ declare double @PyFloat_AsDouble(ptr)
 declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
 declare ptr @PyErr_Occurred()
 declare i32 @PyErr_BadArgument()
+"""
+
+
+def ending_ir(message: str) -> str:
+    """The end of an entry: it returns its first argument if the driver's answer `%code` is 0, else it raises RuntimeError with this message."""
+    return f"""
+%fine = icmp eq i32 %code, 0
+br i1 %fine, label %launched, label %report
+launched:
+call void @Py_IncRef(ptr %a0)
+ret ptr %a0
+report:
+%kind = load ptr, ptr @PyExc_RuntimeError
+%none = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind, ptr @message, i32 %code)
+br label %failed
+}}
+@message = private constant [{len(message) + 1} x i8] c"{message}\\00"
+{_DECLARATIONS}
 """
 
 
@@ -107,16 +125,5 @@ store ptr null, ptr %e4
 %groups = trunc i64 %m.groups to i32
 %threads = trunc i64 %m.threads to i32
 %code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr null, ptr null, ptr %extra)
-%fine = icmp eq i32 %code, 0
-br i1 %fine, label %launched, label %report
-launched:
-call void @Py_IncRef(ptr %a0)
-ret ptr %a0
-report:
-%kind = load ptr, ptr @PyExc_RuntimeError
-%none = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %kind, ptr @message, i32 %code)
-br label %failed
-}}
-@message = private constant [40 x i8] c"CUDA error %d in the launch of a kernel\\00"
-{DECLARATIONS}
+{ending_ir("CUDA error %d in the launch of a kernel")}
 """

@@ -100,7 +100,8 @@ class Pool:
         )
 
     def release_free(self) -> None:
-        """Give the free blocks back to the driver."""
+        """Give the free blocks back to the driver, after all work, which may still use blocks whose tensors are gone."""
+        self._runtime.synchronize()
         for bin in list(self._bins.values()):
             while bin.free:
                 self._runtime.release(bin.free.pop())

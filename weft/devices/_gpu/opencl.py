@@ -151,6 +151,7 @@ class OpenCL(Runtime):
     threads_per_multiprocessor, warp_size = 2048, 32
 
     def __init__(self, index: int, gpus_only: bool = False):
+        super().__init__()
         library, platform, device = devices(gpus_only)[index]
         self._library = library
         self._device = _pointer(device)
@@ -180,7 +181,6 @@ class OpenCL(Runtime):
         self.total_memory = self._number(_GLOBAL_MEM_SIZE)
         self.multiprocessors = self._number(_MAX_COMPUTE_UNITS)
         self.cache_size = self._number(_CACHE_SIZE)
-        self._loaded: dict[str, Any] = {}
 
     def _text(self, what: int) -> str:
         room = ctypes.create_string_buffer(256)
@@ -209,7 +209,6 @@ class OpenCL(Runtime):
         return address
 
     def release(self, address):
-        self.synchronize()  # clMemBlockingFreeINTEL of Intel's driver for processors does not wait for kernels
         _check(self._extensions["clMemBlockingFreeINTEL"](self._context, _pointer(address)), "free")
 
     def allocate_host(self, nbytes):
@@ -245,16 +244,6 @@ class OpenCL(Runtime):
         if nbytes:
             self._copy(False, target, source, nbytes)
 
-    def host_word(self):
-        error = ctypes.c_int()
-        address = self._extensions["clHostMemAllocINTEL"](
-            self._context, None, _size(8), ctypes.c_uint(8), ctypes.byref(error)
-        )
-        _check(error.value, "memory of the host")
-        word = ctypes.c_int64.from_address(address)
-        word.value = 0
-        return word
-
     def synchronize(self):
         _check(self._library.clFinish(self._queue), "clFinish")
 
@@ -263,12 +252,8 @@ class OpenCL(Runtime):
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
-    def load(self, ir):
-        if ir not in self._loaded:
-            self._loaded[ir] = self._built(compiled(SPIRV, ir))
-        return self._loaded[ir]
-
-    def _built(self, code: bytes) -> Any:
+    def _compiled(self, ir):
+        code = compiled(SPIRV, ir)
         error = ctypes.c_int()
         program = _pointer(
             self._library.clCreateProgramWithIL(self._context, code, _size(len(code)), ctypes.byref(error))

@@ -246,11 +246,14 @@ class Fill(NamedTuple):
     words: int  # of each thread
 
 
-def prepare_fill(runtime: Any, kernel: FillKernel, count: int) -> Fill:
-    """The launch for so many elements, to be called with the address, the seed, the first counter and the parameters."""
-    resident = runtime.multiprocessors * (runtime.threads_per_multiprocessor // THREADS)
+def prepare_fill(runtime: Any, kernel: FillKernel, count: int, multiprocessors: int) -> Fill:
+    """The launch for so many elements, to be called with the address, the seed, the first counter and the parameters.
+
+    multiprocessors: those that the mapping of threads to elements follows from.
+    """
+    resident = multiprocessors * (runtime.threads_per_multiprocessor // THREADS)
     groups = min(-(-count // THREADS), resident)
     each = len(kernel.elements)
     letters = "p" + param_letters([uint64, uint64, *kernel.parameters])
-    launch = runtime.launch(runtime.load(fill_ir(runtime.target, kernel)), groups, letters, [count])
+    launch = runtime.launch(runtime.load(fill_ir, kernel), groups, letters, [count])
     return Fill(launch, WORDS * ((count - 1) // (groups * THREADS * each) + 1))

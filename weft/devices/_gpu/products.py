@@ -214,5 +214,5 @@ def _by_tiles(gpu: Any, a: Spec, b: Spec, result: Spec) -> Launch:
         words += [*[0] * (len(result.shape) - len(own)), *own]
     tiles = -(-rows // TILE) * -(-columns // TILE) * math.prod(batch)
     runtime = gpu.runtime
-    loaded = runtime.load(product_ir(runtime.target, kernel))
+    loaded = runtime.load(product_ir, kernel)
     return runtime.launch(loaded, gpu.groups(tiles * THREADS), "ppp", words)

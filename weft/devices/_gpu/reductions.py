@@ -15,7 +15,7 @@ from ...engine.expr import Expr, postorder
 from ...engine.kernel import ReduceLaunch, param_letters
 from ...engine.llvm import emit, memory_type
 from ...engine.monoid import Monoid, index
-from .kernel import THREADS, Kernel
+from .kernel import THREADS, Kernel, is_wide
 from .maps import VECTOR_BYTES
 from .stages import GpuStage, cut
 from .states import StateLoop
@@ -291,7 +291,7 @@ def prepare_reduction(
         outer,
         _lanes(monoid, operand_dtypes, reduced, count // parts, threads),
         WHOLE,
-        max(results, count) >= 1 << 31,
+        is_wide(max(results, count)),
     )
     launch = _Launches(gpu, "p" * len(kept[1]) + "i" + param_letters(params), kept, reduced)
     if parts == 1:
@@ -334,7 +334,7 @@ class _Launches:
         self, kernel: ReduceKernel, results: int, count: int, part: int, parts: int, states: int
     ) -> ReduceLaunch:
         runtime = self.gpu.runtime
-        loaded = runtime.load(reduce_ir(runtime.target, kernel))
+        loaded = runtime.load(reduce_ir, kernel)
         words = [results, count, part, parts, states, *self.kept[0], *self.reduced[0]]
         words += [stride for dims in (self.kept, self.reduced) for row in dims[1] for stride in row]
         groups = self.gpu.groups(results * kernel.threads * parts)

@@ -26,6 +26,21 @@ class Runtime(ABC):
     blas: Any = None  # a library of matrix products, see `cublas.py`
     before_work: Callable[[], None] | None = None  # see `call_before_work`
 
+    def __init__(self) -> None:
+        self._loaded: dict[tuple, Any] = {}
+
+    def load(self, write: Callable[[Target, Any], str], kernel: Any) -> Any:
+        """What `launch` takes for the kernel whose IR `write(target, kernel)` is. It is written and compiled once, for all sizes."""
+        key = write, kernel
+        found = self._loaded.get(key)
+        if found is None:
+            found = self._loaded[key] = self._compiled(write(self.target, kernel))
+        return found
+
+    @abstractmethod
+    def _compiled(self, ir: str) -> Any:
+        """The kernel of a module."""
+
     def call_before_work(self, function: Callable[[], None] | None) -> None:
         """Have each launch call a function first, until this is called with None."""
         self.before_work = function
@@ -39,11 +54,11 @@ class Runtime(ABC):
 
     @abstractmethod
     def release(self, address: int) -> None:
-        """Free memory after all work that was given before."""
+        """Free memory that no work uses any more."""
 
     @abstractmethod
     def allocate_host(self, nbytes: int) -> int:
-        """The address of new memory of the host that the driver copies from without a detour.
+        """The address of new memory of the host that the driver copies from without a detour, and that kernels can use at the same address.
 
         Raises: MemoryError if there is not so much.
         """
@@ -51,6 +66,12 @@ class Runtime(ABC):
     @abstractmethod
     def release_host(self, address: int) -> None:
         """Free what `allocate_host` returned."""
+
+    def host_word(self) -> ctypes.c_int64:
+        """A new word of the host, of value 0, which is never freed."""
+        word = ctypes.c_int64.from_address(self.allocate_host(8))
+        word.value = 0
+        return word
 
     @abstractmethod
     def read(self, address: int, nbytes: int) -> bytes:
@@ -72,20 +93,12 @@ class Runtime(ABC):
         """
 
     @abstractmethod
-    def host_word(self) -> ctypes.c_int64:
-        """A new word of the host that kernels can write to, at its address."""
-
-    @abstractmethod
     def mark(self) -> Mark:
         """A point after all work that was given before."""
 
     @abstractmethod
     def free_memory(self) -> int:
         """Bytes that can be allocated."""
-
-    @abstractmethod
-    def load(self, ir: str) -> Any:
-        """The kernel of a module, compiled; what `launch` takes."""
 
     @abstractmethod
     def launch(self, kernel: Any, groups: int, letters: str, words: Sequence[int]) -> Launch:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...core.dtype import DType
 from ...engine.kernel import Launch
 from ...engine.monoid import Monoid
-from .kernel import THREADS, Kernel
+from .kernel import THREADS, Kernel, is_wide
 from .states import StateLoop
 from .target import Target
 
@@ -97,8 +97,8 @@ def prepare_scan(
     """See `devices/base.py`."""
     *outer, length = sizes
     rows = math.prod(outer)
-    kernel = ScanKernel(monoid, tuple(operand_dtypes), len(outer), rows >= 1 << 31)
+    kernel = ScanKernel(monoid, tuple(operand_dtypes), len(outer), is_wide(rows))
     runtime = gpu.runtime
-    loaded = runtime.load(scan_ir(runtime.target, kernel))
+    loaded = runtime.load(scan_ir, kernel)
     words = [rows, length, *outer, *(stride for row in strides for stride in row)]
     return runtime.launch(loaded, gpu.groups(rows * THREADS), "p" * len(strides), words)

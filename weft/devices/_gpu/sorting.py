@@ -298,7 +298,7 @@ def ordered_rows(gpu: Any, bits: int, rows: int, n: int, k: int) -> Launch:
     if n > MOST_COMPARED and n * k > MOST_SELECTED:
         return _first_of_sorted(gpu, bits, rows, n, k)
     runtime = gpu.runtime
-    loaded = runtime.load(least_ir(runtime.target, LeastKernel(bits, n <= MOST_COMPARED)))
+    loaded = runtime.load(least_ir, LeastKernel(bits, n <= MOST_COMPARED))
     return runtime.launch(loaded, gpu.groups(rows * THREADS), "pp", [rows, n, k])
 
 
@@ -324,7 +324,7 @@ def sorted_rows(gpu: Any, bits: int, rows: int, n: int) -> tuple[Launch, int]:
     for number in range(passes):
         for step in (COUNT, ADD, MOVE):
             kernel = PassKernel(bits, step, number == 0)
-            loaded = runtime.load(pass_ir(runtime.target, kernel))
+            loaded = runtime.load(pass_ir, kernel)
             threads = THREADS * rows * (DIGITS if step == ADD else parts)
             words = [rows, n, parts, BITS * number]
             launches.append(runtime.launch(loaded, gpu.groups(threads), "ppppp", words))

@@ -8,7 +8,7 @@ from ...core.dtype import DType
 from ...engine.expr import Expr, postorder
 from ...engine.llvm import constant, emit, value_type
 from ...engine.monoid import Monoid, index
-from .kernel import THREADS, Kernel
+from .kernel import THREADS, Kernel, place_of
 
 
 class StateLoop:
@@ -51,9 +51,9 @@ class StateLoop:
             if leaf is index():
                 names[leaf] = position
             elif leaf.op == "load":
-                operand, part = leaf.value if isinstance(leaf.value, tuple) else (leaf.value, 0)
+                operand, offset = place_of(leaf)
                 address = self.body.place(starts[operand], positions, strides[operand])
-                names[leaf] = self.body.read(address, leaf.dtype, part * leaf.dtype.itemsize)
+                names[leaf] = self.body.read(address, leaf.dtype, offset)
         return emit(self.body, self.monoid.to_state, names)
 
     def finished(self, state: Sequence[str], places: Sequence[str], numbers: Sequence[str] = ()) -> None:

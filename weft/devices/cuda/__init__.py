@@ -1,19 +1,29 @@
-"""CUDA devices. With WEFT_CUDA=opencl they are OpenCL's, on which kernels for GPUs run where there is no GPU."""
+"""CUDA devices. With WEFT_CUDA=opencl they are OpenCL's, on which kernels for GPUs run where there is no GPU.
+
+The drivers are imported when a program asks for a device, because they load LLVM's targets and kernels.
+"""
 
 from __future__ import annotations
 
-import functools
 import os
+from typing import TYPE_CHECKING
 
 from ...core.device import device
-from ...core.qscheme import AcceleratorError
-from .._gpu import driver, opencl
-from .._gpu.backend import Gpu
+from .._gpu import nvidia
+from .._gpu.numbered import numbered
+
+if TYPE_CHECKING:
+    from .._gpu.backend import Gpu
+    from .._gpu.runtime import Runtime
 
 
 def device_count() -> int:
     """How many devices there are; 0 without a driver."""
-    return opencl.device_count() if _is_opencl() else driver.device_count()
+    if _is_opencl():
+        from .._gpu import opencl
+
+        return opencl.device_count()
+    return nvidia.device_count()
 
 
 def backend(where: device) -> Gpu:
@@ -21,22 +31,23 @@ def backend(where: device) -> Gpu:
 
     Raises: RuntimeError if this computer has no such device.
     """
-    index, count = where.index or 0, device_count()
+    count = device_count()
     if not count:
         raise RuntimeError(
             "Found no NVIDIA driver on your system. (CUDA is not available, and device "
             f"{where} was asked for. Use device='cpu', or test torch.cuda.is_available().)"
         )
-    if index >= count:
-        raise AcceleratorError(
-            f"CUDA error: invalid device ordinal: {where} was asked for, of {count} devices"
-        )
-    return _backend(index)
+    return numbered(where, count, _runtime)
 
 
-@functools.cache
-def _backend(index: int) -> Gpu:
-    return Gpu(device("cuda", index), opencl.OpenCL(index) if _is_opencl() else driver.Cuda(index))
+def _runtime(index: int) -> Runtime:
+    if _is_opencl():
+        from .._gpu.opencl import OpenCL
+
+        return OpenCL(index)
+    from .._gpu.driver import Cuda
+
+    return Cuda(index)
 
 
 def _is_opencl() -> bool:

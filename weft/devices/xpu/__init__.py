@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
+from typing import TYPE_CHECKING
 
 from ...core.device import device
-from ...core.qscheme import AcceleratorError
 from .._gpu import opencl
-from .._gpu.backend import Gpu
+from .._gpu.numbered import numbered
+
+if TYPE_CHECKING:
+    from .._gpu.backend import Gpu
 
 
 def device_count() -> int:
@@ -21,22 +23,17 @@ def backend(where: device) -> Gpu:
 
     Raises: AssertionError if this computer has no such devices, AcceleratorError if it has fewer.
     """
-    index, count = where.index or 0, device_count()
+    count = device_count()
     if not count:
         raise AssertionError(
             f"Torch not compiled with XPU enabled (device {where} was asked for, and OpenCL has no GPU here. "
             "Use device='cpu', or test torch.xpu.is_available().)"
         )
-    if index >= count:
-        raise AcceleratorError(
-            f"XPU error: invalid device ordinal: {where} was asked for, of {count} devices"
-        )
-    return _backend(index)
+    return numbered(where, count, _runtime)
 
 
-@functools.cache
-def _backend(index: int) -> Gpu:
-    return Gpu(device("xpu", index), opencl.OpenCL(index, _gpus_only()))
+def _runtime(index: int) -> opencl.OpenCL:
+    return opencl.OpenCL(index, _gpus_only())
 
 
 def _gpus_only() -> bool:

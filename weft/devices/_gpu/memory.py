@@ -94,9 +94,9 @@ class Pool:
 
     def _facts(self, nbytes: int) -> str:
         return (
-            f"CUDA out of memory. Tried to allocate {_readable(nbytes)}. Device {self._name} has a total capacity of "
+            f"{self._name.partition(':')[0].upper()} out of memory. Tried to allocate {_readable(nbytes)}. Device {self._name} has a total capacity of "
             f"{_readable(self._runtime.total_memory)} of which {_readable(self._runtime.free_memory())} is free. Tensors hold "
-            f"{_readable(self.allocated)}, and {_readable(self.reserved - self.allocated)} is kept for new ones."
+            f"{_readable(self.allocated)}, and blocks that are kept for new ones {_readable(self.reserved - self.allocated)}."
         )
 
     def release_free(self) -> None:

@@ -57,14 +57,19 @@ else:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_kernels():
-    """`tiers.finish()` compiles what the tests of one file have asked for, not all files."""
+def _little_is_left():
+    """`tiers.finish()` compiles what the tests of one file have asked for, and garbage collection looks through what they left."""
     yield
     tiers._pending.clear()
+    _freeze()
 
 
 def pytest_collection_finish():
-    """Exempt the modules of PyTorch and all tests from garbage collection, which would look through them again and again."""
+    _freeze()
+
+
+def _freeze():
+    """Exempt what lives, such as the modules of PyTorch and all tests, from garbage collection, which would look through it again and again."""
     gc.collect()
     gc.freeze()
 

@@ -1,6 +1,7 @@
 """Tensors of the oracle (PyTorch) as weft's and back, and how results of the two are compared."""
 
 import numpy as np
+import quick_torch  # noqa: F401
 import torch
 from expected import judge
 

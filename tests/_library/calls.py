@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+import quick_torch  # noqa: E402
+
 import weft  # noqa: E402
 
 CALLS = 5  # of each operator
@@ -65,7 +66,7 @@ def copied(value):
 def record():
     """The calls that the samples lead to."""
     recording = Recording()
-    for op in op_db:
+    for op in quick_torch.op_db():
         if (
             any(word in op.name for word in ("sparse", "nested", "jiterator"))
             or torch.float32 not in op.dtypes

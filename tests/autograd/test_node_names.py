@@ -5,7 +5,7 @@ import warnings
 
 import torch
 from oracle import name_of, to_weft
-from torch.testing._internal.common_methods_invocations import op_db
+from quick_torch import op_db
 
 import weft
 
@@ -75,7 +75,7 @@ def differ(op):
 def test_nodes_of_the_op_table_have_pytorchs_names():
     ops = [
         op
-        for op in op_db
+        for op in op_db()
         if op.supports_autograd
         and torch.float32 in op.dtypes
         and function_of(op.name)

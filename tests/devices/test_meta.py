@@ -6,7 +6,7 @@ import operator
 import pytest
 import torch
 from oracle import name_of, strides_that_count
-from torch.testing._internal.common_methods_invocations import op_db
+from quick_torch import op_db
 
 import weft
 from weft.utils._python_dispatch import TorchDispatchMode
@@ -63,7 +63,7 @@ def tensors(value):
 
 
 def ops():
-    for op in op_db:
+    for op in op_db():
         own = find(torch, op.name)
         private = op.name.startswith("_") and not op.name.startswith("__")
         if private or op.name in LEFT_OUT or not op.supported_dtypes("cpu") or not find(weft, op.name):
@@ -80,14 +80,6 @@ def first_samples(op):
         each for each in found if all(map(is_portable, (each.input, *each.args, *each.kwargs.values())))
     ]
     return usable[:: max(len(usable) // SAMPLES, 1)][:SAMPLES]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def seeds_of_the_cpu_only():
-    """`torch.manual_seed` formats the stack for devices that are not there, which took half of the time of these tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch, "manual_seed", torch.default_generator.manual_seed)
-        yield
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -70,7 +70,7 @@ class Worker:
 
     def _start(self) -> subprocess.Popen:
         self.starts += 1
-        paths = [str(HERE.parents[1]), str(HERE), os.environ.get("PYTHONPATH", "")]
+        paths = [str(HERE.parents[1]), str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "wrong_calls.worker", self.library],

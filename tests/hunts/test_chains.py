@@ -12,7 +12,7 @@ from hunts.chain_statements import Literal, Ref, Row
 
 import weft
 
-# CHAINS=20000 is what continuous integration runs; a quick look at a change needs fewer.
+# CHAINS=5000 is what continuous integration runs; a quick look at a change needs fewer.
 PROGRAMS = int(os.environ.get("CHAINS", "400"))
 
 

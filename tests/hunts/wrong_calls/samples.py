@@ -21,9 +21,9 @@ def names() -> list[str]:
 
 def _database() -> dict[str, list]:
     if not _known:
-        from torch.testing._internal.common_methods_invocations import op_db
+        from quick_torch import op_db
 
-        for op in op_db:
+        for op in op_db():
             if (not op.name.startswith(_PRIVATE) or op.name.startswith("__")) and op.supported_dtypes("cpu"):
                 _known.setdefault(op.name, []).append(op)
     return _known

@@ -14,7 +14,8 @@ FENCED := tests/families \
 	$(patsubst %,tests/layouts/%.py,sparse/test_bad_input sparse/test_products quantized/test_products quantized/test_convolution)
 
 # What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores.
-IN_PYTHON := tests/families tests/autograd tests/core tests/engine/test_defer.py
+CALLS_NOTHING := $(patsubst %,tests/core/test_%.py,locks names settings)
+IN_PYTHON := tests/families tests/autograd tests/engine/test_defer.py $(filter-out $(CALLS_NOTHING),$(wildcard tests/core/test_*.py))
 
 # What `make test` runs once more with the optimized kernels of each level of x86-64 (WEFT_CPU) that this processor has.
 LEVELS := x86-64-v2 x86-64-v3 x86-64-v4

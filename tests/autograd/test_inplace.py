@@ -1,6 +1,7 @@
 """Writes in place, through bases and views: random programs must do in weft what they do in PyTorch."""
 
 import copy
+import gc
 import pickle
 import random
 
@@ -511,3 +512,22 @@ def test_overwrites(target, write):
         return told
 
     assert outcome(weft) == outcome(torch)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, source, index: x.scatter_reduce_(0, index, source, "amax"),
+        lambda x, source, index: x.index_reduce_(0, index, source, "mean"),
+        lambda x, source, index: x.index_add_(0, index, source),
+        lambda x, source, index: x.div_(source.sum()),
+        lambda x, source, index: x[1:].scatter_reduce_(0, index[:2] // 2, source, "amax"),
+    ],
+)
+def test_writes_into_new_memory_look_for_no_views(write, monkeypatch):
+    """What the node itself saves is no view. Looking through all objects of a program takes milliseconds."""
+    seen = []
+    monkeypatch.setattr(gc, "get_referrers", lambda *objects: seen.append(objects) or [])
+    source = weft.rand(3, requires_grad=True)
+    write(weft.zeros(3), source, weft.tensor([0, 2, 0]))
+    assert seen == []

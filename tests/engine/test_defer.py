@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -1045,10 +1046,14 @@ _MODULES = {
     for name in ("core.promised", "engine.defer", "engine.fusion", "engine.habits", "engine.explain")
 }
 _NAMES = {"Promised", "Watched", "deferred", "habit", "promise_of", "keeper"}
+# A source without any of these words need not be parsed.
+_WORDS = re.compile("|".join([*_NAMES, *(module.rpartition(".")[2] for module in _MODULES)]))
 
 
 def _knowledge_of_promises(source, package):
     """What a source names of deferral: module.name for imports, and names, attributes and strings in _NAMES."""
+    if not _WORDS.search(source):
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
             parents = package[: len(package) - node.level + 1] if node.level else []

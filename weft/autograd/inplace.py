@@ -43,7 +43,7 @@ from .graph import (
     save_output,
 )
 from .recorders import readers_of_first
-from .saved import RELEASED, short_name
+from .saved import RELEASED, Saved, short_name
 
 
 def check_write(target: Tensor) -> None:
@@ -138,7 +138,8 @@ def finish_inplace(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     own = [k for k, x in enumerate(inputs) if x is target]
     if isinstance(node, Overwrite):
         own.append(len(node._edges) - 1)
-    rebase(target, node, own)
+    saved = sum(type(each) is Saved and each.storage is target._storage for each in node._saved or ())
+    rebase(target, node, own, saved)
 
 
 def can_record_after(plan: Any, op: Any, target: Tensor, inputs: Sequence[Any]) -> bool:
@@ -213,17 +214,21 @@ def record_overwrite(op: Any, target: Tensor, source: Tensor | None = None) -> N
     _follow(target, before, aliased)
 
 
-def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
-    """Make `edge` the grad_fn of `target`. `own` are the positions of the target among the inputs of the node."""
+def rebase(target: Tensor, edge: Any, own: Sequence[int] = (), saved: int = 0) -> None:
+    """Make `edge` the grad_fn of `target`.
+
+    own: the positions of the target among the inputs of the node.
+    saved: how many values the node has saved in the memory of the target.
+    """
     base = target._base
     if base is None:
-        _set_edge(target, edge, 1)
+        _set_edge(target, edge, 1 + saved)
         return
     if not isinstance(edge, Node):
         raise NotImplementedError("a write to a view by a function with several results")
     if target._autograd is None:
         _register(base, target)
-    _set_edge(base, CopySlices.of(edge, list(own), base, target), 2)
+    _set_edge(base, CopySlices.of(edge, list(own), base, target), 2 + saved)
 
 
 def _set_edge(base: Tensor, edge: Any, known: int) -> None:

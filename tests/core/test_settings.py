@@ -7,7 +7,7 @@ import pytest
     "name, message",
     [
         ("WEFT_DEFER", "WEFT_DEFER must be the least number of elements of deferred results, not 'lots'"),
-        ("WEFT_FENCE", "WEFT_FENCE must be 'after' or 'before', not 'lots'"),
+        ("WEFT_FENCE", "WEFT_FENCE must be 'after', 'before' or 'either', not 'lots'"),
         ("WEFT_CALLS", "WEFT_CALLS must be 'python' or 'native', not 'lots'"),
     ],
 )

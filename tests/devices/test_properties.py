@@ -13,7 +13,7 @@ import weft
 
 HERE = os.environ.get("TESTED_DEVICE", "reference:0")
 # A driver of GPUs compiles each kernel, which takes up to a second.
-SHARE = 1 if HERE.startswith("reference") else 2
+SHARE = 1 if HERE.startswith("reference") else 3
 FLOATS = (weft.float32, weft.float64, weft.float16, weft.bfloat16)
 INTEGERS = (weft.int64, weft.int32, weft.int8, weft.uint8)
 SPECIAL = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1.0, -1.5, 60000.0)

@@ -29,6 +29,16 @@ def test_outside_a_block_is_a_segmentation_fault(run, side, place, count):
     assert finished(run, side, code).returncode == -signal.SIGSEGV
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_every_block_of_a_loop_has_both_sides_in_turn(run, step):
+    code = f"""
+kept = [weft.empty(3)._storage for _ in range({16 * step})]
+ends = [(each.ptr + 12) % 4096 == 0 for each in kept]
+print([len(set(ends[first::{step}])) for first in range({step})])
+"""
+    assert finished(run, "either", code).stdout == f"{[2] * step}\n"
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_a_freed_block_is_a_segmentation_fault(run, side):
     code = "t = weft.ones(3); at = t.data_ptr(); del t; kept = [weft.ones(3) for _ in range(9)]; read(at)"
@@ -87,4 +97,6 @@ print(len(workers._workers))
 
 
 def test_an_unknown_side_is_refused(run):
-    assert "WEFT_FENCE must be 'after' or 'before', not 'behind'" in finished(run, "behind", "").stderr
+    assert (
+        "WEFT_FENCE must be 'after', 'before' or 'either', not 'behind'" in finished(run, "behind", "").stderr
+    )

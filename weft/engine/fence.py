@@ -1,9 +1,9 @@
 """The allocator of the tests: an access outside a block, or to a block that was freed, is a segmentation fault.
 
 Each block lies on pages of its own between pages that cannot be read. With WEFT_FENCE=after it ends at the byte where
-readable memory ends, with WEFT_FENCE=before it begins where readable memory begins. A new block is filled with 0xFF, so
-that memory read before it is written shows as NaN, -1 or 255. A freed block becomes unreadable at once, and its addresses
-serve no other block until several arenas of addresses have been used up.
+readable memory ends, with WEFT_FENCE=before it begins where readable memory begins, with WEFT_FENCE=either it does one of the
+two. A new block is filled with 0xFF, so that memory read before it is written shows as NaN, -1 or 255. A freed block becomes
+unreadable at once, and its addresses serve no other block until several arenas of addresses have been used up.
 
 The same switch makes the workers share every loop that may be shared (`kernel.py`, `gemm.py`), whatever its size.
 """
@@ -11,6 +11,7 @@ The same switch makes the workers share every loop that may be shared (`kernel.p
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import os
 from collections import deque
@@ -70,6 +71,7 @@ _arena = None
 _retired: deque[_Arena] = deque()
 _blocks: dict[int, tuple[int, int, _Arena]] = {}  # address -> first byte and size of its pages, arena
 _in_use = 0
+_turns = itertools.count()
 
 
 class FencedBin(memory.LargeBin):
@@ -105,10 +107,18 @@ def _take(nbytes: int) -> int:
     if size and _system.mprotect(start, size, _READ_WRITE):
         arena.live -= 1
         raise _error()
-    address = start + (size - nbytes if memory.FENCE == "after" else 0)
+    address = start + (size - nbytes if _ends_at_the_fence() else 0)
     _blocks[address] = start, size, arena
     _fill(start, size)
     return address
+
+
+def _ends_at_the_fence() -> bool:
+    """Whether the next block ends there, and does not begin there."""
+    if memory.FENCE != "either":
+        return memory.FENCE == "after"
+    # The Thue-Morse sequence: no block of a loop that allocates some blocks in each turn has the same side in all turns.
+    return next(_turns).bit_count() % 2 == 0
 
 
 def _cut(size: int) -> tuple[int, _Arena]:

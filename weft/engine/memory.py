@@ -21,10 +21,10 @@ HUGE_PAGE = 1 << 21
 # By default, Python maps memory that a forked process shares, so that a child would overwrite our tensors. (Windows has no fork.)
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
-# For tests: "after" or "before" has each block end, or begin, at a page that cannot be read. See fence.py.
+# For tests: "after" or "before" has each block end, or begin, at a page that cannot be read, "either" one of the two. See fence.py.
 FENCE = os.environ.get("WEFT_FENCE", "")
-if FENCE not in ("", "after", "before"):
-    refuse_setting(f"WEFT_FENCE must be 'after' or 'before', not {FENCE!r}")
+if FENCE not in ("", "after", "before", "either"):
+    refuse_setting(f"WEFT_FENCE must be 'after', 'before' or 'either', not {FENCE!r}")
 
 _lock = new_lock()
 

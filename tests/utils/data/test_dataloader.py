@@ -227,8 +227,7 @@ def test_shuffles_as_pytorch(epochs, with_generator, sampler, batch_size, drop_l
     assert got == orders(torch, epochs, with_generator, sampler, **options)
 
 
-@pytest.mark.parametrize("persistent_workers", [False, True])
-@pytest.mark.parametrize("with_generator", [False, True])
+@pytest.mark.parametrize(("with_generator", "persistent_workers"), [(False, True), (True, False)])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_shuffles_as_pytorch_with_workers(sampler, with_generator, persistent_workers):
     options = {"batch_size": 5, "num_workers": 2, "persistent_workers": persistent_workers}

@@ -1,6 +1,7 @@
 import faulthandler
 import functools
 import gc
+import logging
 import math
 import os
 import signal
@@ -100,6 +101,24 @@ def _expected(request):
     """What a test says of calls that PyTorch refuses; see tests/expected.py."""
     with marked(request.node):
         yield
+
+
+@pytest.fixture
+def logged():
+    """The messages that all loggers give from INFO on, in a list that grows."""
+
+    class Kept(logging.Handler):
+        def emit(self, record):
+            messages.append(self.format(record))  # with the traceback, if there is one
+
+    messages: list[str] = []
+    root, kept = logging.getLogger(), Kept(logging.INFO)
+    before = root.level
+    root.addHandler(kept)
+    root.setLevel(logging.INFO)
+    yield messages
+    root.setLevel(before)
+    root.removeHandler(kept)
 
 
 @pytest.fixture

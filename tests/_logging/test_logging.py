@@ -12,13 +12,11 @@ import weft._logging
 
 
 @pytest.mark.parametrize("library", [torch, weft])
-def test_warnings_are_given_once_for_the_same_arguments(library, caplog):
+def test_warnings_are_given_once_for_the_same_arguments(library, logged):
     log = logging.getLogger("tests._logging")
     for name in ("a", "b", "a"):
         library._logging.warning_once(log, "%s of %s", name, library.__name__)
-    assert [each.getMessage() for each in caplog.records] == [
-        f"{name} of {library.__name__}" for name in "ab"
-    ]
+    assert logged == [f"{name} of {library.__name__}" for name in "ab"]
 
 
 @pytest.mark.parametrize("library", [torch, weft])

@@ -1,5 +1,7 @@
 """Tensors of the oracle (PyTorch) as weft's and back, and how results of the two are compared."""
 
+from typing import NamedTuple
+
 import numpy as np
 import quick_torch  # noqa: F401
 import torch
@@ -93,12 +95,23 @@ def assert_same(got, expected, what="") -> None:
     )
 
 
+class _Call(NamedTuple):
+    """A call, which is a text only in the message of a failure: PyTorch takes a millisecond for the text of a tensor."""
+
+    path: str
+    args: tuple
+    kwargs: dict
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.args} {self.kwargs}"
+
+
 def check(path: str, *args, method: bool = False, raises: bool = False, **kwargs) -> None:
     """weft does what torch does: the same result; with `raises`, an exception of the same type.
 
     Where torch has no kernel for a dtype (NotImplementedError), weft may have one.
     """
-    what = f"{path} {args} {kwargs}"
+    what = _Call(path, args, kwargs)
     mine, options = converted(args), {name: converted(value) for name, value in kwargs.items()}
     expected = outcome(_find(torch, path, method), args, kwargs)
     got = outcome(_find(weft, path, method), mine, options)

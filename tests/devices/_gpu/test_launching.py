@@ -5,6 +5,7 @@ import ctypes
 import pytest
 
 from weft.devices._gpu.launching import bound_launcher, launcher
+from weft.devices._gpu.runtime import Code
 from weft.engine.words import block
 
 CONTEXT, FUNCTION, GROUPS, THREADS = 77, 88, 5, 256
@@ -19,12 +20,17 @@ class Driver:
         self.answer = 0
         self.busy = ctypes.c_int64()
         self.before = lambda: self.calls.append("before")
+        self.code = Code(self._compile)
         self._enter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._note_context)
         integers = [ctypes.c_uint] * 7
         pointers = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
         self._launch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *integers, *pointers)(
             self._note_launch
         )
+
+    def _compile(self):
+        self.calls.append("compile")
+        return FUNCTION
 
     def _note_context(self, context):
         self.calls.append(("context", context))
@@ -42,7 +48,8 @@ class Driver:
     def meta(self, places, words):
         addresses = [ctypes.cast(each, ctypes.c_void_p).value for each in (self._launch, self._enter)]
         before = (ctypes.addressof(self.busy), id(self.before))
-        return block((*addresses, CONTEXT, *before, FUNCTION, GROUPS, THREADS, len(words), *places, *words))
+        kernel = (ctypes.addressof(self.code.word), id(self.code.compile))
+        return block((*addresses, CONTEXT, *before, *kernel, GROUPS, THREADS, len(words), *places, *words))
 
 
 def bits(kind, number):
@@ -55,14 +62,36 @@ def test_a_launch_passes_the_arguments_and_then_its_words():
     meta = driver.meta(range(5), [0, 0, 0, 0, 0, 10, 20])
     assert launcher("ppifd")(1000, 2000, -7, 1.5, 2.5, meta.address, 1) == 1000
     words = [1000, 2000, -7, bits(ctypes.c_float, 1.5), bits(ctypes.c_double, 2.5), 10, 20]
-    assert driver.calls == [("context", CONTEXT), ("launch", FUNCTION, GROUPS, THREADS, words)]
+    assert driver.calls == ["compile", ("context", CONTEXT), ("launch", FUNCTION, GROUPS, THREADS, words)]
+
+
+def test_a_kernel_is_compiled_when_it_runs_for_the_first_time():
+    driver = Driver()
+    meta = driver.meta(range(1), [0])
+    bound = bound_launcher("p", meta.address)
+    assert driver.calls == []
+    for _ in range(3):
+        launcher("p")(1, meta.address, 1)
+        bound(1)
+    assert driver.calls.count("compile") == 1 and driver.calls[0] == "compile" and len(driver.calls) == 13
+    assert driver.code.kernel() == FUNCTION and driver.calls.count("compile") == 1
+
+
+def test_an_error_of_the_compiler_ends_the_launch():
+    driver = Driver()
+    driver.code = Code(lambda: 1 // 0)
+    meta = driver.meta(range(1), [0])
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            launcher("p")(1, meta.address, 1)
+    assert driver.calls == []
 
 
 def test_a_chain_puts_arguments_between_the_words_of_its_stages():
     driver = Driver()
     meta = driver.meta([0, 3, 4], [0, 10, 20, 0, 0, 30])
     assert bound_launcher("ppp", meta.address)(1, 2, 3) == 1
-    assert driver.calls[1] == ("launch", FUNCTION, GROUPS, THREADS, [1, 10, 20, 2, 3, 30])
+    assert driver.calls[2] == ("launch", FUNCTION, GROUPS, THREADS, [1, 10, 20, 2, 3, 30])
 
 
 def test_work_that_waits_is_done_first():
@@ -70,7 +99,7 @@ def test_work_that_waits_is_done_first():
     meta = driver.meta(range(1), [0])
     driver.busy.value = 1
     launcher("p")(1, meta.address, 1)
-    assert driver.calls[0] == "before" and len(driver.calls) == 3
+    assert driver.calls[:2] == ["before", "compile"] and len(driver.calls) == 4
 
 
 def test_an_error_of_that_work_ends_the_launch():

@@ -16,7 +16,7 @@ from .code import compiled
 from .kernel import THREADS
 from .launching import bound_launcher, launcher
 from .nvidia import check, library
-from .runtime import Runtime
+from .runtime import Code, Runtime
 from .target import NVPTX
 
 _NOT_READY = 600
@@ -176,24 +176,25 @@ class Cuda(Runtime):
         check(self.driver.cuModuleGetFunction(ctypes.byref(function), module, b"kernel"), "kernel")
         return function.value or 0
 
-    def launch(self, kernel, groups, letters, words):
-        meta = self._meta(kernel, groups, range(len(letters)), [*[0] * len(letters), *words])
-        return Launch(launcher(letters), meta.address, 1, (self, meta))
+    def launch(self, code, groups, letters, words):
+        meta = self._meta(code, groups, range(len(letters)), [*[0] * len(letters), *words])
+        return Launch(launcher(letters), meta.address, 1, (self, meta, code))
 
-    def chain(self, kernel, groups, letters, words, last):
+    def chain(self, code, groups, letters, words, last):
         places: list[int] = []
         template: list[int] = []
         for given, own in zip(letters, words, strict=True):
             places += range(len(template), len(template) + len(given))
             template += [*[0] * len(given), *own]
-        meta = self._meta(kernel, groups, places, [*template, *last])
+        meta = self._meta(code, groups, places, [*template, *last])
         entry = bound_launcher("".join(letters), meta.address)
-        return Launch(entry, meta.address, 1, (self, meta))
+        return Launch(entry, meta.address, 1, (self, meta, code))
 
-    def _meta(self, kernel: int, groups: int, places: Sequence[int], words: Sequence[int]) -> Block:
+    def _meta(self, code: Code, groups: int, places: Sequence[int], words: Sequence[int]) -> Block:
         """What an entry in machine code reads, see `launching.py`."""
         functions = function_address(self.driver.cuLaunchKernel), self.enter_address
-        head = (*functions, self.context, *self.before_words, kernel, groups, THREADS, len(words))
+        kernel = ctypes.addressof(code.word), id(code.compile)
+        head = (*functions, self.context, *self.before_words, *kernel, groups, THREADS, len(words))
         return block((*head, *places, *words))
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ...engine.host import binder, builtin, compile_ir, operands_ir
 
 # Words of the meta of a launch. Behind them are the place of each argument among the words that the kernel gets, and these words.
-_WORDS = ("launch", "enter", "context", "busy", "before", "function", "groups", "threads", "count")
+_WORDS = ("launch", "enter", "context", "busy", "before", "kernel", "compile", "groups", "threads", "count")
 
 
 def meta_ir(words: Sequence[str]) -> str:
@@ -34,6 +34,25 @@ forget:
 call void @Py_DecRef(ptr %done)
 br label %go
 go:
+"""
+
+# %function is the kernel, which is compiled first if this is its first launch, see `Code`.
+_COMPILED = """
+%kernel = inttoptr i64 %m.kernel to ptr
+%known = load i64, ptr %kernel
+%is_compiled = icmp ne i64 %known, 0
+br i1 %is_compiled, label %ready, label %compile
+compile:
+%compiler = inttoptr i64 %m.compile to ptr
+%compiled = call ptr @PyObject_CallNoArgs(ptr %compiler)
+%succeeded = icmp ne ptr %compiled, null
+br i1 %succeeded, label %use, label %failed
+use:
+call void @Py_DecRef(ptr %compiled)
+br label %ready
+ready:
+%handle = load i64, ptr %kernel
+%function = inttoptr i64 %handle to ptr
 """
 
 _DECLARATIONS = """
@@ -100,6 +119,7 @@ define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
 {operands_ir(0, letters, bound)}
 {meta_ir(_WORDS)}
 {BEFORE_WORK}
+{_COMPILED}
 %nbytes = mul i64 %m.count, 8
 %buffer = alloca i8, i64 %nbytes, align 16
 %own = getelementptr i64, ptr %meta, i64 {len(_WORDS) + len(letters)}
@@ -121,7 +141,6 @@ store ptr null, ptr %e4
 %context = inttoptr i64 %m.context to ptr
 %entered = call i32 %enter(ptr %context)
 %launch = inttoptr i64 %m.launch to ptr
-%function = inttoptr i64 %m.function to ptr
 %groups = trunc i64 %m.groups to i32
 %threads = trunc i64 %m.threads to i32
 %code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr null, ptr null, ptr %extra)

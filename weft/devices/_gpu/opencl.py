@@ -264,7 +264,7 @@ class OpenCL(Runtime):
             raise RuntimeError(f"OpenCL: clBuildProgram: error {failed}: {self._log(program)}")
         kernel = _pointer(self._library.clCreateKernel(program, b"kernel", ctypes.byref(error)))
         _check(error.value, "clCreateKernel")
-        return kernel
+        return kernel.value or 0
 
     def _log(self, program: Any) -> str:
         room = ctypes.create_string_buffer(1 << 14)
@@ -273,14 +273,14 @@ class OpenCL(Runtime):
         )
         return room.value.decode(errors="replace")
 
-    def launch(self, kernel, groups, letters, words):
-        run = self._entry(kernel, groups, [letters], [words], ())
+    def launch(self, code, groups, letters, words):
+        run = self._entry(code, groups, [letters], [words], ())
         return Launch(lambda *arguments: run(*arguments[:-2]), 0, 0, None)
 
-    def chain(self, kernel, groups, letters, words, last):
-        return Launch(self._entry(kernel, groups, letters, words, last), 0, 0, None)
+    def chain(self, code, groups, letters, words, last):
+        return Launch(self._entry(code, groups, letters, words, last), 0, 0, None)
 
-    def _entry(self, kernel, groups, letters, words, last):
+    def _entry(self, code, groups, letters, words, last):
         library, queue = self._library, self._queue
         whole, group = _size(groups * THREADS), _size(THREADS)
         kinds = "".join(letters)
@@ -299,14 +299,15 @@ class OpenCL(Runtime):
                 self.before_work()
             if len(arguments) != len(kinds):
                 raise TypeError("bad argument type for built-in operation")
+            kernel = _pointer(code.kernel())
             own = zip(places, map(_word, kinds, arguments), strict=True)
             for place, word in [*own, *constants]:
-                code = library.clSetKernelArg(kernel, place, _size(8), ctypes.byref(word))
-                _check(code, "clSetKernelArg")
-            code = library.clEnqueueNDRangeKernel(
+                status = library.clSetKernelArg(kernel, place, _size(8), ctypes.byref(word))
+                _check(status, "clSetKernelArg")
+            status = library.clEnqueueNDRangeKernel(
                 queue, kernel, 1, None, ctypes.byref(whole), ctypes.byref(group), 0, None, None
             )
-            _check(code, "clEnqueueNDRangeKernel")
+            _check(status, "clEnqueueNDRangeKernel")
             return arguments[0]
 
         return entry

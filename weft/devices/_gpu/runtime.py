@@ -12,6 +12,26 @@ from ..base import Mark
 from .target import Target
 
 
+class Code:
+    """A kernel of a device. It is compiled when it runs for the first time: of launches that run as a chain, only the kernel of the chain is."""
+
+    __slots__ = ("_make", "word", "compile")
+
+    def __init__(self, make: Callable[[], int]):
+        self._make = make
+        self.word = ctypes.c_int64()  # the driver's kernel, 0 as long as there is none
+        self.compile = self._compile  # machine code calls this object
+
+    def _compile(self) -> None:
+        if not self.word.value:
+            self.word.value = self._make()
+
+    def kernel(self) -> int:
+        """The driver's kernel."""
+        self._compile()
+        return self.word.value
+
+
 class Runtime(ABC):
     """One device of a driver. Work is done in the order in which it is given; only `read` and `synchronize` wait for it."""
 
@@ -27,18 +47,18 @@ class Runtime(ABC):
     before_work: Callable[[], None] | None = None  # see `call_before_work`
 
     def __init__(self) -> None:
-        self._loaded: dict[tuple, Any] = {}
+        self._loaded: dict[tuple, Code] = {}
 
-    def load(self, write: Callable[[Target, Any], str], kernel: Any) -> Any:
+    def load(self, write: Callable[[Target, Any], str], kernel: Any) -> Code:
         """What `launch` takes for the kernel whose IR `write(target, kernel)` is. It is written and compiled once, for all sizes."""
         key = write, kernel
         found = self._loaded.get(key)
         if found is None:
-            found = self._loaded[key] = self._compiled(write(self.target, kernel))
+            found = self._loaded[key] = Code(lambda: self._compiled(write(self.target, kernel)))
         return found
 
     @abstractmethod
-    def _compiled(self, ir: str) -> Any:
+    def _compiled(self, ir: str) -> int:
         """The kernel of a module."""
 
     def call_before_work(self, function: Callable[[], None] | None) -> None:
@@ -101,7 +121,7 @@ class Runtime(ABC):
         """Bytes that can be allocated."""
 
     @abstractmethod
-    def launch(self, kernel: Any, groups: int, letters: str, words: Sequence[int]) -> Launch:
+    def launch(self, code: Code, groups: int, letters: str, words: Sequence[int]) -> Launch:
         """A launch of so many groups. Its entry is called with arguments of these kinds, then `meta` and `count`.
 
         The kernel gets the arguments and then `words`. Letters are p for an address, else those of `param_letters`.
@@ -110,7 +130,7 @@ class Runtime(ABC):
     @abstractmethod
     def chain(
         self,
-        kernel: Any,
+        code: Code,
         groups: int,
         letters: Sequence[str],
         words: Sequence[Sequence[int]],

@@ -1,8 +1,6 @@
 # `make demo` and `make test` do all their own set-up: they need Python 3.11+, make and PyPI, nothing else.
 # Each has a virtual environment of its own, so both may run at once, and the demo runs without PyTorch.
 PYTHON ?= python3
-# Python compiles the modules that are imported; pip would compile all, which takes a minute (AMD Zen 3).
-QUICKLY := --quiet --no-compile
 
 DEMO := .venv/bin
 TEST := .venv-test/bin
@@ -95,20 +93,20 @@ hunt-interruptions: .venv-test/installed
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(DEMO)/pip install $(QUICKLY) --editable '.[demo]'
+	$(DEMO)/pip install --quiet --editable '.[demo]'
 	@touch $@
 
 .venv-test/installed: pyproject.toml
 	$(PYTHON) -m venv .venv-test
-	$(TEST)/pip install $(QUICKLY) --editable '.[dev]'
+	$(TEST)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
 # The placeholder comes before the libraries, so that pip takes torch for installed.
 .venv-libraries/installed: pyproject.toml tests/libraries/requirements.txt
 	$(PYTHON) -m venv .venv-libraries
-	$(LIBRARIES)/pip install $(QUICKLY) --editable .
+	$(LIBRARIES)/pip install --quiet --editable .
 	$(LIBRARIES)/weft placeholder add
-	$(LIBRARIES)/pip install $(QUICKLY) --requirement tests/libraries/requirements.txt
+	$(LIBRARIES)/pip install --quiet --requirement tests/libraries/requirements.txt
 	@touch $@
 
 clean:

@@ -13,7 +13,8 @@ FENCED := tests/families \
 	linalg/test_lapack linalg/test_lane_plans linalg/test_stacks nn/test_conv_products nn/test_conv_products_depthwise) \
 	$(patsubst %,tests/layouts/%.py,sparse/test_bad_input sparse/test_products quantized/test_products quantized/test_convolution)
 
-# What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores.
+# What `make test` runs once more with every call in Python and every result computed at once: a minute on two cores. In some files the tests
+# make no calls of operations.
 CALLS_NOTHING := $(patsubst %,tests/core/test_%.py,locks names settings)
 IN_PYTHON := tests/families tests/autograd tests/engine/test_defer.py $(filter-out $(CALLS_NOTHING),$(wildcard tests/core/test_*.py))
 

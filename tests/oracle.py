@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-import quick_torch  # noqa: F401
+import quick_torch  # noqa: F401 (makes torch.manual_seed quick)
 import torch
 from expected import judge
 

@@ -53,8 +53,9 @@ class Devices:
         """
         index = self.index_of(device)
         found = next((each.pool for each in self.started() if each.device.index == index), None)
-        is_there = not self.count() or 0 <= index < self.count()
-        return found if found is not None or is_there else self.gpu(index).pool
+        if found is None and self.count() and not 0 <= index < self.count():
+            return self.gpu(index).pool  # which raises
+        return found
 
     def number_of_pool(self, device: Any, name: str) -> int:
         """A number of the allocator of a device; 0 for a device that has not been used, which asking does not start."""

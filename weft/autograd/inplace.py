@@ -133,12 +133,14 @@ def copy_overwritten(inputs: Sequence[Any], needed: Iterable[int], target: Tenso
 
 def finish_inplace(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     """The operation has run: make `node` the grad_fn of the target."""
+    saved = 0
     if node._saved and node._saved[0] is _LATER:
-        node._saved = (save_output(target), *node._saved[1:])
+        out = save_output(target)
+        node._saved = (out, *node._saved[1:])
+        saved = int(type(out) is Saved)
     own = [k for k, x in enumerate(inputs) if x is target]
     if isinstance(node, Overwrite):
         own.append(len(node._edges) - 1)
-    saved = sum(type(each) is Saved and each.storage is target._storage for each in node._saved or ())
     rebase(target, node, own, saved)
 
 

@@ -40,9 +40,8 @@ class Stream(Restoring):
         self.stream_id = 0 if self.device is CPU else next(_ids)
         self.device_type = 0 if self.device is CPU else 1
         self.device_index = -1 if self.device.index is None else self.device.index
-        self._outer: Any = (
-            None  # the stream to return to, and what this was before: from the innermost `with` outwards
-        )
+        # The stream to return to, and what this was before: from the innermost `with` outwards.
+        self._outer: Any = None
 
     def query(self) -> bool:
         """Whether all work is complete."""

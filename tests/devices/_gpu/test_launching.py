@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from weft.devices._gpu.launching import bound_launcher, launcher
-from weft.devices._gpu.runtime import Code
+from weft.devices._gpu.runtime import LazyKernel
 from weft.engine.words import block
 
 CONTEXT, FUNCTION, GROUPS, THREADS = 77, 88, 5, 256
@@ -20,7 +20,7 @@ class Driver:
         self.answer = 0
         self.busy = ctypes.c_int64()
         self.before = lambda: self.calls.append("before")
-        self.code = Code(self._compile)
+        self.code = LazyKernel(self._compile)
         self._enter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._note_context)
         integers = [ctypes.c_uint] * 7
         pointers = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
@@ -79,7 +79,7 @@ def test_a_kernel_is_compiled_when_it_runs_for_the_first_time():
 
 def test_an_error_of_the_compiler_ends_the_launch():
     driver = Driver()
-    driver.code = Code(lambda: 1 // 0)
+    driver.code = LazyKernel(lambda: 1 // 0)
     meta = driver.meta(range(1), [0])
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):

@@ -16,7 +16,7 @@ from .code import compiled
 from .kernel import THREADS
 from .launching import bound_launcher, launcher
 from .nvidia import check, library
-from .runtime import Code, Runtime
+from .runtime import LazyKernel, Runtime
 from .target import NVPTX
 
 _NOT_READY = 600
@@ -24,7 +24,7 @@ _MAPPED = 3  # of cuMemHostAlloc: for all contexts, and for kernels
 # Numbers of cuDeviceGetAttribute, from cuda.h.
 MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76
 WARP_SIZE, CACHE_SIZE, THREADS_PER_MULTIPROCESSOR = 10, 38, 39
-# What LLVM can compile for. Code for an older one runs on newer ones.
+# What LLVM can compile for. LazyKernel for an older one runs on newer ones.
 ARCHITECTURES = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121)
 _LOG_BUFFER, _LOG_SIZE = 5, 6  # options of cuModuleLoadDataEx
 _address, _bytes = ctypes.c_uint64, ctypes.c_size_t
@@ -190,7 +190,7 @@ class Cuda(Runtime):
         entry = bound_launcher("".join(letters), meta.address)
         return Launch(entry, meta.address, 1, (self, meta, code))
 
-    def _meta(self, code: Code, groups: int, places: Sequence[int], words: Sequence[int]) -> Block:
+    def _meta(self, code: LazyKernel, groups: int, places: Sequence[int], words: Sequence[int]) -> Block:
         """What an entry in machine code reads, see `launching.py`."""
         functions = function_address(self.driver.cuLaunchKernel), self.enter_address
         kernel = ctypes.addressof(code.word), id(code.compile)

@@ -19,38 +19,31 @@ def meta_ir(words: Sequence[str]) -> str:
     )
 
 
-# Call what has to be done before other work, see `Runtime.call_before_work`.
-BEFORE_WORK = """
-%busy = inttoptr i64 %m.busy to ptr
-%is_busy = load i64, ptr %busy
-%idle = icmp eq i64 %is_busy, 0
-br i1 %idle, label %go, label %prepare
-prepare:
-%before = inttoptr i64 %m.before to ptr
-%done = call ptr @PyObject_CallNoArgs(ptr %before)
-%worked = icmp ne ptr %done, null
-br i1 %worked, label %forget, label %failed
-forget:
-call void @Py_DecRef(ptr %done)
-br label %go
-go:
+def _call_ir(word: str, condition: str, called: str) -> str:
+    """Call the object at `%m.{called}` if the word at `%m.{word}` is 0 ("eq"), or is not ("ne"). If it raises, the entry does."""
+    return f"""
+%{word} = inttoptr i64 %m.{word} to ptr
+%{word}.now = load i64, ptr %{word}
+%{called}.is_due = icmp {condition} i64 %{word}.now, 0
+br i1 %{called}.is_due, label %{called}.call, label %{called}.done
+{called}.call:
+%{called} = inttoptr i64 %m.{called} to ptr
+%{called}.result = call ptr @PyObject_CallNoArgs(ptr %{called})
+%{called}.worked = icmp ne ptr %{called}.result, null
+br i1 %{called}.worked, label %{called}.forget, label %failed
+{called}.forget:
+call void @Py_DecRef(ptr %{called}.result)
+br label %{called}.done
+{called}.done:
 """
 
-# %function is the kernel, which is compiled first if this is its first launch, see `Code`.
-_COMPILED = """
-%kernel = inttoptr i64 %m.kernel to ptr
-%known = load i64, ptr %kernel
-%is_compiled = icmp ne i64 %known, 0
-br i1 %is_compiled, label %ready, label %compile
-compile:
-%compiler = inttoptr i64 %m.compile to ptr
-%compiled = call ptr @PyObject_CallNoArgs(ptr %compiler)
-%succeeded = icmp ne ptr %compiled, null
-br i1 %succeeded, label %use, label %failed
-use:
-call void @Py_DecRef(ptr %compiled)
-br label %ready
-ready:
+
+# Call what has to be done before other work, see `Runtime.call_before_work`.
+BEFORE_WORK = _call_ir("busy", "ne", "before")
+
+# Compile the kernel if this is its first launch, see `LazyKernel`.
+_COMPILED = f"""
+{_call_ir("kernel", "eq", "compile")}
 %handle = load i64, ptr %kernel
 %function = inttoptr i64 %handle to ptr
 """

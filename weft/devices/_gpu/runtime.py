@@ -12,7 +12,7 @@ from ..base import Mark
 from .target import Target
 
 
-class Code:
+class LazyKernel:
     """A kernel of a device. It is compiled when it runs for the first time: of launches that run as a chain, only the kernel of the chain is."""
 
     __slots__ = ("_make", "word", "compile")
@@ -47,14 +47,14 @@ class Runtime(ABC):
     before_work: Callable[[], None] | None = None  # see `call_before_work`
 
     def __init__(self) -> None:
-        self._loaded: dict[tuple, Code] = {}
+        self._loaded: dict[tuple, LazyKernel] = {}
 
-    def load(self, write: Callable[[Target, Any], str], kernel: Any) -> Code:
+    def load(self, write: Callable[[Target, Any], str], kernel: Any) -> LazyKernel:
         """What `launch` takes for the kernel whose IR `write(target, kernel)` is. It is written and compiled once, for all sizes."""
         key = write, kernel
         found = self._loaded.get(key)
         if found is None:
-            found = self._loaded[key] = Code(lambda: self._compiled(write(self.target, kernel)))
+            found = self._loaded[key] = LazyKernel(lambda: self._compiled(write(self.target, kernel)))
         return found
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Runtime(ABC):
         """Bytes that can be allocated."""
 
     @abstractmethod
-    def launch(self, code: Code, groups: int, letters: str, words: Sequence[int]) -> Launch:
+    def launch(self, code: LazyKernel, groups: int, letters: str, words: Sequence[int]) -> Launch:
         """A launch of so many groups. Its entry is called with arguments of these kinds, then `meta` and `count`.
 
         The kernel gets the arguments and then `words`. Letters are p for an address, else those of `param_letters`.
@@ -130,7 +130,7 @@ class Runtime(ABC):
     @abstractmethod
     def chain(
         self,
-        code: Code,
+        code: LazyKernel,
         groups: int,
         letters: Sequence[str],
         words: Sequence[Sequence[int]],

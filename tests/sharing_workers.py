@@ -1,4 +1,4 @@
-"""What the processes of tests/multiprocessing do: functions that a new interpreter finds by name."""
+"""What the processes of tests/compat/torch/multiprocessing do: functions that a new interpreter finds by name."""
 
 import os
 import sys

@@ -1,4 +1,52 @@
-"""weft: PyTorch's tensor, in Python. `import weft as torch`."""
+"""weft: PyTorch's tensor, in Python. `import weft as torch`.
+
+These are the folders, from the ground up. Each imports from itself and from those above it in this list only; tests/test_floors.py reads the
+list. What has to load something further down asks for it by `core/above.py`.
+
+The tensor
+    core              what a tensor is: specs, storages, dispatch, the table of functions, settings
+    compat            `import torch` bound to weft, and what names say that weft lacks
+    engine            kernels: from expressions to machine code; memory and threads
+    devices           a folder for each device
+    families          the common code of operations: maps, reductions, views
+    interop           memory shared with NumPy, other libraries and other processes
+    ops               every operation, one row each
+    autograd          derivatives backward and forward, parameters
+    layouts           sparse, quantized, nested and named tensors
+    batching          the rules of vmap
+    compat.libraries  what other libraries ask of tensors: the array API standard, einops
+    amp               autocast and gradient scaling
+    serialization     files of torch.save
+    weft              this file: the public names
+
+What people import by name
+    func              transforms of functions
+    overrides         what classes with __torch_function__ are asked about
+    nn                modules and layers
+    optim             optimizers
+    distributions     probability distributions
+    compiler          torch.compile
+    library           operators that programs define, torch.ops, schemas, control flow
+    fx                programs as graphs
+    jit               TorchScript's functions and files
+    masked            tensors with masks
+    accelerator       the accelerator of this computer
+    cuda              CUDA devices
+    profiler          times of ranges
+    export            torch.export
+    distributed       groups of processes
+    utils             data loading, benchmarks, pictures
+    testing           assert_close, make_tensor
+    onnx              programs as ONNX models
+    ao                quantized layers, pruning
+    io                HDF5, safetensors, .npy, images, CSV
+
+PyTorch's private and legacy modules, the operators of other libraries' extensions, the command
+    compat.extensions
+    compat.torch
+    cli
+    __main__
+"""
 
 from __future__ import annotations
 
@@ -6,8 +54,9 @@ import importlib
 import sys as _sys
 from math import e, inf, nan, pi
 
+from .compat import served as _served
 from .compat.missing import module_getattr as _module_getattr
-from .compiler import compile  # noqa: A004 (PyTorch's name)
+from .compat.version import PYTORCH as __version__
 from .core import dtype as _dtypes
 from .core import layout as _layouts
 from .core.device import CPU as _CPU
@@ -41,16 +90,10 @@ from .core.registry import name_functions as _name_functions
 from .core.registry import separate_aliases as _separate_aliases
 from .core.size import Size
 from .core.streams import Event, Stream
-from .core.tensor import Tensor
-from .devices import synchronize
-from .engine.defer import eager
-from .engine.explain import explain
-from .engine.workers import get_num_threads, set_num_threads
-from .switches import (
+from .core.switches import (
     are_deterministic_algorithms_enabled,
     compiled_with_cxx11_abi,
     get_deterministic_debug_mode,
-    get_device_module,
     get_float32_matmul_precision,
     get_num_interop_threads,
     has_lapack,
@@ -71,19 +114,21 @@ from .switches import (
     thread_safe_generator,
     use_deterministic_algorithms,
 )
-from .torch_version import TorchVersion as _TorchVersion
+from .core.tensor import Tensor
+from .devices import synchronize
+from .engine.defer import eager
+from .engine.explain import explain
+from .engine.workers import get_num_threads, set_num_threads
 
 newaxis = None
-# Scripts compare with PyTorch's version. The version of weft is in the metadata of its distribution.
-__version__ = _TorchVersion("2.13.0+weft")
 
 for _module in ("ops", "layouts"):  # make the names of all operations public
     importlib.import_module(f".{_module}", __name__)
 # The CPU is loaded now, because a thread that loads it first would hold the lock of its import while another thread forks.
 _CPU.backend  # noqa: B018
 
-for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):
-    importlib.import_module(f".interop.{_module}", __name__)
+for _module in ("interop.numpy", "interop.dlpack", "compat.libraries.discovery", "interop.sharing"):
+    importlib.import_module(f".{_module}", __name__)
 _separate_aliases()
 
 from . import autograd  # noqa: E402  (its methods of Tensor come last)
@@ -129,88 +174,31 @@ globals().update(
 )
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """`weft.func.vmap`."""
-    from .func import vmap as complete  # loaded when first used
-
-    return complete(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
-
-
 # Submodules that are loaded when first used.
 _LAZY = (
-    "_classes",
-    "_custom_ops",
-    "_C",
-    "_VF",
-    "__config__",
-    "_compile",
-    "_dynamo",
-    "_export",
-    "_functorch",
-    "_guards",
-    "_higher_order_ops",
-    "_inductor",
-    "_jit_internal",
-    "_library",
-    "_linalg_utils",
-    "_lobpcg",
-    "_lowrank",
-    "_logging",
-    "_ops",
-    "_prims",
-    "_prims_common",
-    "_refs",
-    "_subclasses",
-    "_tensor",
-    "_tensor_str",
-    "_utils",
-    "_utils_internal",
-    "_vendor",
-    "_vmap_internals",
     "accelerator",
     "amp",
-    "backends",
     "compat",
     "compiler",
-    "cpu",
     "cuda",
     "distributed",
     "distributions",
     "export",
-    "fft",
     "func",
-    "functional",
-    "futures",
     "fx",
-    "hub",
     "io",
     "jit",
     "library",
-    "linalg",
     "masked",
-    "monitor",
-    "mps",
-    "multiprocessing",
-    "nested",
     "nn",
     "onnx",
     "optim",
     "overrides",
-    "package",
     "profiler",
-    "quasirandom",
-    "random",
-    "return_types",
     "serialization",
-    "signal",
-    "special",
-    "storage",
     "testing",
-    "torch_version",
-    "types",
     "utils",
-    "version",
-    "xpu",
+    *_served.NAMES,
 )
 # Public names that `from torch import *` does not bring.
 _NOT_EXPORTED = frozenset(
@@ -267,10 +255,13 @@ _LAZY_NAMES = {
     "Value": "_C",
     "_disable_dynamo": "_compile",
     "classes": "_classes",
+    "compile": "compiler",
     "cond": "_higher_order_ops",
     "fork": "jit",
+    "get_device_module": "accelerator._module",
     "ops": "_ops",
     "parse_schema": "_C",
+    "vmap": "func",
     "wait": "jit",
     "while_loop": "_higher_order_ops",
 }

@@ -15,7 +15,7 @@ import weft, weft.utils.benchmark
 assert torch is weft and torch.linalg is linalg is weft.linalg
 assert benchmark is again is weft.utils.benchmark
 assert importlib.import_module("torch.utils") is weft.utils
-assert (weft.linalg.__name__, weft.linalg.__spec__.name) == ("torch.linalg", "weft.linalg")
+assert (weft.linalg.__name__, weft.linalg.__spec__.name) == ("torch.linalg", "weft.compat.torch.linalg")
 print(torch.__version__)
 """
     done = run_weft("run", "-c", code)

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import weft
+from weft.compat import served
 from weft.core.names import INNER
 
 
@@ -23,6 +24,11 @@ def modules_of_weft():
     for info in pkgutil.walk_packages(weft.__path__, "weft."):
         top = info.name.split(".")[1]
         if top not in INNER and top not in ("io", "__main__"):
+            yield importlib.import_module(info.name)
+    for name in sorted({*served.NAMES, *served.ELSEWHERE}):
+        module = importlib.import_module(f"weft.{name}")
+        yield module
+        for info in pkgutil.walk_packages(vars(module).get("__path__", ()), f"weft.{name}."):
             yield importlib.import_module(info.name)
 
 

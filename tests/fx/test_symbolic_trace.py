@@ -9,7 +9,7 @@ import torch
 
 import weft
 from weft.core.registry import FUNCTIONS as FUNCTIONS_OF_WEFT
-from weft.fx._qualified_name import is_written_in_python
+from weft.library.qualified_name import is_written_in_python
 
 
 def traced(library, name):

@@ -156,7 +156,7 @@ class TestJax:
 
 def test_array_api_compat_finds_the_namespace():
     compat = pytest.importorskip("array_api_compat")
-    from weft.interop import array_api
+    from weft.compat.libraries import array_api
 
     tensor = weft.ones(2, 3)
     assert compat.is_array_api_obj(tensor)

@@ -1,4 +1,4 @@
-"""Classes with `__torch_dispatch__`, and questions about modes. tests/_library/test_dispatching.py compares what modes are told."""
+"""Classes with `__torch_dispatch__`, and questions about modes. tests/library/registry/test_dispatching.py compares what modes are told."""
 
 import importlib
 import math

@@ -1,6 +1,7 @@
 """Logs for TensorBoard: the event files are PyTorch's, message by message but for the times."""
 
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -40,7 +41,10 @@ def read(path: Path) -> list[Event]:
 def logged(folder: Path) -> dict[str, list[Event] | bytes]:
     """The events, or other bytes, of each file in `folder`."""
     found = {}
-    for path in sorted(folder.rglob("*")):
+    # In the order in which they were made: their names end with a number.
+    for path in sorted(
+        folder.rglob("*"), key=lambda path: [int(each) for each in re.findall(r"\d+", path.name)]
+    ):
         if "tfevents" in path.name:
             found.setdefault(str(path.parent.relative_to(folder)), []).extend(read(path))
         elif path.is_file():

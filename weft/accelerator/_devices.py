@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._utils import _get_device_index
 from ..core import device as places
+from ..core.device import device_index
 
 
 class Devices:
@@ -29,7 +29,7 @@ class Devices:
             if device.type != self.type:
                 raise ValueError(f"Expected a {self.type} device, but got: {device}")
             return device.place.index or 0
-        return places.current_index(self.type) if device is None else _get_device_index(device)  # type: ignore[return-value]
+        return places.current_index(self.type) if device is None else device_index(device)  # type: ignore[return-value]
 
     def gpu(self, device: Any = None) -> Any:
         """The `Gpu` that computes there.

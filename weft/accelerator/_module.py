@@ -1,11 +1,12 @@
-"""The module of the accelerator of this computer, such as `torch.cuda`, whose functions `torch.accelerator` calls."""
+"""The modules of devices, such as `torch.cuda`; `torch.accelerator` calls the functions of the accelerator's."""
 
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import Any
 
-from ..core.device import accelerator
+from ..core.device import accelerator, as_device
 from ..core.names import ROOT
 
 
@@ -23,3 +24,21 @@ def module() -> Any:
     if name is None:
         raise none_available()
     return importlib.import_module(f"{ROOT}.{name}")
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """The module of a device: `torch.cpu`, `torch.cuda`, ...; without an argument, of the accelerator or else of the CPU.
+
+    Raises: RuntimeError for a device that has no module.
+
+    >>> import weft as torch
+    >>> torch.get_device_module("cpu") is torch.cpu
+    True
+    """
+    name = as_device((accelerator() or "cpu") if device is None else device).type
+    try:
+        return importlib.import_module(f"{ROOT}.{name}")
+    except ModuleNotFoundError:
+        raise RuntimeError(
+            f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'."
+        ) from None

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.above import above
 from ..core.dispatch import watchers
 from ..core.entry import entry
 from ..core.layout import preserve_format
@@ -145,7 +146,7 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
                 f"a shape of {output.shape}. If you only want some tensors in `grad_output` to be considered batched, "
                 "consider using vmap."
             )
-    from ..func.batching import vmap  # which is made of derivatives itself
+    vmap = above("func.batching").vmap
 
     positions = [k for k, each in enumerate(grads) if each is not None]
     reached: list[int] = []

@@ -451,7 +451,7 @@ class _Pass:
                 hook((), cts)
 
 
-# The class of backward passes while calls are watched. `_library/dispatching.py` replaces it by one that tells `__torch_dispatch__` of
+# The class of backward passes while calls are watched. `library/registry/dispatching.py` replaces it by one that tells `__torch_dispatch__` of
 # its sums.
 watched_pass_type: type[_Pass] = _Pass
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.above import above
 from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
 from ..core.layout_calls import rules_of
@@ -20,7 +21,6 @@ from ..core.overrides import handles_dispatch
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..interop.numpy import from_numpy
-from ..layouts.leaves import of_values
 from ..ops.assembly.joining import stack
 from ..ops.creation.creation import ones_like, zeros_like
 from ..ops.creation.random import randn
@@ -84,7 +84,7 @@ def gradcheck(
     try:
         values = as_tuple(inputs)
         if rules_of(values):
-            func, values = of_values(func, values, bool(masked))
+            func, values = above("layouts.leaves").of_values(func, values, bool(masked))
         _check_inputs(values)
         checked = [k for k, x in enumerate(values) if asks_for_gradient(x)]
         if not outputs_of(func, values):
@@ -145,7 +145,7 @@ def gradgradcheck(
     """
     checked_inputs = as_tuple(inputs)
     if rules_of(checked_inputs):
-        func, checked_inputs = of_values(func, checked_inputs, masked)
+        func, checked_inputs = above("layouts.leaves").of_values(func, checked_inputs, masked)
     outputs = outputs_of(func, checked_inputs)
     if grad_outputs is None:
         cts = [_random_like(y, gen_non_contig_grad_outputs) for y in outputs]
@@ -403,9 +403,9 @@ def _check_constant(func: Callable, inputs: Sequence[Any], checked: Sequence[int
     for which in checked:
         for unit in _units(inputs[which]):
             outputs = [as_tuple(func(*_moved(inputs, which, unit * step))) for step in (eps, -eps)]
-            for above, below in zip(*outputs, strict=True):
-                if isinstance(above, Tensor) and not np.array_equal(
-                    _reals(above), _reals(below), equal_nan=True
+            for higher, lower in zip(*outputs, strict=True):
+                if isinstance(higher, Tensor) and not np.array_equal(
+                    _reals(higher), _reals(lower), equal_nan=True
                 ):
                     raise GradcheckError("Numerical gradient for function expected to be zero")
 

@@ -25,8 +25,8 @@ from ..core.recording import NO_RULE
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.fusing import kernel_of
-from ..utils.hooks import RemovableHandle
 from . import anomaly
+from .handles import RemovableHandle
 from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,

@@ -21,6 +21,7 @@ from ..core.checking import write_checks
 from ..core.device import CPU, default_device_hooks, device
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
 from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_plans_expire
+from ..core.filling import when_filling_changes
 from ..core.layout import Layout, MemoryFormat
 from ..core.layout_calls import rules_of
 from ..core.recording import tape
@@ -42,7 +43,6 @@ from ..families.reduce import Reduce
 from ..ops.assembly.copying import CopyTo, plan_of_copy
 from ..ops.creation.creation import filled_plans
 from ..ops.creation.random_launches import drawn, launches_of_draws
-from ..ops.creation.uninitialized import when_filling_changes
 from . import replay_calls as calls
 from .graph import Leaf, Node
 from .saved import Saved

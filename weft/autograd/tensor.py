@@ -18,12 +18,12 @@ from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..ops.tensor.predicates import is_inference
-from ..utils.hooks import RemovableHandle
 from . import engine
 from .backward import backward as _backward
 from .backward import root
 from .dual import Dual
 from .graph import Leaf, Node, Output, add_hook, endpoint, notes_of
+from .handles import RemovableHandle
 
 
 def _requires_grad(self: Tensor) -> bool:

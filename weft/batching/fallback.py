@@ -25,11 +25,11 @@ from ..core.generator import load_states, states
 from ..core.grad_mode import enable_grad, mode
 from ..core.grad_mode import open_levels as open_duals
 from ..core.overrides import PLAIN, public_function
+from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.recording import tape
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..ops.assembly.joining import stack
-from ..utils._pytree import tree_flatten, tree_unflatten
 from .rules import Recordable, any_batched, check_writable, highest, in_autograd, record
 
 _warned: set[str] = set()

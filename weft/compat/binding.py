@@ -28,7 +28,7 @@ _INNER = ("core", "engine", "families", "ops", "interop", "devices", "compat", "
 
 
 class _Alias:
-    """A loader that puts the weft module itself under its torch name: there is one module, not a copy."""
+    """A loader that puts a module itself under another name: there is one module, not a copy."""
 
     def __init__(self, module: ModuleType):
         self.module = module
@@ -46,6 +46,15 @@ class _Alias:
         spec = self.module.__spec__
         assert spec is not None
         return spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+
+
+def alias(name: str, module: ModuleType) -> ModuleSpec:
+    """What a finder answers for `name`, so that it is another name of `module`."""
+    # The module may be under this name already. The import system would then take the module's own
+    # spec instead of this one, and load it again.
+    sys.modules.pop(name, None)
+    # _Alias is no subclass of importlib.abc.Loader: importing that takes 18 ms.
+    return ModuleSpec(name, _Alias(module), is_package="__path__" in vars(module))  # type: ignore[arg-type]
 
 
 class _Naming:
@@ -94,19 +103,16 @@ class _Binding:
             raise missing_module(fullname) from None
         if fullname == "torch.ops":  # the namespace of operators, and not weft's own modules of operations
             module = sys.modules["weft"].ops
-        # _give_torch_name has put the module under this name. The import system would then take the module's own
-        # spec instead of the one that this method returns, and load it again.
-        sys.modules.pop(fullname, None)
-        is_package = hasattr(module, "__path__")
-        # _Alias is no subclass of importlib.abc.Loader: importing that takes 18 ms.
-        return ModuleSpec(fullname, _Alias(module), is_package=is_package)  # type: ignore[arg-type]
+        return alias(fullname, module)
 
     def _find_weft(self, fullname: str, path: Any) -> ModuleSpec | None:
         if fullname == "weft":  # the same weft in every process, also where it is not installed
             path = [os.path.dirname(PACKAGE)]
         for finder in sys.meta_path:
             if finder is not self and (spec := finder.find_spec(fullname, path)) is not None:
-                if spec.loader is not None:
+                if spec.loader is not None and not isinstance(
+                    spec.loader, _Alias
+                ):  # its module has been named
                     spec.loader = _Naming(spec.loader)  # type: ignore[assignment]
                 return spec
         return None

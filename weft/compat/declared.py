@@ -22,6 +22,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from .served import public_name
+
 FOLDER = Path(__file__).parent / "interface"
 _HEADER = re.compile(r"^# module (torch[\w.]*): (.*)$", re.MULTILINE)
 # What declarations are written with.
@@ -114,7 +116,9 @@ class _Loader:
 
 def _weft_name(module: ModuleType) -> str:
     assert module.__spec__ is not None
-    return module.__spec__.name  # __name__ begins with torch where `import torch` is bound to weft
+    return public_name(
+        module.__spec__.name
+    )  # __name__ begins with torch where `import torch` is bound to weft
 
 
 @functools.cache

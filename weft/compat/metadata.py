@@ -6,13 +6,13 @@ import importlib.metadata
 import os
 from pathlib import Path
 
-from weft import __version__
 from weft.compat.binding import PACKAGE, PACKAGES
+from weft.compat.version import PYTORCH
 
 _METADATA = f"""\
 Metadata-Version: 2.1
 Name: torch
-Version: {__version__}
+Version: {PYTORCH}
 Summary: weft, in the place of PyTorch
 """
 

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from ..core.names import INNER, ROOT, set_name
-from . import declared
+from . import declared, served
 
 
 def module_getattr(
@@ -27,7 +27,7 @@ def module_getattr(
     """
 
     def __getattr__(name: str) -> Any:
-        if name in lazy:
+        if name in lazy or served.serves(f"{module_name}.{name}"):
             return importlib.import_module(f"{module_name}.{name}")
         module = sys.modules[module_name]
         if names is not None and name in names:
@@ -56,8 +56,12 @@ def missing_module(torch_name: str) -> ModuleNotFoundError:
     """The error for `import torch.x`, where weft has no module `weft.x`."""
     parent_name, _, name = torch_name.rpartition(".")
     parent = sys.modules[parent_name]
-    found = (info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", ())))
-    submodules = [name for name in found if parent_name != "torch" or name not in INNER]
+    found = [info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", ()))]
+    submodules = [
+        name
+        for name in (*found, *served.inside(parent.__name__))
+        if parent_name != "torch" or name not in INNER
+    ]
     message = f"No module named {torch_name!r}: weft does not have it{_nearest(name, submodules)}"
     return ModuleNotFoundError(message, name=torch_name)
 

@@ -60,7 +60,7 @@ def compile(  # noqa: A001 (PyTorch's name)
 
     if not isinstance(model, Module):
         return wrapped(model, fullgraph, recompile_limit)
-    from .._dynamo.eval_frame import OptimizedModule
+    from .optimized_module import OptimizedModule
 
     return OptimizedModule(model, fullgraph, recompile_limit)
 
@@ -137,7 +137,7 @@ def cudagraph_mark_step_begin() -> None:
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """The names that `torch.compile(backend=...)` takes."""
-    from .._dynamo.backends.registry import list_backends as backends
+    from .backends.registry import list_backends as backends
 
     return backends(exclude_tags)
 
@@ -152,7 +152,7 @@ def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
     """
     global _default_backend
     if isinstance(backend, str):
-        from .._dynamo.backends.registry import lookup_backend
+        from .backends.registry import lookup_backend
 
         lookup_backend(backend)
     _default_backend = "inductor" if backend is None else backend
@@ -195,9 +195,9 @@ def wrap_numpy(fn: Callable) -> Callable:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         import numpy as np
 
+        from ..core.pytree import tree_map
         from ..core.tensor import Tensor
         from ..interop.numpy import from_numpy
-        from ..utils._pytree import tree_map
 
         def to_numpy(value: Any) -> Any:
             return value.numpy() if isinstance(value, Tensor) else value

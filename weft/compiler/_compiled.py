@@ -19,11 +19,11 @@ from typing import Any
 
 from ..core.device import default_device_hooks
 from ..core.dtype import when_plans_expire
+from ..core.filling import when_filling_changes
 from ..core.locks import new_lock
 from ..core.restoring import Restoring
 from ..core.spec import Spec, kind_of
 from ..core.tensor import Tensor
-from ..ops.creation.uninitialized import when_filling_changes
 from ._interpreter import IS_KNOWN, VALUES
 from ._record import MISS, Unsupported, is_usual, record
 from ._tape import GraphBreak
@@ -142,7 +142,7 @@ class Compiled:
         return self.function(*args, **kwargs) if result is MISS else result
 
     def _may_record(self) -> bool:
-        from .._dynamo import config as module  # loaded when first used
+        from . import dynamo_config as module  # loaded when first used
 
         config: Any = module
 
@@ -182,7 +182,7 @@ class Compiled:
 
     def _note(self, key: Any, reason: Unsupported) -> None:
         if self.fullgraph and isinstance(reason, GraphBreak):
-            from .._dynamo.exc import Unsupported as Error
+            from .errors import Unsupported as Error
 
             raise Error(f"{_name(self.function)} cannot be compiled as a whole: {reason}") from reason
         with self.lock:

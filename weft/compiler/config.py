@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._dynamo.settings import install
+from .settings import install
 
 # The settings by their default. `disable` and `recompile_limit` of torch._dynamo.config have an effect.
 install(

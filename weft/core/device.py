@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .above import above
+from .names import ROOT
 from .restoring import Restoring
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ SINGLE = ("cpu", "meta")  # of these types there is one device; PyTorch drops th
 # PyTorch's name for a device of an extension is here another name of the reference device. Programs may change it once.
 PRIVATE = "privateuseone"
 private_name = PRIVATE
-_DEVICES = f"{__name__.partition('.')[0]}.devices"
 
 _devices: dict[tuple[str, int | None], device] = {}
 
@@ -152,11 +152,11 @@ def _place(type: str, index: int | None) -> tuple[str, int | None]:
 
 
 def _module(name: str) -> str | None:
-    """The module of a device type: a folder of weft/devices; None if there is none."""
+    """The module of a device type for `above`: a folder of weft/devices; None if there is none."""
     if not name.isidentifier() or name.startswith("_"):
         return None
-    module_spec = importlib.util.find_spec(f"{_DEVICES}.{name}")
-    return module_spec.name if module_spec is not None and module_spec.submodule_search_locations else None
+    module_spec = importlib.util.find_spec(f"{ROOT}.devices.{name}")
+    return f"devices.{name}" if module_spec is not None and module_spec.submodule_search_locations else None
 
 
 def is_installed(type: str) -> bool:
@@ -166,7 +166,7 @@ def is_installed(type: str) -> bool:
 
 def device_count(type: str) -> int:
     """How many devices of a type that are numbered, such as "cuda", this computer has. The first call loads the driver."""
-    return importlib.import_module(f"{_DEVICES}.{type}").device_count()
+    return above(f"devices.{type}").device_count()
 
 
 def is_present(type: str) -> bool:
@@ -206,7 +206,7 @@ def _find_backend(where: device) -> Backend:
     module = _module("reference" if where.type == private_name else where.type)
     if module is None:
         raise RuntimeError(_absence(where))
-    return importlib.import_module(module).backend(where)
+    return above(module).backend(where)
 
 
 def rename_private(name: str) -> None:
@@ -284,3 +284,23 @@ def as_device(value: Any) -> device:
     if value is None:
         return _default
     return as_named_device(value).place
+
+
+def device_index(place: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
+    """The number of a device; -1 for the CPU if that is allowed, None for None if it is `optional`.
+
+    Raises: ValueError for anything else without a number.
+    """
+    if isinstance(place, str):
+        place = device(place)
+    if isinstance(place, device):
+        if place.type == "cpu":
+            if allow_cpu:
+                return -1
+            raise ValueError(f"Expected a non cpu device, but got: {place}")
+        return 0 if place.index is None else place.index
+    if isinstance(place, int):
+        return place
+    if optional:
+        return None
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{place}")

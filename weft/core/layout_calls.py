@@ -10,20 +10,19 @@ calls of plain tensors before a guard is reached, so a process that uses a spars
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
 from . import overrides
+from .above import above
 from .checking import check_tensors, write_checks
 from .dispatch import PLAIN, recoverers
 from .dtype import QUANTIZED
 from .entry import numpy_names
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
 from .modes import code_like, displaced, exchange_code, guarded, with_own_code
-from .names import ROOT
 from .outputs import check_unrecorded
 from .overrides import REFLECTED, DisableTorchFunctionSubclass, full_name, override_types, public_function
 from .recording import unrecorded
@@ -145,7 +144,7 @@ class Rules:
 
 def _rules_called(name: str) -> Rules:
     if name not in known_rules:
-        importlib.import_module(f"{ROOT}.layouts.{name}.rules")
+        above(f"layouts.{name}.rules")
     return known_rules[name]
 
 

@@ -17,10 +17,10 @@ from inspect import CO_VARARGS
 from types import CodeType, FunctionType
 from typing import Any
 
+from .above import above
 from .checking import write_checks
 from .entry import entry
 from .locks import new_lock
-from .names import ROOT
 from .overrides import (
     OPERATORS,
     REFLECTED,
@@ -151,9 +151,7 @@ _REFLECTED_NAMES = frozenset(name for name, _ in REFLECTED.values())
 @functools.cache
 def _watched() -> list[tuple[FunctionType, CodeType]]:
     """The functions that do not ask modes themselves, each with code that calls an entry."""
-    import importlib
-
-    init = importlib.import_module(f"{ROOT}.nn.init")
+    init = above("nn.init")
     functions = [
         *(function for name, function in FUNCTIONS.items() if name not in _UNWATCHED),
         *(value for name, value in vars(init).items() if name.endswith("_") and not name.startswith("_")),

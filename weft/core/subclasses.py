@@ -7,17 +7,16 @@ properties are entries, which ask the classes of their arguments. Plain tensors 
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, cast
 
 from . import overrides
+from .above import above
 from .device import as_device, claimed, device
 from .dispatch import PLAIN
 from .dtype import DType, get_default_dtype
 from .entry import entry
-from .names import ROOT
 from .overrides import (
     OPERATORS,
     REFLECTED,
@@ -117,7 +116,7 @@ def make_wrapper_subclass(
         raise RuntimeError(
             f"{cls.__name__} must define __torch_dispatch__, because a tensor without memory cannot be computed with"
         )
-    importlib.import_module(f"{ROOT}._library.dispatching").watch_wrappers()
+    above("library.registry.dispatching").watch_wrappers()
     where = claimed(as_device(device))
     spec = contiguous_spec(tuple(int(each) for each in size), dtype or get_default_dtype(), where)
     if strides is not None:
@@ -163,7 +162,7 @@ def _init_subclass(cls: Any, **kwargs: Any) -> None:
             hook(cls)
         return
     if handles_dispatch(cls):
-        importlib.import_module(f"{ROOT}._library.dispatching")
+        above("library.registry.dispatching")
     complete_asking()
     if AskingTensor not in cls.__mro__:
         bases = cls.__bases__

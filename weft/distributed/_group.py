@@ -46,7 +46,7 @@ class Work:
 
     def get_future(self) -> Any:
         """A complete Future with the tensors that were written."""
-        from ..futures import Future  # loaded when first used
+        from ..core.futures import Future  # loaded when first used
 
         future: Any = Future()
         future.set_result(self._result)

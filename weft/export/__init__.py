@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.pytree import register_dataclass as _register_dataclass
 from ..nn import Module
-from ..utils._pytree import register_dataclass as _register_dataclass
 from ._archive import load, save
 from ._capture import capture
 from ._draft import draft_export

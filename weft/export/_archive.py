@@ -8,10 +8,10 @@ import json
 import os
 from typing import IO, Any
 
+from ..core.pytree import treespec_dumps, treespec_loads
 from ..nn import Parameter
 from ..serialization import load as load_tensors
 from ..serialization import save as save_tensors
-from ..utils._pytree import treespec_dumps, treespec_loads
 from . import graph_signature as signatures
 from ._graph_json import decoded, decoded_graph, encoded, encoded_graph
 from ._guards import Size, SizeName

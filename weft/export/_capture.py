@@ -6,11 +6,11 @@ import dataclasses
 from typing import Any
 
 from .. import Tensor
-from .._dynamo.exc import UserError
+from ..compiler.errors import UserError
+from ..core.pytree import tree_map
 from ..fx.graph import Graph
 from ..fx.node import Node, map_arg
 from ..nn import Module
-from ..utils._pytree import tree_map
 from ._guards import UNBOUNDED, Check, Size, SizeName, bounds_of
 from ._inputs import ExampleInputs, Symbol, Symbols, second_inputs
 from ._sizes import DataDependentError, SizesDiffer

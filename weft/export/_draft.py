@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from .._dynamo.exc import UserError
+from ..compiler.errors import UserError
+from ..core.pytree import tree_map
 from ..nn import Module
-from ..utils._pytree import tree_map
 from ._capture import capture
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint, _DimHintType
 from .exported_program import ExportedProgram

@@ -13,13 +13,13 @@ from typing import Any
 
 import weft
 
-from .._ops import OpOverload
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..fx._qualified_name import public_name
 from ..fx.graph import Graph
 from ..fx.node import Node
+from ..library.namespaces import OpOverload
+from ..library.qualified_name import public_name
 from ..overrides import get_overridable_functions
 from ._guards import Check
 

@@ -8,9 +8,9 @@ import re
 from typing import Any
 
 from .. import Tensor, arange, device, dtype, layout, memory_format
-from .._dynamo.exc import UserError
+from ..compiler.errors import UserError
+from ..core.pytree import SUPPORTED_NODES, keystr, tree_flatten, tree_flatten_with_path
 from ..nn import Module
-from ..utils._pytree import SUPPORTED_NODES, keystr, tree_flatten, tree_flatten_with_path
 from ._guards import UNBOUNDED
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint, _DimHintType
 

@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 import weft
 
-from .._dynamo.exc import UserError
+from ..compiler.errors import UserError
+from ..core.pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.tensor import Tensor
@@ -33,7 +34,6 @@ from ..fx.graph import Graph
 from ..fx.node import Node, map_arg
 from ..fx.proxy import Attribute, Proxy
 from ..nn import Module, Parameter
-from ..utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 from ._sizes import (
     DataDependentError,
     SizesDiffer,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
+from ..core.pytree import tree_map_with_path
 from ..core.tensor import Tensor
-from ..utils._pytree import tree_map_with_path
 
 __all__ = [
     "AdditionalInputs",
@@ -196,7 +196,7 @@ class AdditionalInputs:
         """The `dynamic_shapes` of `export` for all inputs together."""
         import inspect
 
-        from ..utils._pytree import tree_map
+        from ..core.pytree import tree_map
 
         def arguments(args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
             return dict(inspect.signature(m.forward).bind(*args, **kwargs).arguments)

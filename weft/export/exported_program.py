@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
+from ..core.pytree import TreeSpec, tree_flatten
 from ..core.tensor import Tensor
 from ..fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..nn import Module, Parameter
-from ..utils._pytree import TreeSpec, tree_flatten
 from ._guards import GuardsFn
 from .graph_signature import ArgumentSpec, ExportGraphSignature, InputKind
 

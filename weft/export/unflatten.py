@@ -10,13 +10,13 @@ import abc
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 from ..core.tensor import Tensor
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
 from ..nn import Module, Parameter
-from ..utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 from .exported_program import ExportedProgram, ModuleCallSignature
 from .graph_signature import ConstantArgument, InputKind
 

@@ -10,12 +10,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._functorch import vmap as steps
 from ..batching import families  # noqa: F401 (the rules)
 from ..batching.numbered import number_of
 from ..batching.opening import opened
+from ..core.pytree import tree_flatten, tree_unflatten
 from ..ops.assembly.joining import cat
-from ..utils._pytree import tree_flatten, tree_unflatten
+from . import steps as steps
 from .running import running
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.grad_mode import enable_grad
+from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.tensor import Tensor
 from ..ops.creation.creation import eye, zeros_like
-from ..utils._pytree import tree_flatten, tree_unflatten
 from .batching import vmap
 from .running import running
 from .transforms import (

@@ -25,7 +25,7 @@ def functional_call(
     Raises: ValueError for a name in two dicts; RuntimeError, if `strict`, for names that are missing or unknown.
     """
     # Imported here, because nn is loaded on first use.
-    from ..nn.utils.stateless import _functional_call as call
+    from .replaced import _functional_call as call
 
     if isinstance(parameter_and_buffer_dicts, Sequence):
         found: dict[str, Tensor] = {}

@@ -18,9 +18,9 @@ from ..autograd.tensor import require_grad
 from ..core.batched import open_levels, takes_part, takes_part_around, within
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
+from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor, make
 from ..ops.creation.creation import ones_like, zeros_like
-from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .running import running
 
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Union
 
 import weft
 
+from ..core import pytree as pytree
 from ..core.tensor import Tensor
-from ..utils import _pytree as pytree
+from ..library.qualified_name import is_from_torch, is_operator
 from ._namespace import _custom_builtins, _Namespace
-from ._qualified_name import is_from_torch, is_operator
 from .node import Argument, Node, _get_qualified_name, _type_repr, dtype_abbrs, map_arg
 from .tensor_type import Dyn, TensorType
 

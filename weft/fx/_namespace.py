@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import weft
 
-from ..utils import _pytree as pytree
+from ..core import pytree as pytree
 from . import _pytree as fx_pytree
 
 

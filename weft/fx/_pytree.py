@@ -6,7 +6,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-from ..utils._pytree import PyTree, TreeSpec
+from ..core.pytree import PyTree, TreeSpec
 
 __all__ = ["register_pytree_flatten_spec", "tree_flatten_spec"]
 

@@ -33,13 +33,13 @@ from typing import Any, NamedTuple
 
 import weft
 
-from .._C._script import ScriptObject as ScriptObject
 from ..compat.missing import module_getattr
 from ..core import overrides
+from ..core import pytree as pytree
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..layouts.quantized.script_object import ScriptObject as ScriptObject
 from ..nn import Module, Parameter, Sequential
-from ..utils import _pytree as pytree
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
 from ._compatibility import compatibility
 from .graph import Graph

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..compat.missing import module_getattr
+from ..library.qualified_name import is_from_torch as _is_from_torch  # noqa: F401 (as above)
 from ._codegen import (  # noqa: F401 (programs import these from here, as from PyTorch)
     CodeGen,
     PythonCode,
@@ -50,7 +51,6 @@ from ._namespace import (  # noqa: F401 (as above)
     _register_custom_builtin,
     _snake_case,
 )
-from ._qualified_name import is_from_torch as _is_from_torch  # noqa: F401 (as above)
 from .node import (  # noqa: F401 (as above)
     Argument,
     Node,

@@ -30,10 +30,10 @@ import weft
 
 from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
+from ..library.qualified_name import is_from_torch
 from ..nn import Module, Parameter
 from ._compatibility import compatibility
 from ._namespace import _custom_builtins
-from ._qualified_name import is_from_torch
 from .graph import Graph, PythonCode, _BoxedCodeGen, _PyTreeCodeGen
 
 __all__ = ["GraphModule", "reduce_graph_module", "reduce_package_graph_module"]

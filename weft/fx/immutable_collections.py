@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from ..utils._pytree import MappingKey, SequenceKey, register_pytree_node
+from ..core.pytree import MappingKey, SequenceKey, register_pytree_node
 
 __all__ = ["immutable_dict", "immutable_list"]
 

@@ -24,8 +24,8 @@ from ..core.dtype import DType
 from ..core.layout import Layout, MemoryFormat
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..library.qualified_name import public_name, torch_path
 from ._compatibility import compatibility
-from ._qualified_name import public_name, torch_path
 from .immutable_collections import immutable_dict, immutable_list
 
 if TYPE_CHECKING:

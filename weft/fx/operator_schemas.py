@@ -24,14 +24,14 @@ from typing import Any, NamedTuple
 
 import weft
 
-from .._C._schema import FunctionSchema
-from .._C._types import Type
-from .._ops import OpOverload, OpOverloadPacket
 from ..compat.missing import module_getattr
-from ..jit import _builtins
+from ..library import builtins as _builtins
+from ..library.namespaces import OpOverload, OpOverloadPacket
+from ..library.qualified_name import is_written_in_python, public_name
+from ..library.schema import FunctionSchema
+from ..library.types import Type
 from ..nn import Module
 from ._compatibility import compatibility
-from ._qualified_name import is_written_in_python, public_name
 from .node import Argument
 
 __all__ = [

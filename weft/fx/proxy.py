@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ..core import overrides
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..library.qualified_name import is_operator, is_written_in_python, public_name
 from ..ops.nn.resizing import interpolate
 from ..overrides import is_tensor_method_or_property
 from ._codegen import magic_methods, reflectable_magic_methods
 from ._compatibility import compatibility
-from ._qualified_name import is_operator, is_written_in_python, public_name
 from .node import Argument, Node, Target, base_types, map_aggregate
 from .operator_schemas import check_for_mutable_operation
 

@@ -5,20 +5,9 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
-from .._C._script import ScriptFunction
-from .._jit_internal import (
-    _drop,
-    _IgnoreContextManager,
-    _isinstance,
-    _overload,
-    _overload_method,
-    export,
-    ignore,
-    is_scripting,
-    unused,
-)
 from ..compat.missing import module_getattr
 from ..core.names import name_public
+from ..library.script import ScriptFunction
 from . import _recursive, _state, annotations, frontend
 from ._async import Future, fork, wait
 from ._await import _Await, _awaitable, _awaitable_nowait, _awaitable_wait
@@ -50,6 +39,17 @@ from ._trace import (
     is_tracing,
     trace,
     trace_module,
+)
+from .internal import (
+    _drop,
+    _IgnoreContextManager,
+    _isinstance,
+    _overload,
+    _overload_method,
+    export,
+    ignore,
+    is_scripting,
+    unused,
 )
 
 __all__ = [

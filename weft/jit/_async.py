@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._C import Future
 from ..compat.missing import module_getattr
+from ..core.future import Future
 
 __all__ = ["fork", "wait"]
 

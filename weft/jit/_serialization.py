@@ -10,9 +10,9 @@ import zipfile
 import zlib
 from typing import Any, NoReturn
 
+from ..autograd.parameter import Parameter
 from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
-from ..nn.parameter import Parameter
 from ..serialization.archive import Reader
 from ..serialization.loading import _opened, _Storages, is_zip
 from ..serialization.source import source_of

@@ -7,7 +7,11 @@ import typing
 from collections.abc import Callable
 from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035 (libraries import them from here)
 
-from .._C._types import (
+from ..compat.missing import module_getattr
+from ..core.device import device
+from ..core.dtype import DType
+from ..core.tensor import Tensor
+from ..library.types import (
     AnyType,
     BoolType,
     ComplexType,
@@ -24,11 +28,7 @@ from .._C._types import (
     TupleType,
     Type,
 )
-from .._jit_internal import BroadcastingListCls, is_dict, is_list, is_optional, is_tuple
-from ..compat.missing import module_getattr
-from ..core.device import device
-from ..core.dtype import DType
-from ..core.tensor import Tensor
+from .internal import BroadcastingListCls, is_dict, is_list, is_optional, is_tuple
 
 _PLAIN: dict[Any, Any] = {
     float: FloatType, complex: ComplexType, int: IntType, str: StringType, bool: BoolType, Any: AnyType,

@@ -1,5 +1,6 @@
 """weft.nn has modules, layers, losses, initial values, and the functions that layers call."""
 
+from ..autograd.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from ..compat.missing import module_getattr
 from ..core.names import name_public
 from . import functional, init, modules, utils
@@ -7,7 +8,6 @@ from .factory import factory_kwargs
 from .modules import *  # noqa: F403
 from .modules import __all__ as _layers
 from .parallel import DataParallel
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     *_layers,

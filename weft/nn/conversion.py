@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from .. import __future__ as future
+from ..autograd.parameter import Parameter
+from ..autograd.swapping import swap_tensors
 from ..core import dtype as dt
 from ..core.device import are_interchangeable
 from ..core.grad_mode import no_grad
@@ -14,8 +15,7 @@ from ..core.layout import preserve_format
 from ..core.tensor import Tensor
 from ..ops.assembly.copying import parse_to
 from ..ops.creation.creation import empty_like
-from ..utils.tensors import swap_tensors
-from .parameter import Parameter
+from . import conversion_settings as future
 
 
 class Conversion:

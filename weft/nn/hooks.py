@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..utils.hooks import RemovableHandle
+from ..autograd.handles import RemovableHandle
 from .backward_hooks import Passage, hook_last_node
 
 # The dictionaries of hooks that every module has, by handle id.

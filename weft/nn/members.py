@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..autograd.parameter import Parameter
 from ..core.tensor import Tensor
 from ..ops.tensor.predicates import typename
 from . import hooks
-from .parameter import Parameter
 
 if TYPE_CHECKING:
     from .module import Module

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
+from ..autograd.parameter import Buffer, Parameter
+from ..core.above import above
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..families.native_calls import when_installed
@@ -17,7 +19,6 @@ from .conversion import Conversion
 from .hooks import Hooks
 from .members import Members, is_buffer
 from .native_attributes import NativeAttributes
-from .parameter import Buffer, Parameter
 from .state import State
 
 M = TypeVar("M", bound="Module")
@@ -281,7 +282,7 @@ class Module(Members, Hooks, State, Conversion):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Let calls of this module run as if `torch.compile`, with these arguments, had been applied to it."""
-        from ..compiler import compile
+        compile = above("compiler").compile
 
         self.__dict__.pop("forward", None)
         compiled = compile(self.forward, *args, **kwargs)

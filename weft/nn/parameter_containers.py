@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..autograd.parameter import Parameter
 from ..core import device as places
 from ..core.tensor import Tensor
 from ..ops.tensor.predicates import typename
 from .containers import pairs
 from .module import Module, indented
-from .parameter import Parameter
 
 
 class _Holder(Module):

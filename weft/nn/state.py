@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import __future__ as future
+from ..autograd.handles import RemovableHandle
+from ..autograd.parameter import Parameter, is_lazy
+from ..autograd.swapping import swap_tensors
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..utils.hooks import RemovableHandle
-from ..utils.tensors import swap_tensors
-from .parameter import Parameter, is_lazy
+from . import conversion_settings as future
 
 if TYPE_CHECKING:
     from .module import Module

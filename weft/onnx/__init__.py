@@ -161,8 +161,8 @@ def _shapes_of_axes(
 
 
 def _verify(made: ONNXProgram, program: ExportedProgram) -> None:
+    from ..core.pytree import tree_leaves
     from ..testing import assert_close
-    from ..utils._pytree import tree_leaves
 
     args, kwargs = program.example_inputs
     wanted = [each for each in tree_leaves(program.module()(*args, **kwargs)) if each is not None]

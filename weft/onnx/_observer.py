@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import zeros
+from ..core.pytree import tree_flatten, tree_map
 from ..core.tensor import Tensor
 from ..export import Dim
 from ..nn import Module
-from ..utils._pytree import tree_flatten, tree_map
 
 
 class InputObserver:

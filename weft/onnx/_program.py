@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.pytree import tree_leaves
 from ..core.tensor import Tensor
 from ..export import ExportedProgram
 from ..export.graph_signature import ConstantArgument, InputKind
 from ..fx.node import Node
 from ..overrides import resolve_name
-from ..utils._pytree import tree_leaves
 from ._builder import Builder, element_type, onnx_package
 from ._translations import TRANSLATIONS
 from .errors import OnnxExporterError, UnsupportedOperatorError

@@ -10,12 +10,12 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..autograd.handles import RemovableHandle
 from ..core.dtype import float32, float64, get_default_dtype
 from ..core.grad_mode import enable_grad, no_grad
 from ..core.tensor import Tensor
 from ..ops.creation.from_data import tensor as new_tensor
 from ..ops.views.complex_views import view_as_real
-from ..utils.hooks import RemovableHandle
 
 ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
@@ -102,7 +102,7 @@ class Optimizer:
     @staticmethod
     def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> dict:
         """Call `torch.utils._foreach_utils._group_tensors_by_device_and_dtype`; optimizers of libraries use it."""
-        from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+        from .foreach_utils import _group_tensors_by_device_and_dtype as group
 
         return group(tensorlistlist, with_indices)
 

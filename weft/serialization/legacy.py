@@ -15,7 +15,7 @@ from ..core.dtype import DType, uint8
 from ..core.spec import make_spec
 from ..core.storage import Storage, foreign
 from ..core.tensor import Tensor
-from ..interop.pickling import rebuilt
+from ..ops.tensor.pickling import rebuilt
 from ..ops.tensor.storage import TypedStorage
 from .identity import parsed, storage_dtype
 from .pickler import Storages, dumps

@@ -75,7 +75,7 @@ _ABSENT = frozenset(
 @functools.cache
 def torch_globals() -> dict[str, Any]:
     """The default allowlist of objects with names of PyTorch, such as "torch.float32"."""
-    from ..nn.parameter import Parameter
+    from ..autograd.parameter import Parameter
 
     named = [value for value in vars(layouts).values() if isinstance(value, layouts.MemoryFormat)]
     return {

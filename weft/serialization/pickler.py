@@ -21,8 +21,8 @@ from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor
-from ..interop.pickling import attributes
-from ..interop.script_object import ScriptObject, rebuilt_object
+from ..layouts.quantized.script_object import ScriptObject, rebuilt_object
+from ..ops.tensor.pickling import attributes
 from ..ops.tensor.storage import TypedStorage
 from . import rebuild
 from .locations import location_tag
@@ -141,7 +141,7 @@ class _Reducers:
 
     def get(self, cls: type, default: Any = None) -> Any:
         if issubclass(cls, Tensor):
-            from ..nn.parameter import Parameter
+            from ..autograd.parameter import Parameter
 
             return reduce_parameter if type.__subclasscheck__(Parameter, cls) else reduce_tensor
         return _REDUCERS.get(cls) or copyreg.dispatch_table.get(cls, default)

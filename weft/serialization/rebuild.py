@@ -17,7 +17,7 @@ from ..core.layout import Layout
 from ..core.size import Size, shape
 from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty
-from ..interop.pickling import OF_AUTOGRAD, rebuilt
+from ..ops.tensor.pickling import OF_AUTOGRAD, rebuilt
 from ..ops.tensor.storage import TypedStorage
 from .nested import rebuild_jagged_tensor
 
@@ -96,7 +96,7 @@ def rebuild_sparse_tensor(layout: Layout, state: tuple) -> Tensor:
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
     """A Parameter on the memory of a tensor."""
-    from ..nn.parameter import Parameter
+    from ..autograd.parameter import Parameter
 
     _check(data, Tensor, "data")
     return Parameter(data, _boolean(requires_grad, "requires_grad"))

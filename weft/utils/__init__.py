@@ -1,18 +1,17 @@
 """Tools around the tensor: benchmarks, data loading, counting of operations."""
 
+from ..autograd.swapping import set_module, swap_tensors
 from ..compat.missing import module_getattr as _module_getattr
 
-# Submodules that are loaded when first used.
+# Submodules that are loaded when first used. weft/compat/served.py lists others.
 __getattr__ = _module_getattr(
     __name__,
     (
         "_contextlib",
         "_device",
         "_dtype_abbrs",
-        "_foreach_utils",
         "_import_utils",
         "_mode_utils",
-        "_pytree",
         "_python_dispatch",
         "_triton",
         "backcompat",
@@ -27,7 +26,6 @@ __getattr__ = _module_getattr(
         "dlpack",
         "file_baton",
         "flop_counter",
-        "hooks",
         "model_zoo",
         "module_tracker",
         "serialization",
@@ -42,7 +40,5 @@ __getattr__ = _module_getattr(
         "generate_methods_for_privateuse1_backend": "backend_registration",
         "get_cpp_backtrace": "cpp_backtrace",
         "rename_privateuse1_backend": "backend_registration",
-        "set_module": "tensors",
-        "swap_tensors": "tensors",
     },
 )

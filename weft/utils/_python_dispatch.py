@@ -18,7 +18,7 @@ class TorchDispatchMode(Restoring):
     """A context whose `__torch_dispatch__(func, types, args, kwargs)` decides what each operator inside gives.
 
     `func` is an overload such as `torch.ops.aten.add.Tensor`. While the mode decides, it is off, so that it can call `func`
-    itself. The operators of backward passes are told as well. `_library/dispatching.py` says how calls become operators.
+    itself. The operators of backward passes are told as well. `library/registry/dispatching.py` says how calls become operators.
 
     >>> import weft as torch
     >>> class Names(TorchDispatchMode):
@@ -71,7 +71,7 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 def _push_mode(mode: TorchDispatchMode) -> None:
     """Let `mode` decide first, from now on and in this thread."""
-    from .._library import dispatching
+    from ..library.registry import dispatching
 
     watch_functions()
     watch(dispatching.watched, plain=True)
@@ -80,7 +80,7 @@ def _push_mode(mode: TorchDispatchMode) -> None:
 
 def _pop_mode(mode_key: Any = None) -> TorchDispatchMode:
     """Take the innermost mode off."""
-    from .._library import dispatching
+    from ..library.registry import dispatching
 
     mode = modes.dispatch[-1]
     modes.dispatch = modes.dispatch[:-1]

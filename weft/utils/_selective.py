@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ..autograd.tensor import require_grad
 from ..core.modes import TorchFunctionMode
+from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.tensor import Tensor
-from ._pytree import tree_flatten, tree_unflatten
 from ._recomputation import Recomputation, state
 
 
@@ -113,8 +113,8 @@ _OVERLOADS = ("default", "Tensor", "dim_IntList", "int", "ScalarMode", "self")
 
 def _operator(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The operator that a call stands for: of `torch.ops.aten`, or the function itself; None for what computes nothing."""
-    from .._library.dispatching import resolve
-    from .._ops import OpOverload, OpOverloadPacket, ops
+    from ..library.namespaces import OpOverload, OpOverloadPacket, ops
+    from ..library.registry.dispatching import resolve
 
     if isinstance(func, OpOverloadPacket):
         found = resolve(func, args, kwargs)

@@ -17,9 +17,9 @@ from ..core.device import device
 from ..core.generator import states
 from ..core.grad_mode import enable_grad
 from ..core.names import name_public
+from ..core.pytree.flattening import tree_leaves
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
-from ._pytree.flattening import tree_leaves
 from ._recomputation import CheckpointError, Recomputation, random_state
 from ._selective import (
     SAC_IGNORED_OPS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from ..switches import get_fill_uninitialized_memory, set_fill_uninitialized_memory
+from ..core.switches import get_fill_uninitialized_memory, set_fill_uninitialized_memory
 
 
 class _Deterministic(ModuleType):

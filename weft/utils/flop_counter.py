@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._ops import OpOverloadPacket, ops
 from ..autograd.hooks import register_multi_grad_hook
 from ..compat.missing import module_getattr
 from ..core.dispatch import PLAIN
 from ..core.overrides import modes
 from ..core.tensor import Tensor
+from ..library.namespaces import OpOverloadPacket, ops
 from ._python_dispatch import TorchDispatchMode
 from .module_tracker import ModuleTracker
 
@@ -170,7 +170,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 def _packet(target: Any) -> OpOverloadPacket:
     if isinstance(target, OpOverloadPacket):
         return target
-    from .._library.dispatching import paths
+    from ..library.registry.dispatching import paths
 
     name = paths().get(target) if callable(target) else None
     if name is None or not hasattr(ops.aten, name):

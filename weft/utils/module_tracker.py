@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.hooks import register_multi_grad_hook, running
+from ..core.pytree import tree_leaves
 from ..core.tensor import Tensor
 from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from ._pytree import tree_leaves
 
 __all__ = ["ModuleTracker"]
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import weft
-from weft.interop.scipy import to_scipy
+from weft.layouts.sparse.scipy import to_scipy
 
 FAR = 2**62
 

@@ -6,7 +6,7 @@ import scipy.sparse
 import torch
 
 import weft
-from weft.interop.scipy import to_scipy
+from weft.layouts.sparse.scipy import to_scipy
 
 LAYOUTS = {"coo": (), "csr": (), "csc": (), "bsr": ((2, 2),), "bsc": ((2, 2),)}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ... import nn
-from ..._ops import ops
 from ...compat.missing import module_getattr
+from ...library.namespaces import ops
 from ...nn import functional as F
 from ...nn.modules.linear import NonDynamicallyQuantizableLinear
 from ...nn.utils.parametrize import type_before_parametrizations

@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 
 from ...autograd import no_grad
 from ...compat.missing import module_getattr
+from ...core.futures import Future
 from ...core.tensor import Tensor
-from ...futures import Future
 from ...serialization import load as load_file
 from ...serialization import save as save_file
 from ...serialization.names import find_torch

@@ -76,7 +76,7 @@ def _name(model: Module, path: str) -> str:
 
 def _is_parallel(module: Any) -> bool:
     from ...nn.parallel import DataParallel
-    from ...nn.parallel.distributed import DistributedDataParallel
+    from ..data_parallel import DistributedDataParallel
 
     return isinstance(module, DataParallel | DistributedDataParallel)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...compat.missing import module_getattr
-from ...futures import Future
+from ...core.futures import Future
 from .metadata import Metadata, MetadataIndex, StorageMeta
 from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner
 

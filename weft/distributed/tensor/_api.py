@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.names import set_name
 from ...core.overrides import DisableTorchFunctionSubclass, disabled
 from ...core.tensor import Tensor
 from ...nn.module import Module
-from ...nn.parameter import Parameter
 from ...ops.creation import creation, random
 from ..device_mesh import DeviceMesh, _mesh_resources
 from .placement_types import Placement, Replicate, Shard

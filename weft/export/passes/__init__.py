@@ -6,8 +6,8 @@ from typing import Any
 
 from ... import Tensor, device
 from ...compat.missing import module_getattr
+from ...core.pytree import tree_map
 from ...nn import Parameter
-from ...utils._pytree import tree_map
 from ..exported_program import ExportedProgram
 
 __all__ = ["move_to_device_pass"]

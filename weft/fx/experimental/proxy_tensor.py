@@ -17,12 +17,12 @@ from typing import Any
 import weft
 
 from ...compat.missing import module_getattr
+from ...core import pytree as pytree
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...nn import Module, Parameter
 from ...overrides import is_tensor_method_or_property
-from ...utils import _pytree as pytree
 from .._symbolic_trace import Tracer, _new_patcher
 from ..graph import Graph
 from ..graph_module import GraphModule

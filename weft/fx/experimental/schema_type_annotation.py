@@ -8,7 +8,7 @@ from typing import Any
 
 from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
-from .._qualified_name import public_name, torch_name
+from ...library.qualified_name import public_name, torch_name
 from ..interpreter import Transformer
 from ..node import Argument, Target
 

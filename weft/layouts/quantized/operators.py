@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._C._schema import parse_schema
-from ..._library.operators import Kernel, Operator
-
 _LINEAR = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
 _CONV = "__torch__.torch.classes.quantized.Conv{}dPackedParamsBase"
 _EMBEDDING = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
@@ -39,17 +36,11 @@ def operator(*schemas: str) -> Callable[[Callable], Callable]:
     return note
 
 
-def operators(name: str) -> dict[str, Operator]:
-    """The overloads of `quantized::name`, empty if there is none."""
+def overloads(name: str) -> list[tuple[str, Callable]]:
+    """The schema and the function of each overload of `quantized::name`; empty if there is none."""
     from . import arithmetic_operators, embedding_operators, layer_operators, out_operators, recurrent  # noqa: F401 (they define them)
 
-    found = {}
-    for text, function in _defined.get(name, ()):
-        schema = parse_schema(f"quantized::{text}")
-        each = Operator(schema)
-        each.register("CompositeExplicitAutograd", Kernel(function))
-        found[schema.overload_name] = each
-    return found
+    return [(f"quantized::{text}", function) for text, function in _defined.get(name, ())]
 
 
 def relu_forms(name: str, rest: str) -> Callable[[Callable[..., Any]], Callable]:

@@ -9,7 +9,6 @@ from typing import Any
 from ...core.dtype import float16, float32, int16, qint8, quint8, uint8
 from ...core.tensor import Tensor
 from ...engine.workers import get_num_threads
-from ...interop.script_object import ScriptObject
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.elementwise.qparams import QParams
 from .convolution import ImagePlan, Window, convolved, image_plan, pack_kernel, spread, transposed_kernel
@@ -18,6 +17,7 @@ from .numbers import quantize_per_tensor
 from .products import Packed, clamping, pack, requantized
 from .quantizers import PerChannel
 from .ranges import dynamic_qparams
+from .script_object import ScriptObject
 from .tensors import BITS, dequantize, is_quantized, per_tensor, plain, quantized, quantizer_of
 
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.tensor import Tensor
-from ...interop.script_object import ScriptObject
 from ...ops.nn.recurrent import layers, network, state_of
 from ...ops.nn.recurrent_cells import GRU, LSTM, RELU, TANH, Kind
 from ...ops.nn.recurrent_layer import advance, composed
 from .operators import operator
 from .packed import LinearPackedParams, LinearPackedParamsFp16
+from .script_object import ScriptObject
 
 
 class CellParams(ScriptObject):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.tensor import Tensor
-from ...interop.script_object import ScriptObject
 from .packed import ConvPackedParams, EmbeddingPackedParams, LinearPackedParams, LinearPackedParamsFp16
 from .recurrent import CellParams
+from .script_object import ScriptObject
 from .tensors import is_quantized
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.layout import Layout, sparse_coo
 from ...core.tensor import Tensor
-from ...interop.pickling import attributes
+from ...ops.tensor.pickling import attributes
 from ..parts import is_plain, parts_of
 from .compressed import FORMATS, compressed
 from .compression import Compressed

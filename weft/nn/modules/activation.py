@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.dtype import DType
 from ...core.names import name_public
 from ...core.registry import FUNCTIONS
@@ -13,7 +14,6 @@ from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
 from ..module import Module
-from ..parameter import Parameter
 from .attention import MultiheadAttention
 from .utils import shown
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.dtype import DType
 from ...core.tensor import Tensor
 from ...ops.creation.creation import empty
 from .. import init
 from ..module import Module
-from ..parameter import Parameter
 
 
 class AffineNorm(Module):

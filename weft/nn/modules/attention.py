@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.dtype import DType
 from ...core.tensor import Tensor
 from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
 from ..module import Module
-from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 
 

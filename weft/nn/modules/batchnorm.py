@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...autograd.parameter import UninitializedBuffer, UninitializedParameter
 from ...core.dtype import DType, int64
 from ...core.tensor import Tensor
 from ...ops.creation.creation import ones, zeros
 from ...ops.creation.from_data import tensor
 from .. import functional as F
 from ..module import Module
-from ..parameter import UninitializedBuffer, UninitializedParameter
 from .affine import AffineNorm
 from .lazy import LazyModuleMixin
 

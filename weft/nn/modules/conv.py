@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...autograd.parameter import Parameter, UninitializedParameter
 from ...core.dtype import DType
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
@@ -13,7 +14,6 @@ from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
 from ..module import Module
-from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .linear import init_bias
 from .utils import _ntuple, _reverse_repeat_tuple

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from ...autograd.parameter import is_lazy
 from ...core.grad_mode import no_grad
-from ..parameter import is_lazy
 
 if TYPE_CHECKING:
     from ..module import Module

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...autograd.parameter import Parameter, UninitializedParameter
 from ...core.arguments import integer
 from ...core.dtype import DType
 from ...core.grad_mode import no_grad
@@ -13,7 +14,6 @@ from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
 from ..module import Module
-from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .utils import shown
 

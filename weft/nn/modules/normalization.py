@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.dtype import DType
 from ...core.tensor import Tensor
 from ...ops.creation.creation import empty
@@ -12,7 +13,6 @@ from ...ops.creation.ranges import arange
 from .. import functional as F
 from .. import init
 from ..module import Module
-from ..parameter import Parameter
 from .affine import AffineNorm
 from .utils import shown
 

@@ -8,13 +8,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.dtype import DType
 from ...core.tensor import Tensor
 from ...ops.creation.creation import empty, zeros
 from ...ops.nn import recurrent
 from .. import init
 from ..module import Module
-from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.dtype import DType
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
@@ -11,7 +12,6 @@ from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
 from ..module import Module
-from ..parameter import Parameter
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

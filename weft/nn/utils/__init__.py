@@ -1,7 +1,8 @@
 """Tools for modules: gradient clipping, parametrizations, sequences of different lengths."""
 
 from ...compat.missing import module_getattr
-from . import parametrizations, parametrize, prune, rnn, stateless
+from ...func import replaced as stateless
+from . import parametrizations, parametrize, prune, rnn
 from .clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,

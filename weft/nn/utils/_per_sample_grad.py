@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.function import Function
+from ...core import pytree as pytree
 from ...core.subclasses import make_subclass
 from ...core.tensor import Tensor
 from ...func import functional_call, vjp, vmap
-from ...utils import _pytree as pytree
 from .. import functional as F
 from ..modules.module import Module
 

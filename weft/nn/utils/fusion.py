@@ -7,8 +7,8 @@ from typing import Any
 
 import weft
 
+from ...autograd.parameter import Parameter
 from ...core.tensor import Tensor
-from ..parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:

@@ -6,12 +6,12 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...autograd.parameter import Parameter
 from ...core.grad_mode import no_grad
 from ...core.restoring import contextmanager
 from ...core.tensor import Tensor
 from ..containers import ModuleDict, ModuleList
 from ..module import Module
-from ..parameter import Parameter
 
 __all__ = [
     "ParametrizationList",

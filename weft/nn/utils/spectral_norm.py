@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import weft
 
+from ...autograd.parameter import Parameter, is_lazy
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
-from ..parameter import Parameter, is_lazy
 from .parametrizations import as_matrix, default_dim, power_iterations
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]

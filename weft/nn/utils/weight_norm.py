@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any, TypeVar
 
+from ...autograd.parameter import Parameter, is_lazy
 from ..module import Module
-from ..parameter import Parameter, is_lazy
 from .parametrizations import norm_except
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]

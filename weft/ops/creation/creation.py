@@ -20,6 +20,7 @@ from ...core.dtype import (
     get_default_dtype,
     int64,
 )
+from ...core.filling import when_filling_changes
 from ...core.layout import Layout, MemoryFormat, contiguous_format, preserve_format, strided
 from ...core.outputs import check_unrecorded, resize_out
 from ...core.plans import PlanCache
@@ -33,7 +34,7 @@ from ...families.calls import is_operand
 from ...families.map import FILL, scalar_arguments
 from ..assembly.copying import formatted_spec
 from ..assembly.filling import fill_
-from .uninitialized import fill_rest, filler, when_filling_changes
+from .uninitialized import fill_rest, filler
 
 # ---- Arguments -------------------------------------------------------------------------------------------------------
 

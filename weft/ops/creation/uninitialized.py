@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...core.dtype import DType, bool_
+from ...core.filling import filling
 from ...core.limits import iinfo
 from ...core.spec import contiguous_spec
 from ...core.storage import Storage
 from ...core.tensor import make
 from ..assembly.filling import fill_
-
-# Called when filling begins or ends. Plans and records of `empty` contain the launch that fills, so that `empty` need not ask.
-when_filling_changes: list[Callable[[], None]] = []
-
-
-class _Filling:
-    enabled = False
-
-
-filling = _Filling()
-
-
-def set_filling(enabled: bool) -> None:
-    """Let functions such as `empty` and `resize_` fill new memory, or leave it as it is."""
-    if enabled is not filling.enabled:
-        filling.enabled = enabled
-        for forget in when_filling_changes:
-            forget()
 
 
 def filler(dtype: DType) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.above import above
 from ...core.dtype import LEGACY_NAMES, DType, int32, int64
 from ...core.iteration import broadcast_shapes
 from ...core.outputs import check_apart, check_unrecorded, write_out
@@ -151,7 +152,7 @@ def gather(
 
 
 def _gathered_back(ct, out, input, index, dim, *, specs):
-    return _sparse_gradients().of_elements(ct, index, dim, specs[0])
+    return above("layouts.sparse.gradients").of_elements(ct, index, dim, specs[0])
 
 
 @custom_vjp(_gathered_back, inputs=2, name="gather")
@@ -241,20 +242,13 @@ def _embedding_back(ct, out, weight, input, padding_idx, scale_grad_by_freq, spa
     if sparse:
         if scale_grad_by_freq:
             raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-        return _sparse_gradients().of_rows(ct, input, padding_idx, specs[0])
+        return above("layouts.sparse.gradients").of_rows(ct, input, padding_idx, specs[0])
     if padding_idx is not None:
         ct = ct.masked_fill((input == padding_idx % specs[0].shape[0]).unsqueeze(-1), 0)
     if scale_grad_by_freq:
         counts = input.reshape(-1).bincount(minlength=specs[0].shape[0])
         ct = ct / counts[input].unsqueeze(-1)
     return _ROWS.adjoint(ct, (input,), (0,), specs[0])
-
-
-def _sparse_gradients():
-    """The layout is loaded by the first sparse gradient."""
-    from ...layouts.sparse import gradients
-
-    return gradients
 
 
 @custom_vjp(_embedding_back)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.above import above
 from ...core.autocast import open_contexts
 from ...core.autocast import state as autocast
 from ...core.dtype import bfloat16, float16, float32, float64
@@ -179,9 +180,7 @@ def _pulled_back(
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
     """The cotangents of the inputs of a composed function, recorded, so that they can be differentiated again."""
-    # Imported here, because autograd is a layer above the ops; only derivatives of higher order need it.
-    from ...autograd.backward import grad
-
+    grad = above("autograd.backward").grad
     with enable_grad():
         # Views, because one input may have been computed from another, whose cotangent must not pass through it.
         own = [each.view_as(each) if isinstance(each, Tensor) else each for each in inputs]

@@ -12,7 +12,7 @@ import time
 import weakref
 from typing import Any
 
-from ..._utils import ExceptionWrapper
+from ._utils.errors import ExceptionWrapper
 from ._utils.process import NUMBER_BYTES, RESUME, Job, Task, work
 from ._utils.transport import new_folder, remove_folder, unpack
 from .dataloader import DataLoader, _BaseDataLoaderIter, _DatasetKind

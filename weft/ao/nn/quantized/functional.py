@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...._ops import ops
 from ....compat.missing import module_getattr
 from ....core.dtype import qint8, quint8
 from ....core.registry import FUNCTIONS
 from ....core.tensor import Tensor
+from ....library.namespaces import ops
 
 __all__ = [
     "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "conv1d", "conv2d", "conv3d", "interpolate",

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from ....core.futures import Future
 from ....core.tensor import Tensor
-from ....futures import Future
 from ..._grad_bucket import GradBucket
 
 __all__ = ["noop_hook"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from ....compat.missing import module_getattr
 from ....core.dtype import DTYPES, DType
+from ....core.futures import Future
 from ....core.tensor import Tensor
-from ....futures import Future
 from ..._grad_bucket import GradBucket
 from ..._group import ProcessGroup
 from ..._world import _group_or_default_group

@@ -7,9 +7,9 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...._ops import OpOverload
 from ....compat.missing import module_getattr
 from ....core.tensor import Tensor
+from ....library.namespaces import OpOverload
 from ..._compatibility import compatibility
 from ...graph import Graph
 from ...node import Node

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-from ...._utils import ExceptionWrapper
 from ....engine.workers import set_num_threads
 from . import MP_STATUS_CHECK_INTERVAL, worker
+from .errors import ExceptionWrapper
 from .pipes import is_datapipe, share_datapipe
 from .seeds import seed_worker
 from .transport import pack, remove_folder

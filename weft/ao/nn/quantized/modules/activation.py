@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.dtype import quint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
+from .....library.namespaces import ops
 from .....nn._projection import _get_softmax_dim
 from .....ops.creation.from_data import tensor
 from .....ops.creation.random import randn

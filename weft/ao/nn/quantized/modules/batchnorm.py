@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
+from .....library.namespaces import ops
 from .....nn import BatchNorm2d as FloatBatchNorm2d
 from .....nn import BatchNorm3d as FloatBatchNorm3d
 from .....ops.creation.from_data import tensor

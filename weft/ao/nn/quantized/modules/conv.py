@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.dtype import qint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
+from .....library.namespaces import ops
 from .....nn import Conv1d as FloatConv1d
 from .....nn import Conv2d as FloatConv2d
 from .....nn import Conv3d as FloatConv3d

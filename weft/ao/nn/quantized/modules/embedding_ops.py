@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.dtype import float32, quint4x2, quint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
+from .....library.namespaces import ops
 from .....nn import Module
 from .....ops.creation.creation import ones, zeros
 from .utils import StateEntries, observed_weight

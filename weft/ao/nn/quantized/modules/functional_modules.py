@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
+from .....library.namespaces import ops
 from .....nn import Identity, Module
 from .utils import QuantizedResult, result_parameters
 

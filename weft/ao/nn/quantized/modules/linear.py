@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.dtype import float16, qint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
+from .....library.namespaces import ops
 from .....nn import Linear as FloatLinear
 from .....nn.modules.linear import NonDynamicallyQuantizableLinear
 from .....ops.creation.creation import zeros

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from ....._ops import ops
 from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
+from .....library.namespaces import ops
 from .....ops.creation.from_data import tensor
 from .utils import result_parameters
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .....core.registry import FUNCTIONS
-from ...._qualified_name import public_name
+from .....library.qualified_name import public_name
 from ....graph import Graph
 from ....graph_module import GraphModule
 from ....node import _RANDOM, Node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ......_ops import ops
 from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
+from ......library.namespaces import ops
 from ....quantized import Conv2d
 from ...modules import fused
 

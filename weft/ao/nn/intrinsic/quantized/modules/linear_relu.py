@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......_ops import ops
 from ......compat.missing import module_getattr
 from ......core.dtype import qint8
 from ......core.tensor import Tensor
+from ......library.namespaces import ops
 from ....quantized import Linear
 from ....quantized.modules.utils import result_parameters
 from ...modules import fused

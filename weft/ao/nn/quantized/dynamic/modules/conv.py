@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......_ops import ops
 from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
+from ......library.namespaces import ops
 from ...modules import conv
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......_ops import ops
 from ......compat.missing import module_getattr
 from ......core.dtype import float16, qint8
 from ......core.tensor import Tensor
+from ......library.namespaces import ops
 from ......nn import Linear as FloatLinear
 from ......nn.modules.linear import NonDynamicallyQuantizableLinear
 from ......nn.utils.parametrize import type_before_parametrizations

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...... import nn
-from ......_ops import ops
 from ......compat.missing import module_getattr
 from ......core.dtype import float16, qint8
 from ......core.registry import FUNCTIONS
 from ......core.tensor import Tensor
+from ......library.namespaces import ops
 from ......nn.modules.rnn import RecurrentCell, RecurrentLayers, _check_dropout, _permuted
 from ......nn.utils.rnn import PackedSequence
 from ......ops.creation.random import randn

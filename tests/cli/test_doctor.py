@@ -1,0 +1,63 @@
+import ctypes
+import os
+
+import pytest
+
+from weft.cli import doctor
+from weft.engine import host
+from weft.engine.diskcache import DiskCache
+
+
+@pytest.fixture
+def cache(monkeypatch):
+    """Puts a kernel cache in the place of the user's."""
+    return lambda directory: monkeypatch.setattr(host, "disk_cache", lambda: DiskCache(directory, ""))
+
+
+def test_the_room_that_kernels_take_is_told(cache, tmp_path):
+    (tmp_path / ("1" * 16 + ".young")).write_bytes(b"x" * 1000)
+    (tmp_path / ("2" * 16 + ".old")).write_bytes(b"x" * 1000)
+    cache(tmp_path)
+    assert doctor.kernel_cache() == (
+        f"2 KiB of at most 128 MiB in {tmp_path}; WEFT_CACHE_DIR chooses the folder"
+    )
+
+
+def test_kernels_that_cannot_be_kept(cache):
+    cache(None)
+    assert doctor.kernel_cache().startswith("not kept between runs")
+
+
+def test_threads_are_those_of_the_engine():
+    import weft
+
+    assert doctor._threads().startswith(f"{weft.get_num_threads()} (")
+    assert f"of {os.cpu_count()} processors" in doctor._threads()
+
+
+@pytest.mark.parametrize("error, expected", [(100, "no: libcuda.so.1 is there, but"), (0, "no: 0 found")])
+def test_cuda_asks_the_driver(monkeypatch, error, expected):
+    class Driver:
+        def cuInit(self, flags):
+            return error
+
+        def cuDeviceGetCount(self, count):
+            return 0
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver())
+    assert expected in doctor._cuda()
+
+
+def test_cuda_without_a_driver(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert doctor._cuda().startswith("no: NVIDIA's driver library")
+
+
+def test_the_level_that_kernels_are_compiled_for_is_told(monkeypatch):
+    monkeypatch.delenv("WEFT_CPU", raising=False)
+    assert doctor._cpu().endswith(f"(LLVM: {host.cpu()[0]})")
+    monkeypatch.setenv("WEFT_CPU", "x86-64-v2")
+    assert doctor._cpu().endswith(f"(LLVM: {host.cpu()[0]}, by WEFT_CPU)")

@@ -1,8 +1,0 @@
-"""Batch norms without running statistics."""
-
-from ..compat.missing import module_getattr
-from ..func import replace_all_batch_norm_modules_
-
-__all__ = ["replace_all_batch_norm_modules_"]
-
-__getattr__ = module_getattr(__name__)

@@ -1,8 +1,0 @@
-"""Modules as functions of their parameters."""
-
-from ..compat.missing import module_getattr
-from ..func import functional_call, stack_module_state
-
-__all__ = ["functional_call", "stack_module_state"]
-
-__getattr__ = module_getattr(__name__)

@@ -1,5 +1,0 @@
-"""`torch._lobpcg`: where `torch.lobpcg` is defined."""
-
-from .ops.linalg.lowrank import lobpcg
-
-__all__ = ["lobpcg"]

@@ -1,6 +1,0 @@
-"""`torch._prims`: the few operations that PyTorch's references consist of. weft's are the primitives of `engine/expr.py`."""
-
-from .. import _prims_common as utils
-from ..compat.missing import module_getattr
-
-__getattr__ = module_getattr(__name__)

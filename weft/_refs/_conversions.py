@@ -1,9 +1,0 @@
-"""`torch._refs._conversions`: conversions to a dtype, as functions."""
-
-from ..core.tensor import Tensor
-from ..ops.elementwise.float_bits import complex as complex
-from ..ops.elementwise.float_bits import polar as polar
-
-# The methods of tensors: `_conversions.bfloat16(a)`.
-_NAMES = "bfloat16 half float double chalf cfloat cdouble bool byte char short int long".split()
-globals().update({name: getattr(Tensor, name) for name in _NAMES})

@@ -1,6 +1,0 @@
-"""`torch._refs.fft`: the functions of `torch.fft`."""
-
-from ..core.names import ROOT
-from . import references
-
-__getattr__ = references(__name__, f"{ROOT}.fft")

@@ -1,6 +1,0 @@
-"""`torch._refs.linalg`: the functions of `torch.linalg`."""
-
-from ..core.names import ROOT
-from . import references
-
-__getattr__ = references(__name__, f"{ROOT}.linalg")

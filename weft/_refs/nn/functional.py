@@ -1,6 +1,0 @@
-"""`torch._refs.nn.functional`: the functions of `torch.nn.functional`."""
-
-from ...core.names import ROOT
-from .. import references
-
-__getattr__ = references(__name__, f"{ROOT}.nn.functional")

@@ -1,6 +1,0 @@
-"""`torch._refs.special`: the functions of `torch.special`."""
-
-from ..core.names import ROOT
-from . import references
-
-__getattr__ = references(__name__, f"{ROOT}.special")

@@ -1,0 +1,131 @@
+"""`weft doctor`: what weft found on this machine, for the reader of a bug report."""
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import math
+import os
+import platform
+import sys
+from pathlib import Path
+
+# LLVM's names for what matters to kernels, from the oldest unit to the newest.
+_VECTOR_UNITS = (
+    ["sse4.2", "avx", "fma", "f16c", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
+    + ["avx512vnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16"]
+    + ["neon", "fp-armv8", "fullfp16", "bf16", "sve", "sve2", "sme"]
+)
+
+
+def report() -> str:
+    """All findings, one a line, as `weft doctor` prints them."""
+    return "\n".join(f"{title:<12}{finding}" for title, finding in _findings())
+
+
+def distribution_version() -> str:
+    """The version of the installed distribution; `weft.__version__` is that of the PyTorch it stands for."""
+    try:
+        return importlib.metadata.version("weft")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed: found on the path)"
+
+
+def _findings() -> list[tuple[str, str]]:
+    import weft
+
+    return [
+        (
+            "weft",
+            f"{distribution_version()}, in {Path(__file__).parents[1]}; speaks torch {weft.__version__}",
+        ),
+        ("Python", f"{platform.python_version()}, {sys.executable}"),
+        ("system", f"{platform.platform()}"),
+        ("CPU", _cpu()),
+        ("vectors", _vector_units()),
+        ("threads", _threads()),
+        ("BLAS", _blas()),
+        ("kernels", kernel_cache()),
+        ("device cpu", "yes"),
+        ("device cuda", _cuda()),
+        ("device xla", _xla()),
+    ]
+
+
+def _cpu() -> str:
+    from weft.engine import host
+
+    chosen = ", by WEFT_CPU" if os.environ.get("WEFT_CPU") else ""
+    return f"{_model_name()} (LLVM: {host.cpu()[0]}{chosen})"
+
+
+def _model_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _vector_units() -> str:
+    from weft.engine import host
+
+    features = set(host.cpu()[1].split(","))
+    return " ".join(unit for unit in _VECTOR_UNITS if f"+{unit}" in features) or "none that weft knows of"
+
+
+def _threads() -> str:
+    from weft.engine import workers
+
+    granted = (
+        f"{workers.available_cpus()} of {os.cpu_count()} processors granted by affinity and cgroup quota"
+    )
+    return f"{workers.get_num_threads()} ({granted})"
+
+
+def _blas() -> str:
+    import numpy
+
+    blas = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{blas['name']} {blas['version']} (NumPy {numpy.__version__})"
+
+
+def kernel_cache() -> str:
+    """Where kernels are kept on disk, and how much room they take and may take."""
+    from weft.engine import diskcache, host
+
+    directory = host.disk_cache().directory
+    if directory is None:
+        return (
+            f"not kept between runs: {diskcache.cache_root()} is no folder that only this user can write to"
+        )
+    size = math.ceil(host.disk_cache().size() / 1024)
+    return (
+        f"{size} KiB of at most {diskcache.LIMIT >> 20} MiB in {directory}; WEFT_CACHE_DIR chooses the folder"
+    )
+
+
+def _cuda() -> str:
+    if os.environ.get("WEFT_CUDA") == "opencl":
+        from weft.devices._gpu import opencl
+
+        return f"{opencl.device_count()} found, devices of OpenCL by WEFT_CUDA=opencl"
+    from weft.devices._gpu import nvidia
+
+    try:
+        driver = ctypes.CDLL(nvidia.NAME)
+    except OSError:
+        return f"no: NVIDIA's driver library {nvidia.NAME} was not found"
+    count = ctypes.c_int()
+    error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if error:
+        return f"no: {nvidia.NAME} is there, but the driver reports error {error}"
+    return f"{'yes' if count.value else 'no'}: {count.value} found"
+
+
+def _xla() -> str:
+    if importlib.util.find_spec("jax") is None:
+        return "no: jax is not installed"
+    return (
+        f"no: jax {importlib.metadata.version('jax')} is there, but this version of weft has no such device"
+    )

@@ -1,0 +1,1 @@
+"""What other libraries need to work on tensors of weft."""

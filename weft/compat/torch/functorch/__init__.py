@@ -1,0 +1,32 @@
+"""The package `functorch`, which PyTorch's distribution installs beside `torch`: transforms of functions."""
+
+from weft import __version__ as __version__
+from weft.compat.missing import module_getattr as _module_getattr
+from weft.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+
+from .._functorch.make_functional import (
+    FunctionalModule,
+    FunctionalModuleWithBuffers,
+    combine_state_for_ensemble,
+    make_functional,
+    make_functional_with_buffers,
+)
+
+__all__ = [
+    "FunctionalModule",
+    "FunctionalModuleWithBuffers",
+    "combine_state_for_ensemble",
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "make_functional",
+    "make_functional_with_buffers",
+    "vjp",
+    "vmap",
+]
+
+__getattr__ = _module_getattr(__name__, ("einops", "experimental"))

@@ -1,0 +1,22 @@
+"""Windows for signal processing, `torch.signal.windows`."""
+
+from weft.compat.missing import module_getattr
+
+from . import windows
+from .windows import (
+    bartlett,
+    blackman,
+    cosine,
+    exponential,
+    gaussian,
+    general_cosine,
+    general_hamming,
+    hamming,
+    hann,
+    kaiser,
+    nuttall,
+)
+
+__all__ = windows.__all__
+
+__getattr__ = module_getattr(__name__)

@@ -1,5 +1,0 @@
-"""Operators of compiled extensions of PyTorch, written for weft.
-
-`torch.ops.load_library` registers them when a program asks for the library that has them: `weft/_library/libraries.py` says which
-module has the operators of which library.
-"""

@@ -1,8 +1,0 @@
-"""Signal processing, `torch.signal`."""
-
-from ..compat.missing import module_getattr
-from . import windows
-
-__all__ = ["windows"]
-
-__getattr__ = module_getattr(__name__)

@@ -14,6 +14,7 @@ from ..engine.objects import (
     TENSOR,
     TUPLE_ITEMS,
     Function,
+    References,
     Text,
     add_object,
     name,
@@ -48,109 +49,124 @@ def _tell(f: Text, method: str, *arguments: str) -> None:
     f.decref(answer)
 
 
+class _Explore(Text):
+    """The steps of `_explore`. `uses` counts the edges that lead to each leaf; `seen` and `nodes` have the nodes that were met, `stack` edges to follow."""
+
+    def __init__(self) -> None:
+        super().__init__("explore_graph", "ptr %self, ptr %args, i64 %nargs", linkage="")
+        self.references = References(self, 5)
+        self.references.begin()
+        self.uses, self.seen = (self.references.own(self.call("PyDict_New")) for _ in range(2))
+        self.nodes, self.stack = (self.references.own(self.call("PyList_New", "0")) for _ in range(2))
+        # The order of the last node, and whether every node so far was older than the one before it.
+        self.last, self.ordered, self.overflow = self.room(1), self.room(1), self.room(1)
+        self.store(self.last, 0, str(2**63 - 1), "i64")
+        self.store(self.ordered, 0, "1", "i64")
+
+    def count_use(self, leaf: str) -> None:
+        """Count an edge to a leaf."""
+        before = self.call("PyDict_GetItemWithError", self.uses, leaf)
+        self.branch(self.same(before, "null"), "first", "again")
+        self.label("again")
+        known = self.call("PyLong_AsLongLongAndOverflow", before, self.overflow)
+        self.go("used")
+        self.label("first")
+        self.go("used")
+        self.label("used")
+        times = self.add(self.let(f"phi i64 [0, %first], [{known}, %again]"), "1")
+        number = self.call("PyLong_FromLongLong", times)
+        self.require(self.differ(number, "null"), "drop_edges")
+        stored = self.call("PyDict_SetItem", self.uses, leaf, number)
+        self.decref(number)
+        self.branch(self.same(stored, "0", "i32"), "next", "drop_edges")
+
+    def meet(self, node: str) -> None:
+        """Note a node that was not met before, and follow its edges later."""
+        is_node = self.call("PyType_IsSubtype", self.type_of(node), name("node"))
+        self.require(self.differ(is_node, "0", "i32"), "unknown")
+        self.require(self.same(self.call("PyDict_GetItemWithError", self.seen, node), "null"), "next")
+        for answer in (
+            self.call("PyDict_SetItem", self.seen, node, name("none")),
+            self.call("PyList_Append", self.nodes, node),
+            self.call("PyList_Append", self.stack, self.load(node, _NODE["_edges"])),
+        ):
+            self.require(self.same(answer, "0", "i32"), "drop_edges")
+        order = self.call("PyLong_AsLongLongAndOverflow", self.load(node, _NODE["_order"]), self.overflow)
+        newer = self.let(f"icmp slt i64 {order}, {self.load(self.last, 0, 'i64')}")
+        still = self.let(
+            f"and i64 {self.load(self.ordered, 0, 'i64')}, {self.let(f'zext i1 {newer} to i64')}"
+        )
+        self.store(self.ordered, 0, still, "i64")
+        self.store(self.last, 0, order, "i64")
+        self.go("next")
+
+    def follow(self, edge: str) -> None:
+        """An edge leads to nothing, a leaf, an output of a node, or a node."""
+        kind = self.type_of(edge)
+        self.branch(self.same(edge, name("none")), "next", "edge")
+        self.label("edge")
+        self.branch(self.same(kind, name("leaf")), "leaf", "no_leaf")
+        self.label("leaf")
+        self.count_use(edge)
+        self.label("no_leaf")
+        self.branch(self.same(kind, name("output")), "output", "node")
+        self.label("output")
+        maker = self.load(edge, _OUTPUT["node"])
+        self.go("node")
+        self.label("node")
+        self.meet(self.let(f"phi ptr [{edge}, %no_leaf], [{maker}, %output]"))
+        self.label("next")
+
+    def sort(self) -> None:
+        """Sort the nodes, unless they were met in their order."""
+        self.branch(self.differ(self.load(self.ordered, 0, "i64"), "0", "i64"), "sorted", "sort")
+        self.label("sort")
+        done = self.python(name("sort_nodes"), self.nodes)
+        self.require(self.differ(done, "null"), "failed")
+        self.decref(done)
+        self.go("sorted")
+        self.label("sorted")
+
+    def answer(self, edges: str) -> None:
+        """Return (uses, seen, nodes). All other ways end here, too: some with the `edges` of a node that the function owns."""
+        result = self.call("PyTuple_New", "3")
+        self.require(self.differ(result, "null"), "failed")
+        for position, each in enumerate((self.uses, self.seen, self.nodes)):
+            self.incref(each)
+            self.store(result, TUPLE_ITEMS + 8 * position, each)
+        self.go("result")
+        self.label("result")
+        self.go("clear")
+        self.label("unknown")
+        self.decref(edges)
+        self.incref(name("none"))
+        self.go("clear")
+        self.label("drop_edges")
+        self.decref(edges)
+        self.go("failed")
+        self.label("failed")
+        self.go("clear")
+        self.label("clear")
+        answer = self.let(f"phi ptr [{result}, %result], [{name('none')}, %unknown], [null, %failed]")
+        self.references.drop()
+        self.ret(answer)
+
+
 def _explore() -> Text:
     """A builtin, `explore(edges)`: what `engine.explore` returns. None if an edge is of a class that it does not know."""
-    f = Text("explore_graph", "ptr %self, ptr %args, i64 %nargs", linkage="")
-    owned, count = f.room(5), f.room(1)
-    f.store(count, 0, "0", "i64")
-
-    def own(value: str) -> str:
-        f.require(f.differ(value, "null"), "failed")
-        k = f.load(count, 0, "i64")
-        f.set_word(owned, k, value, "ptr")
-        f.store(count, 0, f.add(k, "1"), "i64")
-        return value
-
-    uses, seen = own(f.call("PyDict_New")), own(f.call("PyDict_New"))
-    nodes, stack = own(f.call("PyList_New", "0")), own(f.call("PyList_New", "0"))
-    last, ordered, overflow = f.room(1), f.room(1), f.room(1)
-    f.store(last, 0, str(2**63 - 1), "i64")
-    f.store(ordered, 0, "1", "i64")
-
-    def check(answer: str) -> None:
-        f.require(f.same(answer, "0", "i32"), "failed")
-
-    check(f.call("PyList_Append", stack, f.load("%args")))
+    f = _Explore()
+    f.require(f.same(f.call("PyList_Append", f.stack, f.load("%args")), "0", "i32"), "failed")
     f.go("more")
     f.label("more")
-    f.require(f.differ(f.list_size(stack), "0", "i64"), "complete")
-    edges = f.list_pop(stack)
+    f.require(f.differ(f.list_size(f.stack), "0", "i64"), "complete")
+    edges = f.list_pop(f.stack)
     with f.each(f.load(edges, SIZE, "i64")) as k:
-        edge = f.word(f.place(edges, TUPLE_ITEMS), k, "ptr")
-        kind = f.type_of(edge)
-        f.branch(f.same(edge, name("none")), "next", "edge")
-        f.label("edge")
-        f.branch(f.same(kind, name("leaf")), "leaf", "no_leaf")
-        f.label("leaf")
-        before = f.call("PyDict_GetItemWithError", uses, edge)
-        f.branch(f.same(before, "null"), "first", "again")
-        f.label("again")
-        known = f.call("PyLong_AsLongLongAndOverflow", before, overflow)
-        f.go("used")
-        f.label("first")
-        f.go("used")
-        f.label("used")
-        times = f.add(f.let(f"phi i64 [0, %first], [{known}, %again]"), "1")
-        number = f.call("PyLong_FromLongLong", times)
-        f.require(f.differ(number, "null"), "drop_edges")
-        stored = f.call("PyDict_SetItem", uses, edge, number)
-        f.decref(number)
-        f.branch(f.same(stored, "0", "i32"), "next", "drop_edges")
-        f.label("no_leaf")
-        f.branch(f.same(kind, name("output")), "output", "node")
-        f.label("output")
-        maker = f.load(edge, _OUTPUT["node"])
-        f.go("node")
-        f.label("node")
-        node = f.let(f"phi ptr [{edge}, %no_leaf], [{maker}, %output]")
-        is_node = f.call("PyType_IsSubtype", f.type_of(node), name("node"))
-        f.require(f.differ(is_node, "0", "i32"), "unknown")
-        f.require(f.same(f.call("PyDict_GetItemWithError", seen, node), "null"), "next")
-        for answer in (
-            f.call("PyDict_SetItem", seen, node, name("none")),
-            f.call("PyList_Append", nodes, node),
-            f.call("PyList_Append", stack, f.load(node, _NODE["_edges"])),
-        ):
-            f.require(f.same(answer, "0", "i32"), "drop_edges")
-        order = f.call("PyLong_AsLongLongAndOverflow", f.load(node, _NODE["_order"]), overflow)
-        newer = f.let(f"icmp slt i64 {order}, {f.load(last, 0, 'i64')}")
-        still = f.let(f"and i64 {f.load(ordered, 0, 'i64')}, {f.let(f'zext i1 {newer} to i64')}")
-        f.store(ordered, 0, still, "i64")
-        f.store(last, 0, order, "i64")
-        f.go("next")
-        f.label("next")
+        f.follow(f.word(f.place(edges, TUPLE_ITEMS), k, "ptr"))
     f.decref(edges)
     f.go("more")
     f.label("complete")
-    f.branch(f.differ(f.load(ordered, 0, "i64"), "0", "i64"), "sorted", "sort")
-    f.label("sort")
-    done = f.python(name("sort_nodes"), nodes)
-    f.require(f.differ(done, "null"), "failed")
-    f.decref(done)
-    f.go("sorted")
-    f.label("sorted")
-    result = f.call("PyTuple_New", "3")
-    f.require(f.differ(result, "null"), "failed")
-    for position, each in enumerate((uses, seen, nodes)):
-        f.incref(each)
-        f.store(result, TUPLE_ITEMS + 8 * position, each)
-    f.go("result")
-    f.label("result")
-    f.go("clear")
-    f.label("unknown")
-    f.decref(edges)
-    f.incref(name("none"))
-    f.go("clear")
-    f.label("drop_edges")
-    f.decref(edges)
-    f.go("failed")
-    f.label("failed")
-    f.go("clear")
-    f.label("clear")
-    answer = f.let(f"phi ptr [{result}, %result], [{name('none')}, %unknown], [null, %failed]")
-    with f.each(f.load(count, 0, "i64")) as k:
-        f.decref(f.word(owned, k, "ptr"))
-    f.ret(answer)
+    f.sort()
+    f.answer(edges)
     return f
 
 
@@ -175,9 +191,36 @@ def _is_spec(f: Text, tensor: str) -> str:
     return f.same(f.type_of(f.load(tensor, TENSOR["spec"])), name("spec_type"))
 
 
+def _called(f: Function, function: str, otherwise: str) -> None:
+    """Call a Python object without arguments, of which the result does not count."""
+    answer = f.call("PyObject_CallNoArgs", name(function))
+    f.require(f.differ(answer, "null"), otherwise)
+    f.decref(answer)
+
+
 def _finish() -> Text:
     """Add the gradient of a leaf, whose last cotangent this is, to its tensor: 1, 0 if `_Pass._finish` must do so, -1 after an error."""
     f = Text("finish_leaf", "ptr %leaf, ptr %ct, i1 %lone", "i32")
+    tensor = _usual_tensor(f)
+    _called(f, "acquire", "drop")
+    before = f.call("PyObject_GetAttr", tensor, name("_grad"))
+    f.require(f.differ(before, "null"), "unlock")
+    f.branch(f.same(before, name("none")), "first", "add")
+    f.label("add")
+    _add_to(f, before)
+    f.label("first")
+    f.decref(before)
+    _set_gradient(f, tensor)
+    f.label("done")
+    _called(f, "release", "drop")
+    f.decref(tensor)
+    f.ret("1")
+    _ends_of_finish(f, tensor)
+    return f
+
+
+def _usual_tensor(f: Text) -> str:
+    """The tensor of the leaf, a new reference. It and the leaf have no hooks, and `.grad` has the dtype of the tensor."""
     for each in ("hooks", "after", "of_node"):
         f.require(f.same(f.load("%leaf", _LEAF[each]), name("none")), "no")
     f.require(_is_spec(f, "%ct"), "no")  # a sparse gradient
@@ -191,19 +234,15 @@ def _finish() -> Text:
     f.require(f.differ(dtype, "null"), "drop")
     f.decref(dtype)
     f.require(f.same(dtype, name("ellipsis_itself")), "other")
-    locked = f.call("PyObject_CallNoArgs", name("acquire"))
-    f.require(f.differ(locked, "null"), "drop")
-    f.decref(locked)
-    before = f.call("PyObject_GetAttr", tensor, name("_grad"))
-    f.require(f.differ(before, "null"), "unlock")
-    f.branch(f.same(before, name("none")), "first", "add")
-    f.label("add")
+    return tensor
+
+
+def _add_to(f: Text, before: str) -> None:
+    """Add the cotangent to the gradient that is there."""
     f.branch(_is_spec(f, before), "add_dense", "add_other")
     f.label("add_other")
     f.decref(before)
-    unlocked_again = f.call("PyObject_CallNoArgs", name("release"))
-    f.require(f.differ(unlocked_again, "null"), "drop")
-    f.decref(unlocked_again)
+    _called(f, "release", "drop")
     f.go("other")
     f.label("add_dense")
     operands = f.room(3)
@@ -214,8 +253,10 @@ def _finish() -> Text:
     f.require(f.differ(summed, "null"), "unlock")
     f.decref(summed)
     f.go("done")
-    f.label("first")
-    f.decref(before)
+
+
+def _set_gradient(f: Text, tensor: str) -> None:
+    """The first gradient is the cotangent itself if nothing else refers to it, else a copy."""
     spec = f.load(tensor, TENSOR["spec"])
     same_spec = f.same(spec, f.load("%ct", TENSOR["spec"]))
     contiguous = f.same(f.load(spec, _META["is_contiguous"]), name("true"))
@@ -236,12 +277,10 @@ def _finish() -> Text:
     f.decref(gradient)
     f.require(f.same(failure, "0", "i32"), "unlock")
     f.go("done")
-    f.label("done")
-    unlocked = f.call("PyObject_CallNoArgs", name("release"))
-    f.require(f.differ(unlocked, "null"), "drop")
-    f.decref(unlocked)
-    f.decref(tensor)
-    f.ret("1")
+
+
+def _ends_of_finish(f: Text, tensor: str) -> None:
+    """After an error: with the lock, which is released first, or without it; and where Python must go on."""
     f.label("unlock")
     error = [f.room(1) for _ in range(3)]
     f.call("PyErr_Fetch", *error)
@@ -259,7 +298,6 @@ def _finish() -> Text:
     f.go("failed")
     f.label("failed")
     f.ret("-1")
-    return f
 
 
 def _send() -> Text:

@@ -9,7 +9,19 @@ Most functions decide everything from the metadata of tensors and from the value
 
 from __future__ import annotations
 
-from ..engine.objects import BYTES, SIZE, STORAGE, TENSOR, TUPLE_ITEMS, Function, Text, _quoted, name, offsets
+from ..engine.objects import (
+    BYTES,
+    SIZE,
+    STORAGE,
+    TENSOR,
+    TUPLE_ITEMS,
+    Function,
+    References,
+    Text,
+    _quoted,
+    name,
+    offsets,
+)
 from ..families.launches import OBJECT, OF_RESULT, OF_SCRATCH
 from ..families.map_calls import UNKNOWN, UNUSUAL, answer_code
 from . import replay_keys
@@ -238,6 +250,180 @@ def place_in() -> Text:
     return f
 
 
+class _Program(Text):
+    """The steps of `program`. Arrays have a word for each input, result, argument: the functions that fill them say of what."""
+
+    SCRATCH = (
+        MOST_INPUTS + MOST_RESULTS
+    )  # where the address of scratch memory stands, behind those of inputs and results
+
+    def __init__(self) -> None:
+        super().__init__("program", "ptr %frame, ptr %record, ptr %recipe")
+        self.references = References(self, MOST_OWNED)
+        # The addresses, as ints of Python and as numbers: those of inputs, of results, of scratch memory.
+        self.objects, self.places = self.room(self.SCRATCH + 1), self.room(self.SCRATCH + 1)
+        self.storages, self.tensors = self.room(MOST_RESULTS), self.room(MOST_RESULTS)
+        self.storages_read, self.specs_read = self.room(MOST_INPUTS), self.room(MOST_INPUTS)
+        self.arguments, self.at = self.room(MOST_ARGUMENTS + 1), self.room(1)
+        self.inputs = self.word("%frame", INPUTS)
+
+    def input(self, k: str) -> str:
+        """A tensor among the arguments."""
+        return self.word("%frame", self.add(k, str(INPUT)), "ptr")
+
+    def check_inputs(self) -> None:
+        """The call is unusual if an input has no memory, or counts its writes with more than an int."""
+        with self.each(self.inputs) as k:
+            storage = self.load(self.input(k), TENSOR["_storage"])
+            self.require(self.same(self.type_of(storage), name("storage")), "unusual")
+            self.require(
+                self.same(self.type_of(self.load(storage, STORAGE["version"])), name("int")), "unusual"
+            )
+
+    def own_inputs(self) -> None:
+        """Own the inputs and their storages, and note where their elements are."""
+        with self.each(self.inputs) as k:
+            tensor = self.input(k)
+            storage = self.load(tensor, TENSOR["_storage"])
+            # A launch lets other threads run. They may take a tensor out of the list that is an argument.
+            for value in (tensor, storage):
+                self.incref(value)
+                self.references.own(value)
+            self.set_word(self.storages_read, k, storage, "ptr")
+            self.set_word(self.specs_read, k, self.load(tensor, TENSOR["spec"]), "ptr")
+            place = self.let(f"call i64 @place_in(ptr {tensor}, ptr {storage})")
+            made = self.call("PyLong_FromVoidPtr", self.pointer(place))
+            self.references.own(made)
+            self.set_word(self.objects, k, made, "ptr")
+            self.set_word(self.places, k, place)
+
+    def allocate(self, allocator: str, position: int | str) -> str:
+        """A new storage, whose address stands at a position."""
+        storage = self.references.own(self.call("PyObject_CallNoArgs", allocator))
+        block = self.load(storage, STORAGE["ptr"])
+        self.set_word(self.objects, position, block, "ptr")
+        self.set_word(self.places, position, self.address(self.call("PyLong_AsVoidPtr", block)))
+        return storage
+
+    def allocate_results(self) -> None:
+        """Storages for the results, and scratch memory if the launches need it."""
+        self.results, self.described = self.word("%recipe", 3), self.place("%recipe", 48)
+        self.faults = self.word("%recipe", 5, "ptr")
+        self.faults_before = self.load(self.faults, 0, "i64")
+        with self.each(self.results) as k:
+            allocator = self.word(self.described, self.let(f"shl i64 {k}, 1"), "ptr")
+            self.set_word(self.storages, k, self.allocate(allocator, self.add(k, str(MOST_INPUTS))), "ptr")
+        scratch = self.word("%recipe", 2, "ptr")
+        self.branch(self.same(scratch, "null"), "launches", "scratch")
+        self.label("scratch")
+        self.allocate(scratch, self.SCRATCH)
+        self.go("launches")
+        self.label("launches")
+
+    def check_unchanged(self) -> None:
+        """Allocating may run finalizers, which may give an input other memory or another Spec."""
+        with self.each(self.inputs) as k:
+            tensor, storage = self.input(k), self.word(self.storages_read, k, "ptr")
+            self.require(self.same(self.load(tensor, TENSOR["_storage"]), storage), "changed")
+            self.require(
+                self.same(self.load(tensor, TENSOR["spec"]), self.word(self.specs_read, k, "ptr")), "changed"
+            )
+            place = self.let(f"call i64 @place_in(ptr {tensor}, ptr {storage})")
+            self.require(self.same(place, self.word(self.places, k), "i64"), "changed")
+
+    def launch_all(self) -> None:
+        """Call the function of each launch; no launch may have met a bad index."""
+        self.store(self.at, 0, self.place(self.described, self.let(f"shl i64 {self.results}, 4")))
+        with self.each(self.word("%recipe", 1)):
+            launch = self.load(self.at)
+            number = self.word(launch, 1)
+            self.store(self.at, 0, self.place(launch, 16))
+            with self.each(number) as k:
+                self.put_argument(k)
+            flagged = self.let(f"or i64 {number}, {-(1 << 63)}")  # PY_VECTORCALL_ARGUMENTS_OFFSET
+            function, given = self.word(launch, 0, "ptr"), self.place(self.arguments, 8)
+            answer = self.call("PyObject_Vectorcall", function, given, flagged, "null")
+            self.require(self.differ(answer, "null"), "failed")
+            self.decref(answer)
+        self.require(self.same(self.load(self.faults, 0, "i64"), self.faults_before, "i64"), "faulty")
+
+    def put_argument(self, k: str) -> None:
+        """The argument that three words of the recipe describe: an object, or an address of an input, a result or scratch memory."""
+        given = self.load(self.at)
+        kind, value, extra = self.word(given, 0), self.word(given, 1), self.word(given, 2)
+        self.store(self.at, 0, self.place(given, 24))
+        n = self.number()
+        self.branch(self.same(kind, str(OBJECT), "i64"), f"object{n}", f"memory{n}")
+        self.label(f"object{n}")
+        self.set_word(self.arguments, self.add(k, "1"), self.pointer(value), "ptr")
+        self.go(f"put{n}")
+        self.label(f"memory{n}")
+        is_result, is_scratch = (self.same(kind, str(each), "i64") for each in (OF_RESULT, OF_SCRATCH))
+        made_here = self.let(f"select i1 {is_scratch}, i64 {self.SCRATCH}, i64 {value}")
+        position = self.let(
+            f"select i1 {is_result}, i64 {self.add(value, str(MOST_INPUTS))}, i64 {made_here}"
+        )
+        self.set_word(self.arguments, self.add(k, "1"), self.word(self.objects, position, "ptr"), "ptr")
+        self.branch(self.same(extra, "0", "i64"), f"put{n}", f"inside{n}")
+        self.label(f"inside{n}")
+        inside = self.call(
+            "PyLong_FromVoidPtr", self.pointer(self.add(self.word(self.places, position), extra))
+        )
+        self.references.own(inside)
+        self.set_word(self.arguments, self.add(k, "1"), inside, "ptr")
+        self.go(f"put{n}")
+        self.label(f"put{n}")
+
+    def make_results(self) -> str:
+        """Tensors around the storages; the first of them, which has a node if the call is recorded."""
+        with self.each(self.results) as k:
+            storage = self.word(self.storages, k, "ptr")
+            self.incref(storage)
+            spec = self.word(self.described, self.add(self.let(f"shl i64 {k}, 1"), "1"), "ptr")
+            tensor = self.let(f"call ptr @new_tensor(ptr {storage}, ptr {name('zero')}, ptr {spec})")
+            self.references.own(tensor)
+            self.set_word(self.tensors, k, tensor, "ptr")
+        first, node = self.word(self.tensors, 0, "ptr"), self.tuple_item("%record", NODE)
+        self.branch(self.differ(node, name("none")), "graph", "complete")
+        self.label("graph")
+        self.ask("record_call", f"ptr %frame, ptr {node}, ptr {first}", "failed")
+        self.go("complete")
+        self.label("complete")
+        return first
+
+    def return_results(self, first: str) -> None:
+        """Return the one result, or a tuple of all. All other ways end here, too, and give back what the function owns."""
+        kind = self.word("%recipe", 4, "ptr")
+        self.branch(self.same(kind, "null"), "single", "several")
+        self.label("single")
+        self.incref(first)
+        self.go("clear")
+        self.label("several")
+        together = self.call("PyType_GenericAlloc", kind, self.results)
+        self.require(self.differ(together, "null"), "failed")
+        with self.each(self.results) as k:
+            tensor = self.word(self.tensors, k, "ptr")
+            self.incref(tensor)
+            self.set_word(self.place(together, TUPLE_ITEMS), k, tensor, "ptr")
+        self.go("done")
+        for label, target in (
+            ("done", "clear"),
+            ("failed", "clear"),
+            ("changed", "faulty"),
+            ("faulty", "clear"),
+        ):
+            self.label(label)
+            self.go(target)
+        self.label("clear")
+        answers = {first: "single", together: "done", "null": "failed", answer_code(UNUSUAL): "faulty"}
+        answer = self.let(f"phi ptr {', '.join(f'[{value}, %{label}]' for value, label in answers.items())}")
+        self.references.drop()
+        self.decref("%record")
+        self.ret(answer)
+        self.label("unusual")
+        self.ret(answer_code(UNUSUAL))
+
+
 def program() -> Text:
     """Run the launches of a record, and return the new tensor that they compute, or a tuple of them.
 
@@ -246,148 +432,15 @@ def program() -> Text:
     its arguments, and three words for each of these: of which kind it is, which one, and an offset. If the launches have met a bad
     index, the Python function runs the call again, and raises the error. It also runs the call if an input has changed meanwhile.
     """
-    f = Text("program", "ptr %frame, ptr %record, ptr %recipe")
-    owned, count = f.room(MOST_OWNED), f.room(1)
-    # The addresses, as ints of Python and as numbers: those of inputs, of results, of scratch memory.
-    objects, places = f.room(MOST_INPUTS + MOST_RESULTS + 1), f.room(MOST_INPUTS + MOST_RESULTS + 1)
-    storages, tensors = f.room(MOST_RESULTS), f.room(MOST_RESULTS)
-    storages_read, specs_read = f.room(MOST_INPUTS), f.room(MOST_INPUTS)
-    arguments, at = f.room(MOST_ARGUMENTS + 1), f.room(1)
-    inputs = f.word("%frame", INPUTS)
-    with f.each(inputs) as k:
-        storage = f.load(f.word("%frame", f.add(k, str(INPUT)), "ptr"), TENSOR["_storage"])
-        f.require(f.same(f.type_of(storage), name("storage")), "unusual")
-        f.require(f.same(f.type_of(f.load(storage, STORAGE["version"])), name("int")), "unusual")
+    f = _Program()
+    f.check_inputs()
     f.incref("%record")
-    f.store(count, 0, "0", "i64")
-
-    def own(value: str) -> None:
-        """Take over a reference, which is dropped when the function ends; null means an error."""
-        f.require(f.differ(value, "null"), "failed")
-        k = f.load(count, 0, "i64")
-        f.set_word(owned, k, value, "ptr")
-        f.store(count, 0, f.add(k, "1"), "i64")
-
-    with f.each(inputs) as k:
-        tensor = f.word("%frame", f.add(k, str(INPUT)), "ptr")
-        storage = f.load(tensor, TENSOR["_storage"])
-        # A launch lets other threads run. They may take a tensor out of the list that is an argument.
-        for value in (tensor, storage):
-            f.incref(value)
-            own(value)
-        f.set_word(storages_read, k, storage, "ptr")
-        f.set_word(specs_read, k, f.load(tensor, TENSOR["spec"]), "ptr")
-        place = f.let(f"call i64 @place_in(ptr {tensor}, ptr {storage})")
-        made = f.call("PyLong_FromVoidPtr", f.pointer(place))
-        own(made)
-        f.set_word(objects, k, made, "ptr")
-        f.set_word(places, k, place)
-    scratch_at = MOST_INPUTS + MOST_RESULTS
-
-    def allocate(allocator: str, position: int | str) -> str:
-        storage = f.call("PyObject_CallNoArgs", allocator)
-        own(storage)
-        block = f.load(storage, STORAGE["ptr"])
-        f.set_word(objects, position, block, "ptr")
-        f.set_word(places, position, f.address(f.call("PyLong_AsVoidPtr", block)))
-        return storage
-
-    results, described = f.word("%recipe", 3), f.place("%recipe", 48)
-    faults = f.word("%recipe", 5, "ptr")
-    before = f.load(faults, 0, "i64")
-    with f.each(results) as k:
-        new = allocate(f.word(described, f.let(f"shl i64 {k}, 1"), "ptr"), f.add(k, str(MOST_INPUTS)))
-        f.set_word(storages, k, new, "ptr")
-    scratch = f.word("%recipe", 2, "ptr")
-    f.branch(f.same(scratch, "null"), "launches", "scratch")
-    f.label("scratch")
-    allocate(scratch, scratch_at)
-    f.go("launches")
-    f.label("launches")
-    # Allocating may run finalizers, which may give an input other memory or another Spec.
-    with f.each(inputs) as k:
-        tensor, storage = f.word("%frame", f.add(k, str(INPUT)), "ptr"), f.word(storages_read, k, "ptr")
-        f.require(f.same(f.load(tensor, TENSOR["_storage"]), storage), "changed")
-        f.require(f.same(f.load(tensor, TENSOR["spec"]), f.word(specs_read, k, "ptr")), "changed")
-        place = f.let(f"call i64 @place_in(ptr {tensor}, ptr {storage})")
-        f.require(f.same(place, f.word(places, k), "i64"), "changed")
-    f.store(at, 0, f.place(described, f.let(f"shl i64 {results}, 4")))
-    with f.each(f.word("%recipe", 1)):
-        launch = f.load(at)
-        number = f.word(launch, 1)
-        f.store(at, 0, f.place(launch, 16))
-        with f.each(number) as k:
-            given = f.load(at)
-            kind, value, extra = f.word(given, 0), f.word(given, 1), f.word(given, 2)
-            f.store(at, 0, f.place(given, 24))
-            f._count += 1
-            n = f._count
-            f.branch(f.same(kind, str(OBJECT), "i64"), f"object{n}", f"memory{n}")
-            f.label(f"object{n}")
-            f.set_word(arguments, f.add(k, "1"), f.pointer(value), "ptr")
-            f.go(f"put{n}")
-            f.label(f"memory{n}")
-            is_result = f.same(kind, str(OF_RESULT), "i64")
-            is_scratch = f.same(kind, str(OF_SCRATCH), "i64")
-            made_here = f.let(f"select i1 {is_scratch}, i64 {scratch_at}, i64 {value}")
-            position = f.let(f"select i1 {is_result}, i64 {f.add(value, str(MOST_INPUTS))}, i64 {made_here}")
-            f.set_word(arguments, f.add(k, "1"), f.word(objects, position, "ptr"), "ptr")
-            f.branch(f.same(extra, "0", "i64"), f"put{n}", f"inside{n}")
-            f.label(f"inside{n}")
-            inside = f.call("PyLong_FromVoidPtr", f.pointer(f.add(f.word(places, position), extra)))
-            own(inside)
-            f.set_word(arguments, f.add(k, "1"), inside, "ptr")
-            f.go(f"put{n}")
-            f.label(f"put{n}")
-        flagged = f.let(f"or i64 {number}, {-(1 << 63)}")  # PY_VECTORCALL_ARGUMENTS_OFFSET
-        function = f.word(launch, 0, "ptr")
-        answer = f.call("PyObject_Vectorcall", function, f.place(arguments, 8), flagged, "null")
-        f.require(f.differ(answer, "null"), "failed")
-        f.decref(answer)
-    f.require(f.same(f.load(faults, 0, "i64"), before, "i64"), "faulty")
-    with f.each(results) as k:
-        storage = f.word(storages, k, "ptr")
-        f.incref(storage)
-        spec = f.word(described, f.add(f.let(f"shl i64 {k}, 1"), "1"), "ptr")
-        tensor = f.let(f"call ptr @new_tensor(ptr {storage}, ptr {name('zero')}, ptr {spec})")
-        own(tensor)
-        f.set_word(tensors, k, tensor, "ptr")
-    first, node = f.word(tensors, 0, "ptr"), f.tuple_item("%record", NODE)
-    f.branch(f.differ(node, name("none")), "graph", "complete")
-    f.label("graph")
-    f.ask("record_call", f"ptr %frame, ptr {node}, ptr {first}", "failed")
-    f.go("complete")
-    f.label("complete")
-    kind = f.word("%recipe", 4, "ptr")
-    f.branch(f.same(kind, "null"), "single", "several")
-    f.label("single")
-    f.incref(first)
-    f.go("clear")
-    f.label("several")
-    together = f.call("PyType_GenericAlloc", kind, results)
-    f.require(f.differ(together, "null"), "failed")
-    with f.each(results) as k:
-        tensor = f.word(tensors, k, "ptr")
-        f.incref(tensor)
-        f.set_word(f.place(together, TUPLE_ITEMS), k, tensor, "ptr")
-    f.go("done")
-    f.label("done")
-    f.go("clear")
-    f.label("failed")
-    f.go("clear")
-    f.label("changed")
-    f.go("faulty")
-    f.label("faulty")
-    f.go("clear")
-    f.label("clear")
-    answers = {first: "single", together: "done", "null": "failed", answer_code(UNUSUAL): "faulty"}
-    answer = f.let(f"phi ptr {', '.join(f'[{value}, %{label}]' for value, label in answers.items())}")
-    with f.each(f.load(count, 0, "i64")) as k:
-        f.decref(f.word(owned, k, "ptr"))
-    f.decref("%record")
-    f.ret(answer)
-    f.label("unusual")
-    f.ret(answer_code(UNUSUAL))
+    f.references.begin()
+    f.own_inputs()
+    f.allocate_results()
+    f.check_unchanged()
+    f.launch_all()
+    f.return_results(f.make_results())
     return f
 
 
@@ -469,6 +522,32 @@ def record_call() -> Text:
     node = f.call("PyType_GenericAlloc", f.tuple_item("%template", 0), "0")
     f.require(f.differ(node, "null"), "failed")
     edges = f.word(words, 0)
+    leaves = _put_edges(f, node, words, edges)
+    f.store(node, NODE_SLOTS["_leaves"], f.load(leaves))
+    _put_saved(f, node, f.let(f"getelementptr i64, ptr {words}, i64 {f.add(edges, '1')}"))
+    f.incref(f.tuple_item("%template", 1))
+    f.store(node, NODE_SLOTS["_spec"], f.tuple_item("%template", 1))
+    order = f.call("PyIter_Next", name("order"))
+    f.require(f.differ(order, "null"), "drop")
+    f.store(node, NODE_SLOTS["_order"], order)
+    f.incref(name("none"))
+    f.store(node, NODE_SLOTS["_notes"], name("none"))
+    f.store("%result", TENSOR["_autograd"], node)
+    f.decref(name("none"))
+    f.ret("true")
+    f.label("drop_leaves")
+    f.decref(f.load(leaves))
+    f.go("drop")
+    f.label("drop")
+    f.decref(node)
+    f.go("failed")
+    f.label("failed")
+    f.ret("false")
+    return f
+
+
+def _put_edges(f: Text, node: str, words: str, edges: str) -> str:
+    """Give the node its edges. The room of the result has the chain of the leaves whose tensors the node keeps alive."""
     tuple_ = f.call("PyTuple_New", edges)
     f.require(f.differ(tuple_, "null"), "drop")
     f.store(node, NODE_SLOTS["_edges"], tuple_)
@@ -478,8 +557,7 @@ def record_call() -> Text:
     with f.each(edges) as k:
         source = f.word(words, f.add(k, "1"))
         place = f.place(tuple_, f.add(f.let(f"mul i64 {k}, 8"), str(TUPLE_ITEMS)))
-        f._count += 1
-        n = f._count
+        n = f.number()
         f.branch(f.let(f"icmp slt i64 {source}, 0"), f"without{n}", f"with{n}")
         f.label(f"without{n}")
         f.incref(name("none"))
@@ -502,18 +580,20 @@ def record_call() -> Text:
         f.store(leaves, 0, pair)
         f.go(f"set{n}")
         f.label(f"set{n}")
-    f.store(node, NODE_SLOTS["_leaves"], f.load(leaves))
-    rest = f.let(f"getelementptr i64, ptr {words}, i64 {f.add(edges, '1')}")
-    count = f.word(rest, 0)
+    return leaves
+
+
+def _put_saved(f: Text, node: str, words: str) -> None:
+    """Give the node the values that its rules read, see VALUE."""
+    count = f.word(words, 0)
     values = f.call("PyTuple_New", count)
     f.require(f.differ(values, "null"), "drop")
     f.store(node, NODE_SLOTS["_saved"], values)
     with f.each(count) as k:
-        pair = f.let(f"getelementptr i64, ptr {rest}, i64 {f.add(f.let(f'shl i64 {k}, 1'), '1')}")
+        pair = f.let(f"getelementptr i64, ptr {words}, i64 {f.add(f.let(f'shl i64 {k}, 1'), '1')}")
         kind, value = f.word(pair, 0), f.word(pair, 1)
         place = f.place(values, f.add(f.let(f"mul i64 {k}, 8"), str(TUPLE_ITEMS)))
-        f._count += 1
-        n = f._count
+        n = f.number()
         f.do(
             f"switch i64 {kind}, label %value{n} [i64 {SAVED_INPUT}, label %input{n} i64 {SAVED_RESULT}, label %result{n} "
             f"i64 {SAVED_POSITION}, label %position{n}]"
@@ -539,25 +619,6 @@ def record_call() -> Text:
         f.store(place, 0, made)
         f.go(f"saved{n}")
         f.label(f"saved{n}")
-    f.incref(f.tuple_item("%template", 1))
-    f.store(node, NODE_SLOTS["_spec"], f.tuple_item("%template", 1))
-    order = f.call("PyIter_Next", name("order"))
-    f.require(f.differ(order, "null"), "drop")
-    f.store(node, NODE_SLOTS["_order"], order)
-    f.incref(name("none"))
-    f.store(node, NODE_SLOTS["_notes"], name("none"))
-    f.store("%result", TENSOR["_autograd"], node)
-    f.decref(name("none"))
-    f.ret("true")
-    f.label("drop_leaves")
-    f.decref(f.load(leaves))
-    f.go("drop")
-    f.label("drop")
-    f.decref(node)
-    f.go("failed")
-    f.label("failed")
-    f.ret("false")
-    return f
 
 
 # ---- Calls ---------------------------------------------------------------------------------------------------------------

@@ -63,9 +63,9 @@ def encode_one() -> Text:
         ("same", others),
     ):
         for each in classes:
-            f._count += 1
-            f.branch(f.same(kind, each), label, f"not{f._count}")
-            f.label(f"not{f._count}")
+            n = f.number()
+            f.branch(f.same(kind, each), label, f"not{n}")
+            f.label(f"not{n}")
     f.ret("false")
     f.label("tensor")
     inputs = f.word("%frame", INPUTS)

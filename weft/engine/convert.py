@@ -41,6 +41,11 @@ def _bits_type(dtype: DType) -> DType:
     return uint8 if dtype.itemsize == 1 else uint16
 
 
+def _infinity(dtype: DType) -> int:
+    """The bits of infinity in a format that has it: all bits of the exponent."""
+    return ((1 << dtype.exponent_bits) - 1) << dtype.mantissa_bits
+
+
 def _is_fnuz(dtype: DType) -> bool:
     return dtype.name.endswith("fnuz")
 
@@ -76,8 +81,8 @@ def _widen(a: Expr) -> Expr:
         )
         return select(magnitude < const(0x7C00, uint32), value, bitcast(special, float32))
     infinite = bitcast(sign | 0x7F800000, float32)
-    value = select(eq(magnitude, 0x7C), infinite, value)
-    return select(const(0x7C, uint32) < magnitude, nan, value)
+    value = select(eq(magnitude, _infinity(dtype)), infinite, value)
+    return select(const(_infinity(dtype), uint32) < magnitude, nan, value)
 
 
 def _narrow(a: Expr, dtype: DType) -> Expr:
@@ -122,9 +127,9 @@ def _special(result: Expr, magnitude: Expr, sign: Expr, dtype: DType) -> Expr:
         beyond = (const(0x7E, uint32) < result) | ~(magnitude < float("inf"))
         result = select(beyond, const(0x7E, uint32), result)
         return select(ne(magnitude, magnitude), const(0x7F, uint32), result) | sign
-    beyond = (const(0x7B, uint32) < result) | ~(magnitude < float("inf"))
-    result = select(beyond, const(0x7C, uint32), result)
-    return select(ne(magnitude, magnitude), const(0x7F, uint32), result) | sign
+    beyond = (const(_infinity(dtype) - 1, uint32) < result) | ~(magnitude < float("inf"))
+    result = select(beyond, const(_infinity(dtype), uint32), result)
+    return select(ne(magnitude, magnitude), const(top, uint32), result) | sign
 
 
 def _to_bfloat16(a: Expr) -> Expr:

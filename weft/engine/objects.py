@@ -164,6 +164,11 @@ class Function:
         self.do(f"%v{self._count} = {instruction}")
         return f"%v{self._count}"
 
+    def number(self) -> int:
+        """A number that no other label or result of this function has."""
+        self._count += 1
+        return self._count
+
     def call(self, function: str, *arguments: str) -> str:
         """Call a function of CPython; returns the name of its result."""
         kind, kinds = _API[function]
@@ -215,9 +220,9 @@ class Function:
 
     def require(self, condition: str, otherwise: str) -> None:
         """Go on if the condition holds, else at the label `otherwise`."""
-        self._count += 1
-        self.branch(condition, f"go{self._count}", otherwise)
-        self.label(f"go{self._count}")
+        n = self.number()
+        self.branch(condition, f"go{n}", otherwise)
+        self.label(f"go{n}")
 
     def ret(self, value: str = "") -> None:
         self.do(f"ret {self.result} {value}")
@@ -296,6 +301,33 @@ class Text(Function):
     def ask(self, called: str, arguments: str, otherwise: str) -> None:
         """Call a function that answers whether it was successful; go to `otherwise` if not."""
         self.require(self.let(f"call i1 @{called}({arguments})"), otherwise)
+
+
+class References:
+    """References that a function owns until its end, at most `room` of them. The label `failed` is where it goes on after an error."""
+
+    def __init__(self, f: Text, room: int):
+        self.f = f
+        self._values, self._count = f.room(room), f.room(1)
+
+    def begin(self) -> None:
+        """Own nothing yet."""
+        self.f.store(self._count, 0, "0", "i64")
+
+    def own(self, value: str) -> str:
+        """Take over the reference that a function of CPython returned; null means an error."""
+        f = self.f
+        f.require(f.differ(value, "null"), "failed")
+        k = f.load(self._count, 0, "i64")
+        f.set_word(self._values, k, value, "ptr")
+        f.store(self._count, 0, f.add(k, "1"), "i64")
+        return value
+
+    def drop(self) -> None:
+        """Give all of them back."""
+        f = self.f
+        with f.each(f.load(self._count, 0, "i64")) as k:
+            f.decref(f.word(self._values, k, "ptr"))
 
 
 def compile_functions(functions: Iterable[Function | str], *names: str) -> tuple[int, ...]:

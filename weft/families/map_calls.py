@@ -449,15 +449,11 @@ class FromPython(Function):
         """Return what `called` returns, unless that is no object: then go on, with the answer."""
         given = ", ".join(each if " " in each else f"ptr {each}" for each in (table, *operands))
         answer = self.let(f"call ptr @{called}({given})")
-        self._count += 1
-        self.branch(
-            self.let(f"icmp ugt ptr {answer}, {answer_code(UNKNOWN)}"),
-            f"taken{self._count}",
-            f"rest{self._count}",
-        )
-        self.label(f"taken{self._count}")
+        n = self.number()
+        self.branch(self.let(f"icmp ugt ptr {answer}, {answer_code(UNKNOWN)}"), f"taken{n}", f"rest{n}")
+        self.label(f"taken{n}")
         self.ret(answer)
-        self.label(f"rest{self._count}")
+        self.label(f"rest{n}")
         return answer
 
     def choose(self, two: str, one: str, table: str, a: str, b: str) -> None:

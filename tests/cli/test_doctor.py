@@ -4,6 +4,7 @@ import os
 import pytest
 
 from weft.cli import doctor
+from weft.devices._gpu import nvidia
 from weft.engine import host
 from weft.engine.diskcache import DiskCache
 
@@ -35,8 +36,19 @@ def test_threads_are_those_of_the_engine():
     assert f"of {os.cpu_count()} processors" in doctor._threads()
 
 
+@pytest.fixture
+def driver(monkeypatch):
+    """Let `load(name)` load the driver's library, of which nothing is known yet."""
+    known = nvidia.library, nvidia.device_count
+    for each in known:
+        each.cache_clear()
+    yield lambda load: monkeypatch.setattr(ctypes, "CDLL", load)
+    for each in known:
+        each.cache_clear()
+
+
 @pytest.mark.parametrize("error, expected", [(100, "no: libcuda.so.1 is there, but"), (0, "no: 0 found")])
-def test_cuda_asks_the_driver(monkeypatch, error, expected):
+def test_cuda_asks_the_driver(driver, error, expected):
     class Driver:
         def cuInit(self, flags):
             return error
@@ -44,15 +56,15 @@ def test_cuda_asks_the_driver(monkeypatch, error, expected):
         def cuDeviceGetCount(self, count):
             return 0
 
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver())
+    driver(lambda name: Driver())
     assert expected in doctor._cuda()
 
 
-def test_cuda_without_a_driver(monkeypatch):
+def test_cuda_without_a_driver(driver):
     def missing(name):
         raise OSError(name)
 
-    monkeypatch.setattr(ctypes, "CDLL", missing)
+    driver(missing)
     assert doctor._cuda().startswith("no: NVIDIA's driver library")
 
 

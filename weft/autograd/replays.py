@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
-from ..core import autocast, grad_mode, modes, tensor
+from ..core import autocast, grad_mode, tensor
 from ..core.checking import write_checks
+from ..core.code_exchange import code_like, displace, exchange_code
 from ..core.device import CPU, default_device_hooks, device
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
 from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_plans_expire
@@ -660,7 +661,7 @@ def prepare() -> None:
     for method in calls.METHODS:
         function = vars(Tensor)[method]
         objects.add_object(f"method.{method}", function)
-        _of_methods[method] = _Table(modes.displace(function))
+        _of_methods[method] = _Table(displace(function))
         objects.add_memory(f"table.{method}", _of_methods[method].address)
     objects.add_object("method.__rmatmul__", vars(Tensor)["__rmatmul__"])
 
@@ -670,12 +671,12 @@ def install(addresses: dict[str, int]) -> None:
     exchanges = []
     for function in _functions():
         write_checks(function)
-        table = _of_methods.get(function.__name__) or _Table(modes.displace(function))
+        table = _of_methods.get(function.__name__) or _Table(displace(function))
         native = host.builtin(addresses["replayed"], function.__name__, table.bound, keywords=True)
-        exchanges.append((function, modes.code_like(function.__code__, _SOURCE, native=native)))
+        exchanges.append((function, code_like(function.__code__, _SOURCE, native=native)))
     for table in _tables:
         table.complete(addresses)
-    modes.exchange_code(exchanges)
+    exchange_code(exchanges)
     for slot, called in _SLOTS.items():
         objects.set_slot(Tensor, slot, addresses[f"slot.{called}"])
 

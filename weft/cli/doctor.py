@@ -1,6 +1,5 @@
 """`weft doctor`: what weft found on this machine, for the reader of a bug report."""
 
-import ctypes
 import importlib.metadata
 import importlib.util
 import math
@@ -113,14 +112,12 @@ def _cuda() -> str:
     from weft.devices._gpu import nvidia
 
     try:
-        driver = ctypes.CDLL(nvidia.NAME)
+        nvidia.library()
     except OSError:
         return f"no: NVIDIA's driver library {nvidia.NAME} was not found"
-    count = ctypes.c_int()
-    error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    if error:
-        return f"no: {nvidia.NAME} is there, but the driver reports error {error}"
-    return f"{'yes' if count.value else 'no'}: {count.value} found"
+    except nvidia.DriverError as error:
+        return f"no: {nvidia.NAME} is there, but {error}"
+    return f"{'yes' if nvidia.device_count() else 'no'}: {nvidia.device_count()} found"
 
 
 def _xla() -> str:

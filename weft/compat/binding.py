@@ -24,7 +24,7 @@ STARTUP = os.path.join(PACKAGE, "compat", "startup")
 PACKAGES = {"torch": "weft", "functorch": "weft.functorch"}
 # Folders whose modules PyTorch does not have, so that nothing is declared for them. Looking for a declaration in the modules
 # of `compat` that do the looking would never end.
-_INNER = ("core", "engine", "families", "ops", "interop", "devices", "compat", "io", "extensions")
+_INNER = ("core", "engine", "families", "ops", "interop", "devices", "compat", "io")
 
 
 class _Alias:

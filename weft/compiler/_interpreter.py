@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import autograd
-from ..core import modes
+from ..core.code_exchange import own_code
 from ..core.device import device
 from ..core.dtype import DType
 from ..core.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -631,7 +631,7 @@ class Interpreter:
 
     def python(self, function: types.FunctionType, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run the bytecode of a Python function."""
-        code = modes.own_code(function)
+        code = own_code(function)
         name = function.__qualname__
         if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
             raise Unsupported(f"{name} is a generator or a coroutine")

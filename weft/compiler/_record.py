@@ -19,10 +19,10 @@ from typing import Any
 from ..autograd.graph import Leaf, Node, Output, next_order
 from ..autograd.saved import RELEASED
 from ..core import autocast
+from ..core.code_exchange import watched_functions
 from ..core.device import CPU
 from ..core.dispatch import watchers
 from ..core.grad_mode import detours, mode, open_inference
-from ..core.modes import watched_functions
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make, new_hooks, of_class, plain_types

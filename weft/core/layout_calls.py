@@ -18,11 +18,11 @@ from typing import Any
 from . import overrides
 from .above import above
 from .checking import check_tensors, write_checks
+from .code_exchange import code_like, displaced, exchange_code, guarded, with_own_code
 from .dispatch import PLAIN, recoverers
 from .dtype import QUANTIZED
 from .entry import numpy_names
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
-from .modes import code_like, displaced, exchange_code, guarded, with_own_code
 from .outputs import check_unrecorded
 from .overrides import REFLECTED, DisableTorchFunctionSubclass, full_name, override_types, public_function
 from .recording import unrecorded

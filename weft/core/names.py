@@ -8,9 +8,7 @@ from typing import Any
 ROOT = __name__.partition(".")[0]
 
 # Subpackages that PyTorch does not have. Their functions and classes are public under the names of other modules.
-INNER = frozenset(
-    "batching cli compat core devices doctor engine extensions families interop kernels layouts ops switches".split()
-)
+INNER = frozenset("batching cli compat core devices engine families interop layouts ops".split())
 
 
 def set_name(value: Any, module: str, qualname: str, name: str | None = None) -> None:

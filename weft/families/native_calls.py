@@ -3,7 +3,7 @@
 The functions of `families/calls.py` stay what they are, and stay the definition. An operator of Tensor is a C function in a slot
 of the class: that of machine code takes the place of CPython's. A public function keeps its identity and its signature, because
 programs and handlers compare functions; its code is exchanged for code that calls machine code, or a copy of the function with
-its own code (as `core/modes.py` exchanges code).
+its own code (`core/code_exchange.py`).
 
 This happens when a process has made ENOUGH storages, so that imports and short scripts do not pay for it. If the machine code
 is not in the disk cache, a thread compiles it meanwhile. WEFT_CALLS=python switches all this off, WEFT_CALLS=native does it when
@@ -23,6 +23,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from ..core import modes
+from ..core.code_exchange import code_like, displace, exchange_code, own_code
 from ..core.dispatch import fast_path_switches, watchers
 from ..core.dtype import DType, compute_type, float32, float64, when_plans_expire
 from ..core.locks import new_lock
@@ -286,14 +287,14 @@ def _cells(function: FunctionType) -> dict[str, Any]:
 def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeType]]:
     candidates = list(_candidates())
     for function in candidates:
-        form = _FORMS.get(id(modes.own_code(function)))  # hashing the code itself takes 20 us
+        form = _FORMS.get(id(own_code(function)))  # hashing the code itself takes 20 us
         if form is None:
             continue
         variables = _cells(function)
         if form.inner:
             variables = _cells(variables[form.inner])
         if variables["plain"] is Tensor:  # not an op that does more than to run a kernel
-            python = modes.displace(function)
+            python = displace(function)
             table = _new_table(variables, python=python)
             native = host.builtin(addresses[form.called], function.__name__, table.bound)
             into = (
@@ -305,14 +306,14 @@ def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeTy
             )
             yield (
                 function,
-                modes.code_like(function.__code__, form.source, native=native, python=python, into=into),
+                code_like(function.__code__, form.source, native=native, python=python, into=into),
             )
     for function in candidates:
         found = calls.shortcut_of(function)
         if found is not None and found.op.is_kernel:
-            python = modes.displace(function)
+            python = displace(function)
             native = _shortcut_builtin(addresses, found, python)
-            yield function, modes.code_like(function.__code__, _SHORTCUT, native=native, python=python)
+            yield function, code_like(function.__code__, _SHORTCUT, native=native, python=python)
 
 
 def _shortcut_builtin(addresses: dict[str, int], shortcut: Shortcut, python: Callable) -> Callable:
@@ -358,7 +359,7 @@ def _prepare_operators() -> None:
     members = vars(Tensor)
     for called, (method, reflected) in map_calls.BINARY_SLOTS.items():
         function, other = members[method], members[reflected]
-        reflects = modes.own_code(other) is _REFLECTED
+        reflects = own_code(other) is _REFLECTED
         _add_table(called, _new_table(_cells(function), reflects, python=function, reflected=other))
     for called, method in map_calls.UNARY_SLOTS.items():
         _add_table(called, _new_table(_cells(members[method]), python=members[method]))
@@ -500,7 +501,7 @@ def _install() -> None:
     collecting = gc.isenabled()
     gc.disable()  # what is made here lives for ever; looking through it would take 35 ms
     try:
-        modes.exchange_code(list(_exchanges(addresses)))
+        exchange_code(list(_exchanges(addresses)))
         _install_operators(addresses)
         _install_methods(addresses)
         for part in parts:

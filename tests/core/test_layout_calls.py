@@ -305,3 +305,23 @@ def test_rules_are_asked_where_classes_are_not():
     with weft._C.DisableTorchFunctionSubclass():
         assert weft.cat([x, x]).layout is weft.sparse_coo
         assert weft.add(x, other=x).layout is weft.sparse_coo
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, q: x + q,
+        lambda x, q: x @ q,
+        lambda x, q: weft.cat([x, q]),
+        lambda x, q: weft.eye(2).set_(x),
+    ],
+)
+def test_layouts_that_do_not_go_together_are_named(call):
+    q = weft.quantize_per_tensor(weft.ones(2, 2), 0.1, 0, weft.quint8)
+    with pytest.raises(NotImplementedError, match="is not implemented for sparse tensors: write"):
+        call(weft.eye(2).to_sparse(), q)
+    with pytest.raises(
+        RuntimeError, match="Could not set tensor of type c10::quint8 to a tensor of type float"
+    ):
+        weft.eye(2).set_(q)

@@ -225,6 +225,11 @@ _CPP_NAMES = {
     complex32: "c10::complex<c10::Half>",
     complex64: "c10::complex<float>",
     complex128: "c10::complex<double>",
+    quint8: "c10::quint8",
+    qint8: "c10::qint8",
+    qint32: "c10::qint32",
+    quint4x2: "c10::quint4x2",
+    OPAQUE["quint2x4"]: "c10::quint2x4",
 }
 
 

@@ -192,13 +192,15 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         return PLAIN
     try:
         return rules.answer(name, function, args, kwargs)
-    except (AttributeError, TypeError, NotImplementedError) as error:
+    except (AttributeError, KeyError, TypeError, NotImplementedError) as error:
+        if isinstance(error, KeyError) and not _has_others(rules, (*args, *kwargs.values())):
+            raise
         answered = _answer_of_types(function, args, kwargs)
         if answered is NotImplemented:
             return answered
         if isinstance(answered, TypeError) and not isinstance(error, TypeError):
             raise answered from None
-        if isinstance(error, AttributeError):
+        if isinstance(error, (AttributeError, KeyError)):
             name, args = rules.forward(name, args)
             check_tensors(rules.functions.get(name, function), name, args, kwargs)
             raise rules.missing(name) from error  # the rule is not for a tensor of this layout at this place
@@ -206,6 +208,15 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 _other_names = functools.cache(numpy_names)
+
+
+def _has_others(rules: Rules, values: Iterable[Any]) -> bool:
+    """Whether a tensor of another layout is among the values or the items of lists among them."""
+    items = (item for each in values for item in (each if type(each) in (list, tuple) else (each,)))
+    return any(
+        isinstance(each, Tensor) and type(each.spec) is not Spec and each.spec.rules is not rules  # type: ignore[attr-defined]
+        for each in items
+    )
 
 
 def _answer_of_types(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dispatch import PLAIN
 from ...core.dtype import QUANTIZED as STORED
-from ...core.dtype import bool_, float32
+from ...core.dtype import bool_, cpp_name, float32
 from ...core.layout import preserve_format, suggested_format
 from ...core.subclasses import check_subclass
 from ...core.tensor import Tensor, of_class
@@ -318,6 +318,9 @@ def as_subclass(self: Tensor, cls: type) -> Tensor:
 
 @rule("set_")
 def set_(self: Tensor, source: Any = None, *args: Any, **kwargs: Any) -> Tensor:
+    if not is_quantized(self):
+        kinds = cpp_name(source.dtype), cpp_name(self.dtype)
+        raise RuntimeError(f"Could not set tensor of type {kinds[0]} to a tensor of type {kinds[1]}")
     if not is_quantized(source) or args or kwargs:
         raise RuntimeError(
             "set_: a quantized tensor takes the memory of another quantized tensor: write x.set_(y)"

@@ -13,6 +13,7 @@ from ...core.checking import check_tensor
 from ...core.device import are_interchangeable, as_device, device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
+from ...core.layout_spec import NotStrided
 from ...core.names import ROOT, set_name
 from ...core.outputs import grow, resize
 from ...core.public import public
@@ -544,6 +545,8 @@ def set_(
     tape.renew_leaf(self)
     if isinstance(source, Tensor):
         _check_type(self, source.spec.dtype, source.spec.device)
+        if getattr(source.spec, "rules", None) is not getattr(self.spec, "rules", None):  # of another layout
+            raise NotStrided(source.spec if type(self.spec) is Spec else self.spec)  # type: ignore[arg-type]
         if size is None:
             self._storage, self._byte_offset, self.spec = source._storage, source._byte_offset, source.spec
             return self

@@ -1,7 +1,7 @@
 """weft: PyTorch's tensor, in Python. `import weft as torch`.
 
-These are the folders, from the ground up. Each imports from itself and from those above it in this list only; tests/test_floors.py reads the
-list. What has to load something further down asks for it by `core/above.py`.
+The folders are the floors of a house, listed from the ground up. A folder imports from those that are listed before it, never from those that are listed after
+it; tests/test_floors.py reads this list. `core/above.py` has the few modules that a lower floor loads from a higher one.
 
 The tensor
     core              what a tensor is: specs, storages, dispatch, the table of functions, settings
@@ -198,7 +198,8 @@ _LAZY = (
     "serialization",
     "testing",
     "utils",
-    *_served.NAMES,
+    "mps",
+    *(name for name in _served.inside(__name__) if name != "functorch"),  # which is beside torch
 )
 # Public names that `from torch import *` does not bring.
 _NOT_EXPORTED = frozenset(

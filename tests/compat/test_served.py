@@ -26,6 +26,12 @@ def test_each_entry_of_the_table_is_there(name):
     assert done.stdout == "True\n", done.stderr
 
 
+def test_packages_list_them():
+    """`functorch` is a package beside torch."""
+    assert set(served.inside("weft")) - {"functorch"} <= set(dir(weft))
+    assert "parameter" in dir(weft.nn) and "hooks" in dir(weft.utils)
+
+
 def test_classes_have_the_module_that_they_have_in_pytorch():
     assert weft.futures.Future.__module__ == "weft.futures"
     assert weft.utils.hooks.RemovableHandle.__module__ == "weft.utils.hooks"

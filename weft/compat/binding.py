@@ -110,9 +110,8 @@ class _Binding:
             path = [os.path.dirname(PACKAGE)]
         for finder in sys.meta_path:
             if finder is not self and (spec := finder.find_spec(fullname, path)) is not None:
-                if spec.loader is not None and not isinstance(
-                    spec.loader, _Alias
-                ):  # its module has been named
+                # The module behind an alias has been named when its own file was loaded.
+                if spec.loader is not None and not isinstance(spec.loader, _Alias):
                     spec.loader = _Naming(spec.loader)  # type: ignore[assignment]
                 return spec
         return None

@@ -116,9 +116,8 @@ class _Loader:
 
 def _weft_name(module: ModuleType) -> str:
     assert module.__spec__ is not None
-    return public_name(
-        module.__spec__.name
-    )  # __name__ begins with torch where `import torch` is bound to weft
+    # `__name__` begins with torch where `import torch` is bound to weft.
+    return public_name(module.__spec__.name)
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, ModuleType
 from typing import Any
 
+from ..core.names import ROOT
 from .binding import _binding, alias
 
-ROOT = __name__.partition(".")[0]
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch")
 _HOME = f"{ROOT}.compat.torch"
 # PyTorch's name -> the module of weft, both without the name of the root. What lies inside of a module is served with it.
@@ -152,8 +152,9 @@ def _public(name: str) -> str | None:
 def _own(name: str) -> str | None:
     """The module of weft that PyTorch calls `name`; None if it has no other name here."""
     own = _renamed(name, ELSEWHERE, _PACKAGES)
-    if own is None and name.count(".") and name.split(".", 2)[1] in NAMES:
-        return _HOME + name.removeprefix(ROOT)
+    rest = name.partition(".")[2]
+    if own is None and rest.partition(".")[0] in NAMES:
+        return f"{_HOME}.{rest}"
     return own
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from fnmatch import fnmatch
 from types import ModuleType
@@ -22,6 +23,7 @@ _MODULES = {
 }
 
 
+@functools.cache
 def above(name: str) -> ModuleType:
     """The module `name`, without the name of the root.
 

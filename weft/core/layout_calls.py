@@ -213,10 +213,7 @@ _other_names = functools.cache(numpy_names)
 def _has_others(rules: Rules, values: Iterable[Any]) -> bool:
     """Whether a tensor of another layout is among the values or the items of lists among them."""
     items = (item for each in values for item in (each if type(each) in (list, tuple) else (each,)))
-    return any(
-        isinstance(each, Tensor) and type(each.spec) is not Spec and each.spec.rules is not rules  # type: ignore[attr-defined]
-        for each in items
-    )
+    return any(rules_of((each,)) not in (None, rules) for each in items)
 
 
 def _answer_of_types(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..ops.assembly.joining import stack
+from .replaced import _functional_call
 
 
 def functional_call(
@@ -24,9 +25,6 @@ def functional_call(
 
     Raises: ValueError for a name in two dicts; RuntimeError, if `strict`, for names that are missing or unknown.
     """
-    # Imported here, because nn is loaded on first use.
-    from .replaced import _functional_call as call
-
     if isinstance(parameter_and_buffer_dicts, Sequence):
         found: dict[str, Tensor] = {}
         for each in parameter_and_buffer_dicts:
@@ -43,7 +41,7 @@ def functional_call(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
             f"but got {type(parameter_and_buffer_dicts)}"
         )
-    return call(module, found, args, kwargs, tie_weights=tie_weights, strict=strict)
+    return _functional_call(module, found, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:

@@ -1,5 +1,6 @@
 """weft.nn has modules, layers, losses, initial values, and the functions that layers call."""
 
+from ..autograd import parameter
 from ..autograd.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from ..compat.missing import module_getattr
 from ..core.names import name_public

@@ -1,5 +1,6 @@
 """Tools around the tensor: benchmarks, data loading, counting of operations."""
 
+from ..autograd import handles as hooks
 from ..autograd.swapping import set_module, swap_tensors
 from ..compat.missing import module_getattr as _module_getattr
 

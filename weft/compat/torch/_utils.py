@@ -107,7 +107,7 @@ def cpu_count() -> int | None:
 
 def is_compiling() -> bool:
     """Whether `torch.compile` or `torch.export` traces: `torch.compiler.is_compiling`."""
-    from weft.compiler import is_compiling as answer  # above this module
+    from weft.compiler import is_compiling as answer  # loaded when first used
 
     return answer()
 
@@ -137,7 +137,7 @@ _missing = module_getattr(__name__)
 
 def __getattr__(name: str) -> Any:
     if name in _REBUILDERS:
-        from weft.serialization import rebuild  # above this module
+        from weft.serialization import rebuild  # loaded when first used
 
         return getattr(rebuild, _REBUILDERS[name])
     return _missing(name)

@@ -28,7 +28,7 @@ def _load_from_bytes(b: bytes) -> Any:
 
     The bytes hold a storage and nothing else, so they are read without running code.
     """
-    from weft.serialization import load  # above this module
+    from weft.serialization import load  # loaded when first used
 
     return load(io.BytesIO(b), weights_only=True)
 

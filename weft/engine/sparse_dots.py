@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..core.dtype import DType
 from .kernel import Code
 from .llvm import suffix, value_type
 from .sparse_products import Matrix, code, operands, part_of, sum_of_lanes
 from .structured import Body
-from .vectors import broadcast, has_masks, lanes_below, masked_load
+from .vectors import broadcast, lanes_below, masked_load
 
 LANES = 8  # terms of a row that are added up side by side
-# Entries: in rows with as many, loading the elements of the vector one by one is faster than gathering them; in shorter ones a second
-# loop costs more than that. Measured on AMD Zen 4: 10^6 entries in rows of 100 take 0.49 ms of one thread (0.66 if gathered), in rows of
-# 10 they take 1.1 ms gathered (1.8). Computing all products first, whatever rows they belong to, gained nothing. Adding up the terms of
-# short rows without lanes takes 1.7 ms instead of 1.4 if rows have random lengths around 10, because the processor mispredicts where each
-# row ends; if all have 10, it takes 1.0 ms.
-LONG_ROW = 32
+# The numbers of the vector that the entries of a group of rows need are collected first, whatever rows the entries belong to, unless the
+# rows are long. Measured on AMD Zen 3, one thread, 10^6 entries in rows of 10: 2.3 ms, and 3.4 if each row collects its own; in rows of
+# random length around 10, whose ends the processor mispredicts, 3.2 and 3.5.
+GROUP = 16  # rows
+LONG_ROW = 32  # entries
 
 
 @functools.cache
@@ -30,42 +29,134 @@ def vector_code(dtype: DType, index: DType) -> Code:
     """
 
     def write(b: Body) -> None:
-        matrix, real = Matrix(b, dtype, index, 1), dtype.part or dtype
-        kind, vector_kind = value_type(real), value_type(real, LANES)
-        (result,), (vector, bounds) = operands(b, 0, 1), operands(b, 5, 7)
-        begin, end = part_of(b, bounds)
-        parts = 2 if dtype.is_complex else 1
-        word = value_type(index)
-        greatest = b.variable(f"<{LANES} x {word}>", "zeroinitializer")
-        last = broadcast(b, word, LANES, _last(b, matrix))
-        with b.loop(begin, end) as major:
-            first, stop = matrix.bounds(major)
-            sums = [b.variable(vector_kind, "zeroinitializer") for _ in range(parts)]
-            count = b.integer("sub", stop, first)
-            unmasked = b.let(f"select i1 {b.let(f'icmp sge i64 {count}, {LONG_ROW}')}, i64 {count}, i64 0")
-            whole = b.integer("add", first, b.integer("and", unmasked, -LANES))
-
-            def add(entry: str, mask: str) -> None:
-                places = _clamped(b, matrix, entry, mask, last, greatest)
-                x = [_gathered(b, dtype, index, vector, places, part, mask) for part in range(parts)]
-                y = _entries(b, dtype, matrix.values, entry, b.integer("sub", stop, entry), mask)
-                _add_products(b, real, sums, x, y)
-
-            with b.loop(first, whole, LANES) as entry:
-                add(entry, "")
-            with b.loop(whole, stop, LANES) as entry:
-                add(entry, lanes_below(b, LANES, b.integer("sub", stop, entry)))
-            place = b.at(result, b.integer("mul", major, dtype.itemsize))
-            for part, total in enumerate(sums):
-                summed = sum_of_lanes(b, real, LANES, b.get(total, vector_kind))
-                b.do(f"store {kind} {summed}, ptr {b.at(place, part * real.itemsize)}")
-        kind, name = f"<{LANES} x {word}>", f"@llvm.vector.reduce.umax.v{LANES}{word}"
-        b.declarations.add(f"declare {word} {name}({kind})")
-        most = b.let(f"call {word} {name}({kind} {b.get(greatest, kind)})")
-        matrix.note(_wide(b, word, most))
-        matrix.check()
+        rows = _Rows(b, dtype, index)
+        begin, end = part_of(b, rows.parts)
+        with b.loop(begin, end, GROUP) as first:
+            stop = b.minimum(b.integer("add", first, GROUP), end)
+            entries = rows.matrix.bounds(first, stop)
+            short = b.let(f"icmp sle i64 {b.integer('sub', entries[1], entries[0])}, {GROUP * LONG_ROW}")
+            with b.when(short):
+                rows.collect(entries)
+                with b.loop(first, stop) as major:
+                    rows.sum_collected(major, entries)
+            with b.when(b.let(f"xor i1 {short}, true")):
+                with b.loop(first, stop) as major:
+                    rows.sum_long(major)
+        rows.check()
 
     return code(7, write)
+
+
+class _Rows:
+    """The sums of the terms of rows. `numbers` has the parts of the numbers of the vector that a group of rows needs."""
+
+    def __init__(self, b: Body, dtype: DType, index: DType):
+        self.b, self.dtype, self.index, self.real = b, dtype, index, dtype.part or dtype
+        self.matrix = Matrix(b, dtype, index, 1)
+        (self.result,), (self.vector, self.parts) = operands(b, 0, 1), operands(b, 5, 7)
+        self.words = f"<{LANES} x {value_type(index)}>"
+        self.greatest = b.variable(self.words, "zeroinitializer")
+        self.last = broadcast(b, value_type(index), LANES, _last(b, self.matrix))
+        count = 2 if dtype.is_complex else 1
+        self.numbers = [b.room(GROUP * LONG_ROW * self.real.itemsize) for _ in range(count)]
+
+    def collect(self, entries: Sequence[str]) -> None:
+        """Read the numbers of the vector for these entries, of which there are at most GROUP * LONG_ROW."""
+        b, kind = self.b, value_type(self.real, LANES)
+        for entry, mask in self._blocks(*entries):
+            place = b.integer("mul", b.integer("sub", entry, entries[0]), self.real.itemsize)
+            for base, x in zip(self.numbers, self._read(entry, mask), strict=True):
+                b.do(f"store {kind} {x}, ptr {b.at(base, place)}, align {self.real.itemsize}")
+
+    def sum_collected(self, major: str, entries: Sequence[str]) -> None:
+        """The sum of a row whose numbers were collected. Most rows have at most two blocks, which are added without a branch."""
+        b = self.b
+        first, stop = self.matrix.bounds(major, within=entries)
+        sums = self._new_sums()
+
+        def add(entry: str) -> None:
+            mask = lanes_below(b, LANES, b.integer("sub", stop, entry))
+            place = b.integer("mul", b.integer("sub", entry, entries[0]), self.real.itemsize)
+            x = [masked_load(b, self.real, LANES, b.at(base, place), mask) for base in self.numbers]
+            self._add(sums, x, entry, stop, mask)
+
+        add(first)
+        add(b.integer("add", first, LANES))
+        with b.loop(b.integer("add", first, 2 * LANES), stop, LANES) as entry:
+            add(entry)
+        self._store(major, sums)
+
+    def sum_long(self, major: str) -> None:
+        """The sum of a row whose numbers were not collected."""
+        first, stop = self.matrix.bounds(major)
+        sums = self._new_sums()
+        for entry, mask in self._blocks(first, stop):
+            self._add(sums, self._read(entry, mask), entry, stop, mask)
+        self._store(major, sums)
+
+    def check(self) -> None:
+        """Set the word of faults if a minor was out of range."""
+        b, word = self.b, value_type(self.index)
+        name = f"@llvm.vector.reduce.umax.v{LANES}{word}"
+        b.declarations.add(f"declare {word} {name}({self.words})")
+        most = b.let(f"call {word} {name}({self.words} {b.get(self.greatest, self.words)})")
+        self.matrix.note(_wide(b, word, most))
+        self.matrix.check()
+
+    def _blocks(self, first: str, stop: str) -> Iterator[tuple[str, str]]:
+        """The code for whole blocks of entries, without a mask, and then for the last one."""
+        b = self.b
+        whole = b.integer("add", first, b.integer("and", b.integer("sub", stop, first), -LANES))
+        with b.loop(first, whole, LANES) as entry:
+            yield entry, ""
+        with b.when(b.let(f"icmp slt i64 {whole}, {stop}")):
+            yield whole, lanes_below(b, LANES, b.integer("sub", stop, whole))
+
+    def _new_sums(self) -> list[str]:
+        return [self.b.variable(value_type(self.real, LANES), "zeroinitializer") for _ in self.numbers]
+
+    def _read(self, entry: str, mask: str) -> list[str]:
+        places = self._clamped(entry, mask)
+        return [self._gathered(places, part, mask) for part in range(len(self.numbers))]
+
+    def _store(self, major: str, sums: Sequence[str]) -> None:
+        b = self.b
+        place = b.at(self.result, b.integer("mul", major, self.dtype.itemsize))
+        for part, total in enumerate(sums):
+            summed = sum_of_lanes(b, self.real, LANES, b.get(total, value_type(self.real, LANES)))
+            b.do(f"store {value_type(self.real)} {summed}, ptr {b.at(place, part * self.real.itemsize)}")
+
+    def _clamped(self, entry: str, mask: str) -> str:
+        """The minors of the entries in the lanes of the mask, the last one in place of those out of range. `greatest`: see `Matrix`."""
+        b, kind, name = self.b, self.words, suffix(self.index, LANES)
+        address = b.at(self.matrix.minors, b.integer("mul", entry, self.index.itemsize))
+        minors = _loaded(b, self.index, LANES, address, mask)
+        b.declarations |= {f"declare {kind} @llvm.{each}.{name}({kind}, {kind})" for each in ("umax", "umin")}
+        most = b.let(f"call {kind} @llvm.umax.{name}({kind} {minors}, {kind} {b.get(self.greatest, kind)})")
+        b.set(self.greatest, kind, most)
+        return b.let(f"call {kind} @llvm.umin.{name}({kind} {minors}, {kind} {self.last})")
+
+    def _gathered(self, places: str, part: int, mask: str) -> str:
+        """The parts of the numbers at some places of the vector: the real parts, or the imaginary ones.
+
+        Loads of single numbers are faster than instructions that gather. Lanes outside of the mask have place 0.
+        """
+        b, scalar, kind = self.b, value_type(self.real), value_type(self.real, LANES)
+        base, word, found = b.at(self.vector, part * self.real.itemsize), value_type(self.index), "poison"
+        for lane in range(LANES):
+            at = _wide(b, word, b.let(f"extractelement {self.words} {places}, i64 {lane}"))
+            if self.dtype.is_complex:
+                at = b.integer("shl", at, 1)
+            x = b.let(f"load {scalar}, ptr {b.let(f'getelementptr {scalar}, ptr {base}, i64 {at}')}")
+            found = b.let(f"insertelement {kind} {found}, {scalar} {x}, i64 {lane}")
+        if mask:
+            found = b.let(f"select <{LANES} x i1> {mask}, {kind} {found}, {kind} zeroinitializer")
+        return found
+
+    def _add(self, sums: Sequence[str], x: Sequence[str], entry: str, stop: str, mask: str) -> None:
+        """Add the products of x and the values of the entries in the lanes of the mask."""
+        y = _entries(self.b, self.dtype, self.matrix.values, entry, self.b.integer("sub", stop, entry), mask)
+        _add_products(self.b, self.real, sums, x, y)
 
 
 def _wide(b: Body, word: str, value: str) -> str:
@@ -78,45 +169,6 @@ def _last(b: Body, matrix: Matrix) -> str:
     if matrix.index.itemsize == 8:
         return matrix.last_minor
     return b.let(f"trunc i64 {b.minimum(matrix.last_minor, 2**31 - 1)} to i32")
-
-
-def _clamped(b: Body, matrix: Matrix, entry: str, mask: str, last: str, greatest: str) -> str:
-    """The minors of the entries in the lanes of the mask, the last one in place of those out of range. `greatest`: see `Matrix`."""
-    kind, name = value_type(matrix.index, LANES), suffix(matrix.index, LANES)
-    address = b.at(matrix.minors, b.integer("mul", entry, matrix.index.itemsize))
-    minors = _loaded(b, matrix.index, LANES, address, mask)
-    b.declarations |= {f"declare {kind} @llvm.{each}.{name}({kind}, {kind})" for each in ("umax", "umin")}
-    most = b.let(f"call {kind} @llvm.umax.{name}({kind} {minors}, {kind} {b.get(greatest, kind)})")
-    b.set(greatest, kind, most)
-    return b.let(f"call {kind} @llvm.umin.{name}({kind} {minors}, {kind} {last})")
-
-
-def _gathered(b: Body, dtype: DType, index: DType, vector: str, places: str, part: int, mask: str) -> str:
-    """The parts of the numbers at some places of a vector: the real parts, or the imaginary ones.
-
-    Without AVX-512, LLVM makes a branch of each lane of a masked gather, so all lanes are loaded: those outside of the mask have place 0.
-    """
-    real, word = dtype.part or dtype, value_type(index)
-    kind, base = value_type(real, LANES), b.at(vector, part * real.itemsize)
-    if word != "i64" and (dtype.is_complex or (mask and has_masks())):
-        places, word = b.let(f"zext <{LANES} x {word}> {places} to <{LANES} x i64>"), "i64"
-    if dtype.is_complex:
-        places = b.let(f"shl <{LANES} x i64> {places}, splat (i64 1)")
-    if mask and has_masks():
-        addresses = b.let(f"getelementptr {value_type(real)}, ptr {base}, <{LANES} x i64> {places}")
-        name = f"@llvm.masked.gather.{suffix(real, LANES)}.v{LANES}p0"
-        b.declarations.add(f"declare {kind} {name}(<{LANES} x ptr>, i32, <{LANES} x i1>, {kind})")
-        return b.let(
-            f"call {kind} {name}(<{LANES} x ptr> {addresses}, i32 {real.itemsize}, <{LANES} x i1> {mask}, {kind} zeroinitializer)"
-        )
-    scalar, found = value_type(real), "poison"
-    for lane in range(LANES):
-        at = _wide(b, word, b.let(f"extractelement <{LANES} x {word}> {places}, i64 {lane}"))
-        x = b.let(f"load {scalar}, ptr {b.let(f'getelementptr {scalar}, ptr {base}, i64 {at}')}")
-        found = b.let(f"insertelement {kind} {found}, {scalar} {x}, i64 {lane}")
-    if mask:
-        found = b.let(f"select <{LANES} x i1> {mask}, {kind} {found}, {kind} zeroinitializer")
-    return found
 
 
 def _entries(b: Body, dtype: DType, values: str, entry: str, count: str, mask: str) -> list[str]:

@@ -55,13 +55,15 @@ class Matrix:
     def pointer(self, major: str) -> str:
         return self._index(self.pointers, major)
 
-    def bounds(self, major: str) -> tuple[str, str]:
-        """Where the entries of a major begin and end."""
+    def bounds(self, major: str, stop: str = "", within: Sequence[str] = ()) -> tuple[str, str]:
+        """Where the entries of a major, or of the majors before `stop`, begin and end. `within`: the bounds of more majors."""
         b = self.b
-        begin, end = self.pointer(major), self.pointer(b.integer("add", major, 1))
-        rising = b.let(f"icmp ule i64 {begin}, {end}")
-        inside = b.let(f"icmp ule i64 {end}, {self.entries}")
-        valid = b.let(f"and i1 {rising}, {inside}")
+        begin, end = self.pointer(major), self.pointer(stop or b.integer("add", major, 1))
+        least, most = within or ("0", self.entries)
+        valid = "true"
+        for lower, higher in ((least, begin), (begin, end), (end, most)):
+            rising = b.let(f"icmp ule i64 {lower}, {higher}")
+            valid = b.let(f"and i1 {valid}, {rising}")
         self._unless(valid)
         return b.let(f"select i1 {valid}, i64 {begin}, i64 0"), b.let(f"select i1 {valid}, i64 {end}, i64 0")
 

@@ -41,12 +41,65 @@ def resample_code(dtype: DType, colors: bool) -> Code:
     return compile_loop("\n".join([*sorted(declarations), text]), 4, "")
 
 
-class _Loop:
+class Sums:
+    """Weighted sums of elements, in vectors of any number of lanes. `bits`: see `resample_code`."""
+
+    def __init__(self, body: Body, dtype: DType):
+        self.body, self.dtype = body, dtype
+        self.element, self.weight, self.sum, self.nbytes, self.weight_bytes = _TYPES[dtype]
+        self.bits = ""
+
+    def many(self, kind: str, lanes: int) -> str:
+        return kind if lanes == 1 else f"<{lanes} x {kind}>"
+
+    def add(self, total: str, found: str, weight: str, lanes: int) -> None:
+        """Add elements, times the weight at an address, to the variable `total`."""
+        b, kind = self.body, self.many(self.sum, lanes)
+        share = b.let(f"load {self.weight}, ptr {weight}")
+        before = b.get(total, kind)
+        if self.dtype is uint8:
+            found = b.let(f"zext {self.many('i8', lanes)} {found} to {kind}")
+            share = self.splat(b.let(f"sext i16 {share} to i32"), lanes)
+            b.set(total, kind, b.let(f"add {kind} {before}, {b.let(f'mul {kind} {found}, {share}')}"))
+        else:
+            b.set(total, kind, b.intrinsic("fma", self.dtype, lanes, found, self.splat(share, lanes), before))
+
+    def result(self, total: str, lanes: int) -> str:
+        """The elements that the variable `total` stands for."""
+        value = self.body.get(total, self.many(self.sum, lanes))
+        return self.byte(value, lanes) if self.dtype is uint8 else value
+
+    def start(self, lanes: int) -> str:
+        """What sums start with: 0, or for bytes a half, so that the shift at the end rounds."""
+        if self.dtype is not uint8:
+            return "0.0" if lanes == 1 else "zeroinitializer"
+        b = self.body
+        half = b.integer("shl", 1, b.integer("sub", self.bits, 1))
+        return self.splat(b.let(f"trunc i64 {half} to i32"), lanes)
+
+    def byte(self, value: str, lanes: int) -> str:
+        """A sum with `bits` behind the point as a byte."""
+        b = self.body
+        kind = "i32" if lanes == 1 else f"<{lanes} x i32>"
+        suffix = "i32" if lanes == 1 else f"v{lanes}i32"
+        bits = self.splat(b.let(f"trunc i64 {self.bits} to i32"), lanes)
+        value = b.let(f"ashr {kind} {value}, {bits}")
+        for name, limit in (("smax", "0"), ("smin", "255")):
+            b.declarations.add(f"declare {kind} @llvm.{name}.{suffix}({kind}, {kind})")
+            bound = limit if lanes == 1 else f"splat (i32 {limit})"
+            value = b.let(f"call {kind} @llvm.{name}.{suffix}({kind} {value}, {kind} {bound})")
+        return b.let(f"trunc {kind} {value} to {'i8' if lanes == 1 else f'<{lanes} x i8>'}")
+
+    def splat(self, value: str, lanes: int) -> str:
+        return value if lanes == 1 else broadcast(self.body, self.sum, lanes, value)
+
+
+class _Loop(Sums):
     def __init__(self, body: Body, dtype: DType, colors: bool):
-        self.body, self.dtype, self.colors = body, dtype, colors
+        super().__init__(body, dtype)
+        self.colors = colors
         # Bytes under a mask need AVX512-BW: other processors would load them one by one, with a branch for each.
         self.masked = dtype is not uint8 and not colors
-        self.element, self.weight, self.sum, self.nbytes, self.weight_bytes = _TYPES[dtype]
 
     def write(self) -> None:
         b = self.body
@@ -95,64 +148,25 @@ class _Loop:
         """Elements k to k + lanes of one position, or those of the mask."""
         b = self.body
 
-        def many(kind):
-            return kind if lanes == 1 else f"<{lanes} x {kind}>"
-
+        kind = self.many(self.element, lanes)
         offset = b.integer("mul", k, self.nbytes)
         here = b.at(source, offset)
-        total = b.variable(many(self.sum), self.start(lanes))
+        total = b.variable(self.many(self.sum, lanes), self.start(lanes))
         with b.loop(0, count) as j:
             place = b.at(here, b.integer("mul", j, self.pitch))
             if mask:
                 found = masked_load(b, self.dtype, lanes, place, mask)
             else:
-                found = b.let(f"load {many(self.element)}, ptr {place}, align {self.nbytes}")
-            share = b.let(f"load {self.weight}, ptr {b.at(weight, b.integer('mul', j, self.weight_bytes))}")
-            if self.dtype is uint8:
-                found = b.let(f"zext {many('i8')} {found} to {many('i32')}")
-                share = b.let(f"sext i16 {share} to i32")
-            share = self.splat(share, lanes)
-            before = b.get(total, many(self.sum))
-            if self.dtype is uint8:
-                term = b.let(f"mul {many('i32')} {found}, {share}")
-                after = b.let(f"add {many('i32')} {before}, {term}")
-            else:
-                after = b.intrinsic("fma", self.dtype, lanes, found, share, before)
-            b.set(total, many(self.sum), after)
-        value = b.get(total, many(self.sum))
-        if self.dtype is uint8:
-            value = self.byte(value, lanes)
+                found = b.let(f"load {kind}, ptr {place}, align {self.nbytes}")
+            self.add(total, found, b.at(weight, b.integer("mul", j, self.weight_bytes)), lanes)
+        value = self.result(total, lanes)
         if mask:
             masked_store(b, self.dtype, lanes, value, b.at(target, offset), mask)
         elif self.colors and lanes == 4:
             for lane in range(3):  # the fourth element belongs to the next pixel
-                one = b.let(f"extractelement {many(self.element)} {value}, i64 {lane}")
+                one = b.let(f"extractelement {kind} {value}, i64 {lane}")
                 b.do(
                     f"store {self.element} {one}, ptr {b.at(target, lane * self.nbytes)}, align {self.nbytes}"
                 )
         else:
-            b.do(f"store {many(self.element)} {value}, ptr {b.at(target, offset)}, align {self.nbytes}")
-
-    def start(self, lanes: int) -> str:
-        """What sums start with: 0, or for bytes a half, so that the shift at the end rounds."""
-        if self.dtype is not uint8:
-            return "0.0" if lanes == 1 else "zeroinitializer"
-        b = self.body
-        half = b.integer("shl", 1, b.integer("sub", self.bits, 1))
-        return self.splat(b.let(f"trunc i64 {half} to i32"), lanes)
-
-    def byte(self, value: str, lanes: int) -> str:
-        """A sum with `bits` behind the point as a byte."""
-        b = self.body
-        kind = "i32" if lanes == 1 else f"<{lanes} x i32>"
-        suffix = "i32" if lanes == 1 else f"v{lanes}i32"
-        bits = self.splat(b.let(f"trunc i64 {self.bits} to i32"), lanes)
-        value = b.let(f"ashr {kind} {value}, {bits}")
-        for name, limit in (("smax", "0"), ("smin", "255")):
-            b.declarations.add(f"declare {kind} @llvm.{name}.{suffix}({kind}, {kind})")
-            bound = limit if lanes == 1 else f"splat (i32 {limit})"
-            value = b.let(f"call {kind} @llvm.{name}.{suffix}({kind} {value}, {kind} {bound})")
-        return b.let(f"trunc {kind} {value} to {'i8' if lanes == 1 else f'<{lanes} x i8>'}")
-
-    def splat(self, value: str, lanes: int) -> str:
-        return value if lanes == 1 else broadcast(self.body, self.sum, lanes, value)
+            b.do(f"store {kind} {value}, ptr {b.at(target, offset)}, align {self.nbytes}")

@@ -179,6 +179,29 @@ def test_sums_side_by_side_with_a_rest_of_any_size(mode, dtype, own, target, see
     np.testing.assert_allclose(resized(weft), resized(torch), rtol=1e-5, atol=1e-5)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["bilinear", "bicubic"]),
+    st.sampled_from(["float32", "float64", "uint8"]),
+    st.sampled_from([1, 7, 8, 15, 16, 17, 40]),
+    st.sampled_from(
+        [3, 4, 8, 9, 17, 33, 70, 700, 3000]
+    ),  # of the last, 8 positions need more than the buffer has room for
+    st.sampled_from([2, 4, 8, 9, 17, 31, 32, 33, 63, 65]),
+    st.integers(0, 2**32 - 1),
+)
+def test_columns_are_summed_as_rows_are(mode, dtype, rows, own, size, seed):
+    values = np.random.default_rng(seed).integers(0, 256, (1, 1, rows, own)).astype(dtype)
+    image = weft.from_numpy(values)
+    if dtype != "uint8":
+        image = image / 7
+    options = {"mode": mode, "antialias": True}
+    resize = weft.nn.functional.interpolate
+    columns = resize(image, size=(rows, size), **options)
+    turned = resize(image.mT.contiguous(), size=(size, rows), **options).mT
+    assert columns.equal(turned)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])

@@ -30,6 +30,7 @@ from ...engine.packed import packed_products
 from ...engine.radix import element_bytes, order_code, room_bytes
 from ...engine.ranks import rank_code
 from ...engine.resample import resample_code
+from ...engine.resample_rows import blocks_of, groups_of, resample_rows_code
 from ...engine.selection import is_few, least_code
 from ...engine.short_rows import order_code as counted_code
 from ...engine.steps import Steps
@@ -64,8 +65,15 @@ def resample(
     """
     outer, size, own, inner = shape
     taps = weights.shape[1]
+    work = outer * size * inner * dtype.itemsize * (1 + taps)
+    blocks = blocks_of(dtype, outer, own, bounds) if inner == 1 else None
+    if blocks is not None:
+        meta = np.array([size, own, taps, bits, outer, len(blocks)], np.int64)
+        tables = [each.ctypes.data for each in (weights, bounds, blocks, meta)]
+        sharing(resample_rows_code(dtype), work)(result, input, *tables, groups_of(dtype, outer))
+        return
     meta = np.array([size, own, inner, taps, bits, outer], np.int64)
-    entry = sharing(resample_code(dtype, inner == 3), outer * size * inner * dtype.itemsize * (1 + taps))
+    entry = sharing(resample_code(dtype, inner == 3), work)
     entry(result, input, weights.ctypes.data, bounds.ctypes.data, meta.ctypes.data, outer * size)
 
 

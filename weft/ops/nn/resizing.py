@@ -330,10 +330,6 @@ def _resample_rule(ct: Tensor, out: Any, input: Tensor, dim: int, table: _Table)
     return _resample(ct, dim, table.transposed)
 
 
-# Two transposed copies cost less than sums of one element after the other from so many rows on (AMD Zen 4).
-_SIDE_BY_SIDE = 8
-
-
 @custom_vjp(_resample_rule)
 def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     """Weighted sums of elements along a dim."""
@@ -345,14 +341,6 @@ def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     resample = spec.device.backend.extras.get("resample")
     if resample is None:
         return _sums_of_taps(input, dim, table)
-    if (
-        dim == spec.ndim - 1
-        and spec.ndim > 1
-        and spec.shape[dim - 1] >= _SIDE_BY_SIDE
-        and spec.dtype is not uint8
-    ):
-        # The sums of many rows fit into a vector if the elements at the same position lie side by side.
-        return _resample(input.transpose(dim - 1, dim), dim - 1, table).transpose(dim - 1, dim).contiguous()
     input = input.contiguous().resolve_neg()
     sizes = math.prod(shape[:dim]), table.size, table.own, math.prod(shape[dim + 1 :])
     resample(

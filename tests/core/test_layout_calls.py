@@ -1,5 +1,6 @@
 """The way of a call with a tensor that is not plain: to the rules of its layout, and past all plans."""
 
+import copy
 import operator
 import pickle
 import subprocess
@@ -325,3 +326,13 @@ def test_layouts_that_do_not_go_together_are_named(call):
         RuntimeError, match="Could not set tensor of type c10::quint8 to a tensor of type float"
     ):
         weft.eye(2).set_(q)
+
+
+@pytest.mark.parametrize(
+    ("name", "copied"), [("__reduce_ex__", pickle.dumps), ("__deepcopy__", copy.deepcopy)]
+)
+def test_a_layout_without_a_rule_for_copies_is_refused(monkeypatch, name, copied):
+    x = sparse()
+    monkeypatch.delitem(x.spec.rules.functions, name)
+    with pytest.raises(NotImplementedError, match=f"{name} is not implemented for sparse tensors"):
+        copied(x)

@@ -35,10 +35,17 @@ def get_device_module(device: Any = None) -> ModuleType:
     >>> torch.get_device_module("cpu") is torch.cpu
     True
     """
-    name = as_device((accelerator() or "cpu") if device is None else device).type
+    return module_of(as_device((accelerator() or "cpu") if device is None else device).type)
+
+
+def module_of(kind: str) -> ModuleType:
+    """The module of a kind of device.
+
+    Raises: RuntimeError if there is none.
+    """
     try:
-        return importlib.import_module(f"{ROOT}.{name}")
+        return importlib.import_module(f"{ROOT}.{kind}")
     except ModuleNotFoundError:
         raise RuntimeError(
-            f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'."
+            f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
         ) from None

@@ -141,6 +141,7 @@ class FunctionSchema:
         self.positional = [each for each in self.arguments if not each.kwarg_only]
         # The types of positional arguments that `bind` returns as they are; their values do not matter.
         self._kept: set[tuple[bool, tuple[type, ...]]] = set()
+        self._defaults = [each.default_value for each in self.arguments]
 
     @property
     def is_mutable(self) -> bool:
@@ -211,7 +212,7 @@ class FunctionSchema:
         """
         kinds = numbers_as_tensors, tuple(map(type, args))
         if not kwargs and kinds in self._kept:
-            return [*args, *[each.default_value for each in self.arguments[len(args) :]]]
+            return [*args, *self._defaults[len(args) :]]
         values = self._bound(args, kwargs, numbers_as_tensors)
         if all(map(_is_by_type, kinds[1])) and all(map(operator.is_, args, values)):
             if all(each.has_default_value() for each in self.arguments[len(args) :]):

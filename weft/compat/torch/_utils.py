@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from weft.accelerator._module import module_of
 from weft.compat.missing import module_getattr
 from weft.core import device as places
 from weft.core.device import device_index as _get_device_index
@@ -46,12 +47,7 @@ def _get_device_module(device_type: str) -> Any:
 
     Raises: RuntimeError if there is none.
     """
-    module = getattr(sys.modules[ROOT], device_type, None)
-    if module is None:
-        raise RuntimeError(
-            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
-        )
-    return module
+    return module_of(device_type)
 
 
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:

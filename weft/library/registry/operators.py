@@ -92,6 +92,8 @@ class Operator:
         first = count = len(self.schema.positional)
         while count and _is_default(values[count - 1], declared[count - 1]):
             count -= 1
+        if first == len(declared):
+            return tuple(values[:count]), {}
         named = {
             each.name: value
             for value, each in zip(values[first:], declared[first:], strict=True)
@@ -186,11 +188,11 @@ class Operator:
 
 
 def _is_default(value: Any, argument: Any) -> bool:
-    if not argument.has_default_value():
-        return False
     default = argument.default_value
-    if isinstance(value, Tensor) or isinstance(default, Tensor):
-        return value is default
+    if value is default:
+        return argument.has_default_value()
+    if isinstance(value, Tensor) or not argument.has_default_value():
+        return False
     return type(value) is type(default) and value == default
 
 
@@ -239,12 +241,14 @@ SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {"aten": _aten, "quan
 
 def overloads(qualname: str) -> dict[str, Operator]:
     """The overloads of `ns::name`, empty if there is no such operator."""
+    known = OPERATORS.get(qualname)
+    if known is not None:
+        return known
     namespace, _, name = qualname.partition("::")
-    if namespace in SOURCES and qualname not in OPERATORS:
-        found = SOURCES[namespace](name)
-        if found:
-            OPERATORS[qualname] = found
-    return OPERATORS.get(qualname, {})
+    found = SOURCES[namespace](name) if namespace in SOURCES else {}
+    if found:
+        OPERATORS[qualname] = found
+    return found
 
 
 def find(qualname: str, overload: str = "") -> Operator | None:

@@ -16,8 +16,9 @@ from ..views.slicing import check_bounds
 def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     """A copy in new memory. Copies with the same `memo` share memory if their originals do.
 
-    Raises: RuntimeError for tensors that are not leaves.
+    Raises: RuntimeError for tensors that are not leaves; NotImplementedError for a layout without a rule for copies.
     """
+    _check_layout(self, "__deepcopy__")
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
@@ -41,7 +42,10 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
     """The parts of a tensor for pickle and copy: its storage, which they handle once, and its metadata.
 
     The class is included only if it is a subclass, because `torch.Tensor` may be PyTorch's where the pickle is loaded.
+
+    Raises: NotImplementedError for a layout without a rule for pickles, whose file could not be read.
     """
+    _check_layout(self, "__reduce_ex__")
     storage = self._storage if self.spec.device.backend.has_memory else None
     parts = (storage, self._byte_offset, self.spec, self.requires_grad)
     if type(self) is Tensor:
@@ -50,6 +54,12 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
         built = (rebuilt, (type(self), *parts))
     state = attributes(self)
     return (*built, state) if state else built
+
+
+def _check_layout(tensor: Tensor, name: str) -> None:
+    """Raises: NotImplementedError for a tensor that is not plain, because only its layout knows its parts."""
+    if type(tensor.spec) is not Spec:
+        raise tensor.spec.rules.missing(name)
 
 
 def attributes(tensor: Tensor) -> dict[str, Any]:

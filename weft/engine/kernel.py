@@ -223,7 +223,9 @@ def prepare_map(
 ) -> Launch:
     """A launch of the map over `sizes` (outermost first) with `strides` in bytes, one row for each operand."""
     itemsizes = [element_size(result) for result in results] + [dtype.itemsize for dtype in operand_dtypes]
-    classes = _map_classes(len(results), sizes[-1], strides, itemsizes)
+    copy = _is_copy(results, operand_dtypes)
+    found = regions(sizes, strides, itemsizes, SMALLEST_COPY if copy else SMALLEST)
+    classes = _map_classes(len(results), found[0].sizes[-1], found[0].strides, itemsizes)
     kernel = MapKernel(tuple(results), tuple(operand_dtypes), tuple(params), classes)
     code = compiled(kernel)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
@@ -234,9 +236,7 @@ def prepare_map(
         if sizes[0] * itemsizes[0] >= STREAMED_BYTES:
             entry = sharing(_in_loop(code.row, _streaming(len(strides), param_letters(params))), work)
     parts = []
-    copy = _is_copy(kernel)
-    found = regions(sizes, strides, itemsizes, SMALLEST_COPY if copy else SMALLEST)
-    tiled = len(found[0].sizes) > len(sizes)
+    tiled = len(found[0].sizes) == len(sizes) + 2
     if tiled and copy and (tiles := transposed_tiles(found[0], itemsizes[0])):
         meta = meta_block(tiles.sizes, tiles.strides)
         entry_of_tiles = sharing(_transposing(itemsizes[0], tiles.side), work)
@@ -260,12 +260,12 @@ def _node_bytes(kernel: MapKernel) -> int:
     return -(-nodes // NODES_OF_A_BYTE)
 
 
-def _is_copy(kernel: MapKernel) -> bool:
+def _is_copy(results: Sequence[Result], operand_dtypes: Sequence[DType]) -> bool:
     """Whether each element of the result has the bits of its operand."""
-    if len(kernel.results) != 1 or len(kernel.operand_dtypes) != 1 or kernel.operand_dtypes[0] is bool_:
+    if len(results) != 1 or len(operand_dtypes) != 1 or operand_dtypes[0] is bool_:
         return False
-    parts = kernel.results[0].parts
-    return len(parts) == 1 and parts[0].op == "load" and parts[0].dtype is kernel.operand_dtypes[0]
+    parts = results[0].parts
+    return len(parts) == 1 and parts[0].op == "load" and parts[0].dtype is operand_dtypes[0]
 
 
 @functools.cache

@@ -1,8 +1,12 @@
-"""Square tiles for loops whose innermost dim is contiguous in one operand and strided in another, as in a transposed copy.
+"""The order of loops: square tiles, and blocks where the innermost dim is short.
 
+Tiles are for loops whose innermost dim is contiguous in one operand and strided in another, as in a transposed copy.
 Without tiles, such a loop touches a new cache line of the strided operand with each element, and the line has left the cache
 before the loop reads its next element. In tiles, the loop uses a line again after TILE elements. Tiles add two dims to the
 iteration and do not change the kernel.
+
+A row of three elements, such as the colors of a pixel, takes as long as its call. So the dim outside of a short one becomes the innermost
+one, in blocks that stay in the first-level cache until the last color is done.
 """
 
 from __future__ import annotations
@@ -17,6 +21,11 @@ CACHE_LINE = 64  # bytes
 SMALLEST = 1 << 18  # bytes that the strided operand spans; below, it stays in the second-level cache anyway
 # Bytes; the same for copies, whose tiles are transposed in registers. Below, the operand stays in the first-level cache.
 SMALLEST_COPY = 1 << 15
+# Elements: an innermost dim up to SHORT changes places with one that has at least LONG, in blocks of BLOCK; one up to SHORT_STRIDED, if an
+# operand is strided along it, so that vectors do not serve the row. Measured on AMD Zen 3, one thread: a [3, 224, 224] float32 to
+# [224, 224, 3] takes 128 us and 385 in rows of 3; an [8, 40000] of bytes transposed 0.28 ms and 0.73; x * x.sum(1, keepdim=True) of
+# [50000, 3] float32 0.12 ms and 0.17, but of [40000, 8], which is not turned, it would take 0.35 ms instead of 0.19.
+SHORT, SHORT_STRIDED, LONG, BLOCK = 4, 8, 32, 256
 
 
 class Region(NamedTuple):
@@ -30,8 +39,14 @@ class Region(NamedTuple):
 def regions(
     sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int], smallest: int = SMALLEST
 ) -> list[Region]:
-    """The iteration as tiles and the rest at two edges; one region if tiles would not help."""
+    """The iteration as tiles and the rest at two edges, or as blocks and the rest behind them; one region if neither would help.
+
+    The class of each operand's innermost stride is the same in all regions.
+    """
     whole = Region((0,) * len(strides), tuple(sizes), tuple(map(tuple, strides)))
+    if len(sizes) > 1 and sizes[-1] <= SHORT_STRIDED and sizes[-2] >= LONG:
+        if sizes[-1] <= SHORT or any(row[-1] not in (0, size) for row, size in zip(strides, itemsizes)):
+            return _in_blocks(whole)
     across = _crossing_dim(sizes, strides, itemsizes, smallest)
     if across is None:
         return [whole]
@@ -52,6 +67,20 @@ def regions(
     if high % TILE:
         offsets = tuple(row[-2] * count_high * TILE for row in rows)
         found.append(Region(offsets, (*outer, high % TILE, count_wide * TILE), tuple(map(tuple, rows))))
+    return found
+
+
+def _in_blocks(whole: Region) -> list[Region]:
+    *outer, long, short = whole.sizes
+    turned = [(*row[:-2], row[-1], row[-2]) for row in whole.strides]
+    if long < 2 * BLOCK:
+        return [Region(whole.offsets, (*outer, short, long), tuple(turned))]
+    count = long // BLOCK
+    strides = tuple((*row[:-2], row[-1] * BLOCK, *row[-2:]) for row in turned)
+    found = [Region(whole.offsets, (*outer, count, short, BLOCK), strides)]
+    if long % BLOCK:
+        offsets = tuple(row[-1] * count * BLOCK for row in turned)
+        found.append(Region(offsets, (*outer, short, long % BLOCK), tuple(turned)))
     return found
 
 

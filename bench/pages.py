@@ -45,8 +45,10 @@ brackets): -x of 10^6 floats takes 122 us and 65 (129 and 67), of 10^5 17 and 8 
 of two 512x512 matrices 2.95 ms and 1.61 (2.96 and 1.60); the sum of 10^7 floats 2.5 ms and 1.4 (4.0 and 1.9). One loss had a cause in weft. A
 worker thread falls asleep 100 us after its last job, and loops of up to 150 us are shared only with a worker that is awake. So in a
 row of loops of 100 to 150 us each found it asleep and ran on one thread. Now the end of such a loop wakes it: the product of two
-192x192 matrices took 155 us, and takes 76 to 108. The table of the Zen 4 is older. The Zen 3 is in a virtual machine whose speed
-changes by a factor of two within minutes.
+192x192 matrices took 155 us, and takes 76 to 108. Another looked like one of threads, because only some functions had it: loops of one
+or two operations took one vector at a time, and LLVM then reads memory in the instruction that computes. On AMD Zen 3 max(x, 0) of 10^6
+floats took 218 us of one thread so; two vectors at a time, which are loaded first, take 141. The table of the Zen 4 is older. The Zen 3
+is in a virtual machine whose speed changes by a factor of two within minutes.
 
 In every process the C library keeps freed blocks, as weft does. By default it gives large ones back to the system, or not,
 depending on what the process freed before, and then each run pays for fresh pages: with one thread on AMD Zen 4, gelu written out on

@@ -11,6 +11,7 @@ one, in blocks that stay in the first-level cache until the last color is done.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ SMALLEST_COPY = 1 << 15
 # [224, 224, 3] takes 128 us and 385 in rows of 3; an [8, 40000] of bytes transposed 0.28 ms and 0.73; x * x.sum(1, keepdim=True) of
 # [50000, 3] float32 0.12 ms and 0.17, but of [40000, 8], which is not turned, it would take 0.35 ms instead of 0.19.
 SHORT, SHORT_STRIDED, LONG, BLOCK = 4, 8, 32, 256
+MANY = 1 << 12  # elements of such a loop: in shorter ones less is gained than another template costs
 
 
 class Region(NamedTuple):
@@ -44,7 +46,7 @@ def regions(
     The class of each operand's innermost stride is the same in all regions.
     """
     whole = Region((0,) * len(strides), tuple(sizes), tuple(map(tuple, strides)))
-    if len(sizes) > 1 and sizes[-1] <= SHORT_STRIDED and sizes[-2] >= LONG:
+    if len(sizes) > 1 and math.prod(sizes) >= MANY and sizes[-1] <= SHORT_STRIDED and sizes[-2] >= LONG:
         if sizes[-1] <= SHORT or any(row[-1] not in (0, size) for row, size in zip(strides, itemsizes)):
             return _in_blocks(whole)
     across = _crossing_dim(sizes, strides, itemsizes, smallest)

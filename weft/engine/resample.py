@@ -50,6 +50,7 @@ class Sums:
         self.bits = ""
 
     def many(self, kind: str, lanes: int) -> str:
+        """The LLVM type of so many elements of a type."""
         return kind if lanes == 1 else f"<{lanes} x {kind}>"
 
     def add(self, total: str, found: str, weight: str, lanes: int) -> None:

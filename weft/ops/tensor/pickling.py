@@ -59,7 +59,7 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
 def _check_layout(tensor: Tensor, name: str) -> None:
     """Raises: NotImplementedError for a tensor that is not plain, because only its layout knows its parts."""
     if type(tensor.spec) is not Spec:
-        raise tensor.spec.rules.missing(name)
+        raise tensor.spec.rules.missing(name)  # type: ignore[attr-defined]
 
 
 def attributes(tensor: Tensor) -> dict[str, Any]:

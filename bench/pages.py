@@ -40,15 +40,17 @@ Ratios are PyTorch's time, or memory, over weft's: **above 1, weft is better**. 
 own, with its default number of threads, and the two take turns. Bold ratios miss what weft aims at. The *limit*
 is the time in which this machine only reads and writes the bytes that the row has to read and write.
 
-With nothing else running, a second thread gains weft as much as PyTorch. On AMD Zen 3, with one thread and with two (PyTorch in
-brackets): -x of 10^6 floats takes 122 us and 65 (129 and 67), of 10^5 17 and 8 (13 and 9), of 2 * 10^5 26 and 26 (25 and 28); the product
-of two 512x512 matrices 2.95 ms and 1.61 (2.96 and 1.60); the sum of 10^7 floats 2.5 ms and 1.4 (4.0 and 1.9). One loss had a cause in weft. A
-worker thread falls asleep 100 us after its last job, and loops of up to 150 us are shared only with a worker that is awake. So in a
-row of loops of 100 to 150 us each found it asleep and ran on one thread. Now the end of such a loop wakes it: the product of two
-192x192 matrices took 155 us, and takes 76 to 108. Another looked like one of threads, because only some functions had it: loops of one
-or two operations took one vector at a time, and LLVM then reads memory in the instruction that computes. On AMD Zen 3 max(x, 0) of 10^6
-floats took 218 us of one thread so; two vectors at a time, which are loaded first, take 141. The table of the Zen 4 is older. The Zen 3
-is in a virtual machine whose speed changes by a factor of two within minutes.
+With nothing else running, a second thread gains weft as much as PyTorch in loops over elements: on AMD Zen 3, with one thread and with two
+(PyTorch in brackets), -x of 10^6 floats takes 122 us and 65 (129 and 67), of 10^5 17 and 8 (13 and 9), of 2 * 10^5 26 and 26 (25 and 28),
+the sum of 10^7 floats 2.5 ms and 1.4 (4.0 and 1.9). In products of matrices it gains weft less: 512x512 takes 4.3 ms and 2.4 (4.5 and 2.2).
+
+Two losses that looked like those of a second thread had a cause in weft. A worker thread falls asleep 100 us after its last job, and loops
+of up to 150 us are shared only with a worker that is awake. So in a row of loops of 100 to 150 us each found it asleep and ran on one
+thread. Now the end of such a loop wakes it: the product of two 192x192 matrices took 155 us, and takes 76 to 108. The other loss was in
+loops of few operations. They took one vector at a time, and then LLVM reads memory in the instruction that computes. On AMD Zen 3 and one
+thread max(x, 0) of 10^6 floats took 218 us so. Now two vectors at a time are loaded first, and it takes 141 us.
+
+The table of the Zen 4 is older. The Zen 3 is in a virtual machine whose speed changes by a factor of two within minutes.
 
 In every process the C library keeps freed blocks, as weft does. By default it gives large ones back to the system, or not,
 depending on what the process freed before, and then each run pays for fresh pages: with one thread on AMD Zen 4, gelu written out on

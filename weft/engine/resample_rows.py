@@ -38,9 +38,8 @@ def blocks_of(dtype: DType, rows: int, own: int, bounds: np.ndarray) -> np.ndarr
     if rows < side * squares or own < side or size < side:
         return None
     for block in (_BLOCK, side):
-        begin = np.arange(0, size, block)[
-            : max(size // block, 1)
-        ]  # the last one has up to 2 * block - 1 positions
+        # The last block has up to 2 * block - 1 positions.
+        begin = np.arange(0, size, block)[: max(size // block, 1)]
         end = np.append(begin[1:], size)
         low = np.minimum(np.minimum.reduceat(bounds[:, 0], begin), own - side)
         high = np.maximum(np.maximum.reduceat(bounds.sum(1), begin), low + side)

@@ -27,7 +27,8 @@ SMALLEST_COPY = 1 << 15
 # [224, 224, 3] takes 128 us and 385 in rows of 3; an [8, 40000] of bytes transposed 0.28 ms and 0.73; x * x.sum(1, keepdim=True) of
 # [50000, 3] float32 0.12 ms and 0.17, but of [40000, 8], which is not turned, it would take 0.35 ms instead of 0.19.
 SHORT, SHORT_STRIDED, LONG, BLOCK = 4, 8, 32, 256
-MANY = 1 << 12  # elements of such a loop: in shorter ones less is gained than another template costs
+# Elements: a loop with fewer stays as it is, because a template of its own for short dims would cost more than it gains.
+MANY = 1 << 12
 
 
 class Region(NamedTuple):
@@ -73,6 +74,7 @@ def regions(
 
 
 def _in_blocks(whole: Region) -> list[Region]:
+    """The two innermost dims changed places, the longer one cut into blocks, and the rest behind them."""
     *outer, long, short = whole.sizes
     turned = [(*row[:-2], row[-1], row[-2]) for row in whole.strides]
     if long < 2 * BLOCK:

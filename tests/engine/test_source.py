@@ -12,7 +12,8 @@ from weft.core.dtype import float32, float64, int32
 from weft.engine import host, source, tiers
 from weft.engine.diskcache import DiskCache
 from weft.engine.expr import cast, const, load, param, select, slow_path
-from weft.engine.loops import MapKernel, Result, map_ir
+from weft.engine.loops import MapKernel, Result
+from weft.engine.map_rows import map_ir
 
 X, Y = load(0, float32), load(1, float32)
 

@@ -28,10 +28,10 @@ from .loops import (
     MapKernel,
     Result,
     element_size,
-    map_ir,
     meta_words,
     shared_loop_ir,
 )
+from .map_rows import map_ir
 from .memory import FENCE
 from .monoid import CARRIED_ROWS, STREAMS, Monoid, block_width, chunk_bytes, chunks, vector_lanes
 from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_ir, reduce_ir

@@ -11,14 +11,12 @@ Sizes and strides are arguments, so that a new size needs no new kernel. Only th
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.dtype import DType, bool_
 from .expr import Expr, postorder
 from .llvm import Block, emit, memory_type, value_type
-from .source import Source, source_of
 
 # Classes of an operand's stride along the innermost dim.
 CONTIGUOUS, BROADCAST, BACKWARDS, STRIDED = "c", "b", "r", "s"
@@ -49,57 +47,12 @@ def element_size(result: Result) -> int:
     return sum(part.dtype.itemsize for part in result.parts)
 
 
-def _plain_ir(kernel: MapKernel) -> str:
-    """The IR without what only passes read."""
-    return Inner(kernel).ir().replace(", !llvm.access.group !0", "").replace(", !llvm.loop !1", "")
-
-
-def _baseline(kernel: MapKernel) -> Source:
-    """One kernel for contiguous and strided operands.
-
-    An output that is broadcast has one element, and then all operands are strided. Otherwise inputs that are broadcast stay so,
-    because the output may lie in the memory of an input.
-    """
-    if kernel.strides[0] == BROADCAST:
-        strides = STRIDED * len(kernel.strides)
-    else:
-        strides = "".join(BROADCAST if each == BROADCAST else STRIDED for each in kernel.strides)
-    return Source(_plain_ir, kernel._replace(strides=strides))
-
-
-@functools.partial(source_of, baseline=_baseline)
-def map_ir(kernel: MapKernel) -> str:
-    """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
-    return f"{Inner(kernel).ir()}\n{_metadata(2 if _waits_for_memory(kernel) else 1)}"
-
-
-# Operations on an element of loops that take two vectors at a time.
-_FEW = 4
-
-
-def _waits_for_memory(kernel: MapKernel) -> bool:
-    """Whether the loop computes so little that its loads and stores decide its time."""
-    roots = tuple(part for result in kernel.results for part in result.parts)
-    return sum(e.op not in ("load", "param", "const") for e in postorder(roots)) <= _FEW
-
-
-def _metadata(vectors: int) -> str:
-    """How LLVM is to write the loop: with so many vectors side by side.
-
-    With one, short rows are fast. LLVM itself would choose two or four, and then compute rows that are shorter element by element: on AMD
-    Zen 4 softmax of 65536 rows of 32 takes 3.6 ms with one, and 7.4 ms as LLVM chooses. But with one, the instructions that compute read
-    memory themselves. With two, both are loaded first: on AMD Zen 3 max(x, 0) of 10^6 float32 takes 218 us of one thread with one, and 141
-    with two.
-    """
-    return f"""
-!0 = distinct !{{}}
-!1 = distinct !{{!1, !2, !3}}
-!2 = !{{!"llvm.loop.parallel_accesses", !0}}
-!3 = !{{!"llvm.loop.interleave.count", i32 {vectors}}}
+METADATA = """
+!0 = distinct !{}
+!1 = distinct !{!1, !2, !3}
+!2 = !{!"llvm.loop.parallel_accesses", !0}
+!3 = !{!"llvm.loop.interleave.count", i32 1}
 """
-
-
-METADATA = _metadata(1)
 
 
 class Inner:
@@ -161,8 +114,8 @@ class Inner:
         ]
         return "\n".join(lines)
 
-    def _elements(self, before: Block, block: Block) -> None:
-        """Load, compute and store one element of each result. Instructions that are the same for all elements go to `before`."""
+    def _elements(self, before: Block, block: Block, i: str = "%i") -> None:
+        """Load, compute and store element i of each result. Instructions that are the same for all elements go to `before`."""
         roots = [part for result in self.kernel.results for part in result.parts]
         leaves = [e for e in postorder(tuple(roots)) if e.op in ("load", "param")]
         names: dict[Expr, str] = {}
@@ -172,8 +125,8 @@ class Inner:
             else:
                 operand = len(self.kernel.results) + self._index(leaf)
                 hoist = self._hoisted(operand)
-                names[leaf] = self._load(before if hoist else block, operand, leaf, "0" if hoist else "%i")
-        self._store_all(block, emit(block, roots, names))
+                names[leaf] = self._load(before if hoist else block, operand, leaf, "0" if hoist else i)
+        self._store_all(block, emit(block, roots, names), i)
 
     def _hoisted(self, operand: int) -> bool:
         """Whether an operand is the same for all elements of the loop."""
@@ -208,17 +161,18 @@ class Inner:
             return block.let(f"icmp ne i8 {loaded}, 0")
         return loaded
 
-    def _store_all(self, block: Block, values: list[str]) -> None:
+    def _store_all(self, block: Block, values: list[str], i: str = "%i") -> None:
         position = 0
         for operand, result in enumerate(self.kernel.results):
             offset = 0
             for part in result.parts:
-                self._store(block, operand, part.dtype, values[position], offset)
+                address = self._address(block, operand, i, offset)
+                self._store(block, part.dtype, values[position], address)
                 offset += part.dtype.itemsize
                 position += 1
 
-    def _store(self, block: Block, operand: int, dtype: DType, value: str, offset: int) -> None:
-        address = self._address(block, operand, "%i", offset)
+    @staticmethod
+    def _store(block: Block, dtype: DType, value: str, address: str) -> None:
         if dtype is bool_:
             value = block.let(f"zext {value_type(bool_)} {value} to i8")
         kind = memory_type(dtype)

@@ -76,9 +76,9 @@ def test_kernels_of_rows_and_shared_ones_check_too(ran, bad):
 def test_work_for_the_threads_is_checked(bad):
     run = workers._native().run
     with pytest.raises((TypeError, OverflowError)):
-        run(workers._pool.ctypes.data, bad, 0, 0, 4)
+        run(workers._pool.ctypes.data, bad, 0, 0, 4, True)
     with pytest.raises(TypeError):
-        run(workers._pool.ctypes.data, 0, 0, 0)
+        run(workers._pool.ctypes.data, 0, 0, 0, 4)
 
 
 # ---- Exceptions while compiling ----------------------------------------------------------------------------------

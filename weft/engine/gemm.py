@@ -208,6 +208,8 @@ def _with_other_sizes(dtype: DType, transposed: bool, order: str) -> None:
             _, lines = _panels(dtype, rows, 0, transposed, order)
             _heights(dtype, rows, lines)
         dots_code(dtype, dtype, order)
+        if has_masks():
+            _code(LETTERS[dtype])  # for products of a few rows or columns
 
     at_end_of_warming(compile_all)
 

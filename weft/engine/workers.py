@@ -306,19 +306,20 @@ call void %function(ptr %operands, ptr %meta, i64 0, i64 %count)
 ret void
 }}
 
-; run(pool, function, operands, meta, count): for Python, work that is worth waking the workers for.
+; run(pool, function, operands, meta, count, always): `share` for Python.
 define ptr @run(ptr %self, ptr %args, i64 %nargs) {{
-{expect_arguments(5)}
+{expect_arguments(6)}
 {
     "".join(
         f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}{chr(10)}%a{k} = load ptr, ptr %pa{k}{chr(10)}"
         f"%x{k} = call ptr @PyLong_AsVoidPtr(ptr %a{k}){chr(10)}"
-        for k in range(5)
+        for k in range(6)
     )
 }
 {RETURN_IF_FAILED}
 %count = ptrtoint ptr %x4 to i64
-call void @share(ptr %x0, ptr %x1, ptr %x2, ptr %x3, i64 %count, i64 1, i64 1)
+%always = ptrtoint ptr %x5 to i64
+call void @share(ptr %x0, ptr %x1, ptr %x2, ptr %x3, i64 %count, i64 1, i64 %always)
 call void @Py_IncRef(ptr %a0)
 ret ptr %a0
 }}
@@ -395,10 +396,10 @@ def share_words(grain: int, always: bool) -> tuple[int, ...]:
     return _native().share, _pool_address, grain, always
 
 
-def run(function: int, operands: int, meta: int, count: int) -> None:
-    """Run `function(operands, meta, 0..count)`, split over the threads."""
+def run(function: int, operands: int, meta: int, count: int, always: bool) -> None:
+    """Run `function(operands, meta, 0..count)`, split over the threads. always: also where workers must be woken for it."""
     get_num_threads()  # writes the number of threads into the pool
-    _native().run(_pool_address, function, operands, meta, count)
+    _native().run(_pool_address, function, operands, meta, count, always)
 
 
 def get_num_threads() -> int:

@@ -8,17 +8,19 @@ from ..core.dtype import DType, float64
 from .kernel import Code, compile_loop
 from .structured import Body, function
 
-# Channels that are summed side by side, so that a position and its weight are loaded once for all of them.
+# Channels that are summed side by side, so that a position and its weight are loaded once for all of them, and fewer behind them.
 CHANNELS = 8
+_SIDE_BY_SIDE = (CHANNELS, 4, 2, 1)
 
 # Operands: result [images, channels, points], planes [images, channels, size], positions, weights [images, taps, points].
 _OPERANDS = 4
 _META = ("channels", "size", "points", "groups")
+POINTS = 4096  # of a task, so that two threads share a single image
 
 
 @functools.cache
 def blending_code(dtype: DType, taps: int, fused: bool) -> Code:
-    """Call `entry(result, planes, positions, weights, meta, images * groups)`.
+    """Call `entry(result, planes, positions, weights, meta, tasks)`, a task for each image, group of channels and `POINTS` points.
 
     positions: int64, in elements of a plane; a negative one stands for the value 0. meta: the number of channels, the elements of a
     plane, the points of an image, and the groups of `CHANNELS` channels of an image. Sums are fused multiply-adds if `fused`.
@@ -46,25 +48,31 @@ class _Loop:
             b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(len(_META))
         )
         self.row, plane = (b.integer("mul", count, self.nbytes) for count in (self.points, size))
-        with b.loop("%begin", "%end") as item:
+        blocks = b.integer("sdiv", b.integer("add", self.points, POINTS - 1), POINTS)
+        with b.loop("%begin", "%end") as task:
+            item = b.integer("sdiv", task, blocks)
+            point_from = b.integer("mul", b.integer("srem", task, blocks), POINTS)
+            point_to = b.minimum(b.integer("add", point_from, POINTS), self.points)
             image = b.integer("sdiv", item, groups)
             first = b.integer("mul", b.integer("srem", item, groups), CHANNELS)
             last = b.minimum(b.integer("add", first, CHANNELS), channels)
-            whole = b.let(f"icmp eq i64 {b.integer('sub', last, first)}, {CHANNELS}")
-            rest = b.let(f"select i1 {whole}, i64 {last}, i64 {first}")
             tables = [
                 b.at(base, b.integer("mul", b.integer("mul", image, self.taps), pitch))
                 for base, pitch in zip(bases[2:], (b.integer("mul", self.points, 8), self.row), strict=True)
             ]
-            for start, stop, count in ((first, rest, CHANNELS), (rest, last, 1)):
+            start = first
+            for count in _SIDE_BY_SIDE:
+                left = b.integer("sub", last, start)
+                stop = b.integer("sub", last, b.integer("and", left, count - 1))
                 with b.loop(start, stop, count) as channel:
                     k = b.integer("add", b.integer("mul", image, channels), channel)
                     result = b.at(bases[0], b.integer("mul", k, self.row))
                     start_of = [
                         b.at(bases[1], b.integer("mul", b.integer("add", k, j), plane)) for j in range(count)
                     ]
-                    with b.loop(0, self.points) as point:
+                    with b.loop(point_from, point_to) as point:
                         self.sums(result, start_of, tables, point)
+                start = stop
 
     def sums(self, result: str, planes: list[str], tables: list[str], point: str) -> None:
         """One point of some channels."""

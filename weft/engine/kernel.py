@@ -394,7 +394,9 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
         if STRIDED not in classes and count > 1:
             share = compiled_chunks(kernels.kernel(1, reduced[0][0]))
             always = work >= PARALLEL_BYTES
-            entry = _Chunked(code.entry, share, outputs, len(classes), words, count, chunk_bytes(monoid), always)
+            entry = _Chunked(
+                code.entry, share, outputs, len(classes), words, count, chunk_bytes(monoid), always
+            )
             keepalive = meta, inner
     return ReduceLaunch(entry, inner.address + 8 * META_HEADER, meta.address, kept[0][0], keepalive)
 

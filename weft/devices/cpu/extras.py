@@ -16,7 +16,7 @@ from ...engine import workers
 from ...engine.alignments import alignment_steps
 from ...engine.bilinear import bilinear_code
 from ...engine.bisection import search_code
-from ...engine.blending import CHANNELS, blending_code
+from ...engine.blending import CHANNELS, POINTS, blending_code
 from ...engine.byte_bags import byte_bags
 from ...engine.byte_convolution import byte_convolution as launch_convolution
 from ...engine.byte_gemm import byte_products as launch_products
@@ -127,7 +127,7 @@ def blend(
     # The elements of a tap lie apart, so that loading one of them takes about as long as moving 16 bytes.
     work = images * channels * points * taps * 16
     entry = sharing(blending_code(dtype, taps, fused), work)
-    entry(result, planes, positions, weights, meta.ctypes.data, images * groups)
+    entry(result, planes, positions, weights, meta.ctypes.data, images * groups * -(-points // POINTS))
 
 
 def ordered_rows(bits: int, rows: int, n: int, k: int) -> Launch:

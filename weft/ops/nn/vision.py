@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, int64
@@ -13,10 +14,13 @@ from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address, empty
 from ...core.warn import user_level
+from ...engine import scalar as s
 from ...families.custom_vjp import custom_vjp
+from ...families.map import Map, same_dtype
 from ..assembly.joining import stack
 from ..creation.ranges import linspace
 from ..tensor.node_names import with_node_name
+from .grid_corners import corners
 from .window_views import wide
 
 # ---- Sampling at points ------------------------------------------------------------------------------------------------------
@@ -137,6 +141,21 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
     fold = functools.partial(_brought_inside, padding_mode=padding_mode, align_corners=align_corners)
     if mode != "bicubic":
         coordinates = [fold(each, size) for each, size in zip(coordinates, sizes, strict=True)]
+    if mode == "bilinear":
+        # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop. PyTorch's bicubic loop has another order.
+        total = _blended(flat, *corners(coordinates, sizes), True)
+    else:
+        total = _taps_blended(flat, coordinates, sizes, mode, fold)
+    found = total.to(dtype).view(batch, channels, *places)
+    if mode == "nearest":
+        found = _constant_in(found, grid)
+    return with_node_name(found, f"GridSampler{len(sizes)}DBackward0")
+
+
+def _taps_blended(
+    flat: Tensor, coordinates: Sequence[Tensor], sizes: Sequence[int], mode: str, fold: Callable
+) -> Tensor:
+    """The values of planes at points, put together from operations; `fold` brings a position of a bicubic tap inside."""
     positions, weights = [], []
     for corner in itertools.product(*(_point_taps(each, mode) for each in coordinates)):
         index: Any = 0
@@ -153,14 +172,8 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
         positions.append(index.masked_fill(~inside, -1))
         weights.append(weight)
     if mode == "nearest":
-        total = _elements_at(flat, positions[0])
-    else:
-        # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop. PyTorch's bicubic loop has another order.
-        total = _blended(flat, stack(positions, 1), stack(weights, 1), mode != "bicubic")
-    found = total.to(dtype).view(batch, channels, *places)
-    if mode == "nearest":
-        found = _constant_in(found, grid)
-    return with_node_name(found, f"GridSampler{len(sizes)}DBackward0")
+        return _elements_at(flat, positions[0])
+    return _blended(flat, stack(positions, 1), stack(weights, 1), False)
 
 
 def _elements_at(flat: Tensor, positions: Tensor) -> Tensor:
@@ -229,8 +242,16 @@ def _constant_in(values: Tensor, *others: Tensor) -> Tensor:
 def _unnormalized(points: Tensor, size: int, align_corners: bool) -> Tensor:
     if align_corners:
         return (points + 1) * ((size - 1) / 2)
-    half, scale = (points.new_full((), value) for value in (-0.5, size / 2))
-    return half.addcmul(points + 1, scale)  # rounded once, as in PyTorch's compiled loop
+    return _CENTRED(points, size / 2)
+
+
+# Rounded once, as in PyTorch's compiled loop.
+_CENTRED = Map(
+    "grid_coordinate",
+    same_dtype,
+    lambda point, half: s.fma(point + 1, half, s.const(-0.5, point.dtype)),
+    derivative=(lambda ct, out, point, half: ct * half, None),
+)
 
 
 def _brought_inside(position: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
@@ -255,8 +276,6 @@ def _point_taps(position: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None
         return [(position.detach().round(), None)]
     first = position.detach().floor()
     t = position - first
-    if mode == "bilinear":
-        return [(first, 1 - t), (first + 1, t)]
     return [(first + k - 1, share) for k, share in enumerate(_cubic_weights(t))]
 
 

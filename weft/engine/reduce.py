@@ -24,7 +24,7 @@ from .loops import BROADCAST, CONTIGUOUS, MEMSET, STRIDED, nest_ir
 from .monoid import CHUNK_ROWS, LEVELS, PANEL, STREAMS, Monoid, chunk_bytes, index, slot_bytes, vector_lanes
 from .source import Source, source_of
 from .structured import Body, function
-from .vectors import transposed
+from .vectors import has_masks, transposed
 
 # A state in memory: the position of its next element, how many chunks are done and where their states are, how many
 # blocks of columns there are, and the components (of each block).
@@ -36,6 +36,9 @@ META_HEADER = (
 ABREAST = (
     16  # neighbouring outputs of runs of few elements that are reduced together: a vector register of float32
 )
+
+# Operations of the state of an element, above which two rows are computed side by side.
+_FEW = 4
 
 # How the elements of a vector are read.
 VECTOR, GATHER = "vector", "gather"
@@ -603,6 +606,25 @@ class _Writer:
             position = self._positions(body, first, lanes, consecutive=elements > 1 or step > 1)
             self._append(body, total, self._element(body, lanes, addresses(body, i), how, position), lanes)
 
+    def _takes_pairs(self, how: str) -> bool:
+        """Whether two neighbouring rows are computed side by side: where registers are many and the state of an element is not just loaded.
+
+        torch.norm(x, 3) of 10^6 float32 takes 0.65 ms of one thread instead of 0.96, logsumexp of 64 x 16384 0.16 instead of 0.18 (AMD Zen 5).
+        """
+        plain = how == VECTOR and STRIDED not in self.kernel.classes and not self.kernel.block
+        return plain and has_masks() and sum(bool(e.args) for e in postorder(self.monoid.to_state)) > _FEW
+
+    def _add_pairs(self, body: Body, total, start: str, stop: str, addresses: Addresses, lanes: int) -> None:
+        """As `_add_rows`, of an even number of neighbouring rows."""
+        with body.loop(start, stop, 2) as i:
+            first = body.integer("add", body.integer("mul", i, lanes), "%base")
+            position = self._positions(body, first, 2 * lanes, consecutive=True)
+            both = self._element(body, 2 * lanes, addresses(body, i), VECTOR, position)
+            for row in (range(lanes), range(lanes, 2 * lanes)):
+                kinds = self._kinds(2 * lanes)
+                one = [self._shuffle(body, kind, value, row) for value, kind in zip(both, kinds, strict=True)]
+                self._append(body, total, one, lanes)
+
     # -- The cascade -----------------------------------------------------------------------------------------------
 
     def _cascade(
@@ -626,7 +648,10 @@ class _Writer:
             body.set(after, "i64", start)
             with body.loop(start, last, step) as begin:
                 stop = body.integer("add", begin, step)
-                self._add_rows(body, total, begin, stop, addresses, how, width, 1, elements)
+                if higher and elements == width and self._takes_pairs(how):
+                    self._add_pairs(body, total, begin, stop, addresses, width)
+                else:
+                    self._add_rows(body, total, begin, stop, addresses, how, width, 1, elements)
                 if higher:
                     self._carry(body, levels, 1, stop, power, width)
                 body.set(after, "i64", stop)

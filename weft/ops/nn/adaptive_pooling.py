@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from ...core.arguments import integer, wrong_type
 from ...core.checking import check_tensor
-from ...core.dtype import LEGACY_NAMES, int64
+from ...core.dtype import LEGACY_NAMES, DType, int64
 from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
 from ...families.array_op import on_device
 from ..creation.creation import zeros
 from .pooling import check_filled, maxima_at, pooled, window_sum
+from .resampling import Table, resample
 from .window_views import like_format, wide
 
 
@@ -53,7 +55,7 @@ def _check_floats(name: str, input: Tensor) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
 
 
-def _adaptive_positions(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def adaptive_positions(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """For each of `count` windows the elements it looks at, [count, most], the last one repeated, and how many."""
     starts = np.arange(count) * size // max(count, 1)
     ends = -(-(np.arange(1, count + 1) * size) // max(count, 1))
@@ -75,35 +77,29 @@ def _adaptive_average(name: str, n: int, input: Tensor, output_size: Any) -> Ten
         kernel = tuple([size // count for size, count in zip(sizes, wanted, strict=True)])
         found = window_sum(found, kernel, kernel, (1,) * n, wanted) / math.prod(kernel)
     else:
-        for dim, count in enumerate(wanted, input.spec.ndim - n):
-            found = _averaged_along(found, dim, count)
+        found = _averages(found, n, wanted)
     found = like_format(found.to(dtype), input)
     return (
         found if whole and n > 1 else pooled("AdaptiveAvgPool", n, found)
     )  # as in PyTorch, which takes the mean
 
 
-def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:
-    size = input.spec.shape[dim]
-    if count == size:
-        return input
-    if count and size % count == 0:
-        return input.unflatten(dim, (count, size // count)).mean(dim + 1)
-    sums, lengths = sums_along(input, dim, count)
-    return sums / on_device(lengths, input.spec.device, input.spec.dtype)
+def _averages(input: Tensor, n: int, wanted: tuple[int, ...]) -> Tensor:
+    """The averages of windows of the last n dims: sums along one dim after the other, then one division."""
+    found, lengths = input, np.ones((1,) * n)
+    for k, (size, count) in enumerate(zip(input.spec.shape[-n:], wanted, strict=True)):
+        if count != size:
+            table = _windows(size, count, input.spec.dtype)
+            found = resample(found, input.spec.ndim - n + k, table)
+            lengths = lengths * table.bounds[:, 1].reshape(-1, *(1,) * (n - 1 - k))
+    return found / on_device(lengths, input.spec.device, input.spec.dtype)
 
 
-def sums_along(input: Tensor, dim: int, count: int) -> tuple[Tensor, np.ndarray]:
-    """The sums of `count` windows of a dim, and how many elements each has, in a shape that broadcasts."""
-    positions, lengths = _adaptive_positions(input.spec.shape[dim], count)
-    most = positions.shape[1]
-    taken = input.index_select(dim, on_device(positions.ravel(), input.spec.device)).unflatten(
-        dim, (count, most)
-    )
-    behind = [1] * (input.spec.ndim - dim - 1)
-    surplus = (np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)
-    kept = taken.masked_fill(on_device(surplus, input.spec.device), 0)
-    return kept.sum(dim + 1, dtype=input.spec.dtype), lengths.reshape(count, *behind)
+@functools.lru_cache(maxsize=64)
+def _windows(size: int, count: int, dtype: DType) -> Table:
+    """The sums of `count` windows of a dim."""
+    positions, lengths = adaptive_positions(size, count)
+    return Table(size, positions[:, 0], lengths, np.ones(positions.shape, dtype.numpy))
 
 
 @public("function", "nn.functional.adaptive_avg_pool1d")
@@ -152,9 +148,7 @@ def _define_adaptive_max(n: int) -> None:
             # The sum is one of no elements; it gives the input a gradient.
             values = zeros(sizes, dtype=input.spec.dtype, device=input.spec.device) + input.sum()
             return pooled("AdaptiveMaxPool", n, values), indices
-        positions = [
-            _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)
-        ]
+        positions = [adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)]
         values, indices = maxima_at(input, positions, wanted)
         return pooled("AdaptiveMaxPool", n, like_format(values, input)), like_format(indices, input)
 

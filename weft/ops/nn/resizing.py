@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import number
-from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int32, uint8
+from ...core.dtype import LEGACY_NAMES, DType, float32, float64, uint8
 from ...core.layout import contiguous_format, suggested_format
 from ...core.public import public
 from ...core.recording import needs_recording
@@ -23,6 +23,7 @@ from ...families.custom_vjp import custom_vjp
 from ..creation.creation import check_storage_size
 from ..tensor.node_names import with_node_name
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .resampling import Table, resample
 from .window_views import like_format, wide
 
 # fmt: off
@@ -183,7 +184,7 @@ def _as_floats(image: Tensor, first: int, sizes, scales, mode: str, align_corner
             found = found.index_select(dim, chosen)
         else:
             table = _table(own, size, spacing, align_corners, mode, antialias, found.spec.dtype)
-            found = _resample(found, dim, table)
+            found = resample(found, dim, table)
     return found.to(dtype)
 
 
@@ -197,7 +198,7 @@ def _as_bytes(image: Tensor, first: int, sizes, scales, mode: str, align_corners
         own = image.spec.shape[dim]
         if own != size:
             spacing = _spacing(own, size, scale, align_corners, np.float64)
-            image = _resample(image, dim, _table(own, size, spacing, align_corners, mode, antialias, uint8))
+            image = resample(image, dim, _table(own, size, spacing, align_corners, mode, antialias, uint8))
     return image
 
 
@@ -250,44 +251,10 @@ def _repeated(image: Tensor, first: int, factors: Sequence[int]) -> Tensor:
 # ---- Weighted sums of neighbours -------------------------------------------------------------------------------------------
 
 
-class _Table:
-    """Each position of a resized dim is a sum: of the elements from `first` on, times `weights`.
-
-    Shapes: first and count [size], weights [size, taps]. `bits`: of integer weights, how many are behind the point.
-    """
-
-    __slots__ = ("own", "size", "weights", "bounds", "bits", "meta", "_transposed")
-
-    def __init__(self, own: int, first: np.ndarray, count: np.ndarray, weights: np.ndarray):
-        assert (first >= 0).all() and (first + count <= own).all() and (count <= weights.shape[1]).all()
-        self.own, self.size, self.bits = own, len(first), 0
-        self.weights = np.ascontiguousarray(weights)
-        self.bounds = np.stack([first, count], 1).astype(np.int64)
-        self._transposed: _Table | None = None
-
-    @property
-    def transposed(self) -> _Table:
-        """Which positions of the result each element goes into: the derivative."""
-        if self._transposed is None:
-            first, count = self.bounds.T
-            i, j = np.nonzero(np.arange(self.weights.shape[1]) < count[:, None])
-            element = first[i] + j
-            least = np.full(self.own, self.size)
-            most = np.full(self.own, -1)
-            np.minimum.at(least, element, i)
-            np.maximum.at(most, element, i)
-            counts = np.maximum(most - least + 1, 0)
-            least[counts == 0] = 0
-            weights = np.zeros((self.own, counts.max()), self.weights.dtype)
-            weights[element, i - least[element]] = self.weights[i, j]
-            self._transposed = _Table(self.size, least, counts, weights)
-        return self._transposed
-
-
 @functools.lru_cache(maxsize=64, typed=True)
 def _table(
     own: int, size: int, spacing: Any, align_corners: bool, mode: str, antialias: bool, dtype: DType
-) -> _Table:
+) -> Table:
     if antialias:
         positions, weights = _antialias_taps(own, size, spacing, mode)
     elif mode == "bicubic":
@@ -304,7 +271,7 @@ def _table(
     return table
 
 
-def _summed(own: int, positions: np.ndarray, weights: np.ndarray) -> _Table:
+def _summed(own: int, positions: np.ndarray, weights: np.ndarray) -> Table:
     """The table of neighbours [taps, size]. Those beyond an edge are the element at the edge, whose weights add up."""
     size = positions.shape[1]
     first, last = positions.min(0), positions.max(0)
@@ -312,7 +279,7 @@ def _summed(own: int, positions: np.ndarray, weights: np.ndarray) -> _Table:
     summed = np.zeros((size, count.max()), weights.dtype)
     for position, weight in zip(positions, weights, strict=True):
         summed[np.arange(size), position - first] += weight
-    return _Table(own, first, count, summed)
+    return Table(own, first, count, summed)
 
 
 def _weight_bits(greatest: float) -> int:
@@ -324,52 +291,6 @@ def _weight_bits(greatest: float) -> int:
     while bits < _WEIGHT_BITS - 1 and int(0.5 + greatest * (1 << bits + 1)) < 1 << 15:
         bits += 1
     return bits
-
-
-def _resample_rule(ct: Tensor, out: Any, input: Tensor, dim: int, table: _Table) -> Tensor:
-    return _resample(ct, dim, table.transposed)
-
-
-@custom_vjp(_resample_rule)
-def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
-    """Weighted sums of elements along a dim."""
-    spec = input.spec
-    shape = (*spec.shape[:dim], table.size, *spec.shape[dim + 1 :])
-    result = empty(contiguous_spec(shape, spec.dtype, spec.device))
-    if not result.spec.numel or not spec.device.backend.has_memory:
-        return result
-    resample = spec.device.backend.extras.get("resample")
-    if resample is None:
-        return _sums_of_taps(input, dim, table)
-    input = input.contiguous().resolve_neg()
-    sizes = math.prod(shape[:dim]), table.size, table.own, math.prod(shape[dim + 1 :])
-    resample(
-        address(result),
-        address(input),
-        spec.dtype,
-        sizes,
-        table.bounds,
-        table.weights,
-        table.bits,
-    )
-    return result
-
-
-def _sums_of_taps(input: Tensor, dim: int, table: _Table) -> Tensor:
-    """As `_resample`, by ops that every device has: tap k of all positions at once."""
-    where, is_bytes = input.spec.device, input.spec.dtype is uint8
-    behind = (1,) * (input.spec.ndim - dim - 1)
-    first, count = table.bounds.T
-    total: Any = None
-    for k in range(table.weights.shape[1]):
-        chosen = on_device(np.minimum(first + k, table.own - 1), where)
-        rows = input.index_select(dim, chosen).to(int32 if is_bytes else input.spec.dtype)
-        weights = on_device(table.weights[:, k].reshape(-1, *behind), where, rows.spec.dtype)
-        term = (rows * weights).masked_fill(on_device((k >= count).reshape(-1, *behind), where), 0)
-        total = term if total is None else total + term
-    if not is_bytes:
-        return total
-    return ((total + (1 << table.bits >> 1)) >> table.bits).clamp(0, 255).to(uint8)
 
 
 # ---- Four pixels at once ---------------------------------------------------------------------------------------------------
@@ -395,16 +316,16 @@ class _Pairs:
         assert ((places >= 0) & (places < own)).all()
         self.own, self.size = own, len(places)
         self.places, self.weights = np.ascontiguousarray(places), np.ascontiguousarray(weights)
-        self._table: _Table | None = None
+        self._table: Table | None = None
 
     @property
-    def table(self) -> _Table:
+    def table(self) -> Table:
         if self._table is None:
             self._table = _summed(self.own, self.places.T, self.weights.T)
         return self._table
 
     @property
-    def transposed(self) -> _Table:
+    def transposed(self) -> Table:
         return self.table.transposed
 
 
@@ -418,7 +339,7 @@ def _pairs(own: int, size: int, spacing: Any, align_corners: bool) -> _Pairs:
 
 
 def _bilinear_rule(ct: Tensor, out: Any, image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tensor:
-    return _resample(_resample(ct, first, rows.transposed), first + 1, columns.transposed)
+    return resample(resample(ct, first, rows.transposed), first + 1, columns.transposed)
 
 
 @custom_vjp(_bilinear_rule)
@@ -431,7 +352,7 @@ def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tenso
         return result
     bilinear = spec.device.backend.extras.get("bilinear")
     if bilinear is None:
-        return _resample(_resample(image, first + 1, columns.table), first, rows.table)
+        return resample(resample(image, first + 1, columns.table), first, rows.table)
     image = image.contiguous().resolve_neg()
     channels = spec.shape[3 if last else 1]
     tables = [(each.own, each.places, each.weights) for each in (rows, columns)]

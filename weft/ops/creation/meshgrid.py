@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -110,7 +109,17 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return new((0,), input.spec.dtype, input.spec.device)
-    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    flat = itertools.chain.from_iterable(pick(range(input.spec.numel), r))
-    picked = on_device(np.fromiter(flat, np.int64), input.spec.device)
+    picked = on_device(_picks(input.spec.numel, r, with_replacement).ravel(), input.spec.device)
     return unsafe_view(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))
+
+
+def _picks(n: int, r: int, with_replacement: bool) -> np.ndarray:
+    """All ways to pick r of n positions in order, int64 [ways, r]."""
+    rows = np.arange(n)[:, None]
+    for _ in range(r - 1):
+        first = rows[:, -1] + (not with_replacement)  # the least that may follow each row
+        counts = n - first
+        ends = np.cumsum(counts)
+        following = np.arange(counts.sum()) - np.repeat(ends - counts - first, counts)
+        rows = np.column_stack([np.repeat(rows, counts, axis=0), following])
+    return rows

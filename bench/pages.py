@@ -129,7 +129,7 @@ def measured_apart(results: Sequence[Result]) -> list[str]:
 
 
 def losses(results: Sequence[Result]) -> str:
-    """Rows below 1, worst first, and why."""
+    """Rows below 1, worst first, and why. A sentence stands once; other rows name the row where it stands."""
     rows = sorted(losing(results), key=lambda row: row.ratio or 0.0)
     if not rows:
         return "None."
@@ -137,9 +137,13 @@ def losses(results: Sequence[Result]) -> str:
         report.line(["row", "PyTorch", "weft", "PyTorch / weft", "why"]),
         "| :-- | --: | --: | --: | :-- |",
     ]
+    stands: dict[str, str] = {}  # the row at which a sentence stands
     for row in rows:
         cells = [quantity(row.values[name], row.unit) for name in ("torch", "weft")]
-        lines.append(report.line([row.id, *cells, number(row.ratio), why(row)]))
+        sentence = reason(row) or ""
+        first = stands.setdefault(sentence, row.id)
+        told = sentence if first == row.id or not sentence else f"See {first}."
+        lines.append(report.line([row.id, *cells, number(row.ratio), f"{told} {distance(row)}".strip()]))
     return "\n".join(lines)
 
 
@@ -147,17 +151,16 @@ def losing(results: Sequence[Result]) -> list[Row]:
     return [row for result in results for row in result.rows if row.ratio is not None and row.ratio < 1]
 
 
-def why(row: Row) -> str:
-    """The sentence on a loss, and how far both are from the limit where that is known.
+def distance(row: Row) -> str:
+    """How far both are from the limit, where that is known.
 
     In small rows the limit is mostly the cost of its calls of NumPy, so that PyTorch or weft is faster.
     """
-    sentences = [reason(row)]
     limit = row.values.get("limit")
-    if limit and NOISE * limit <= min(row.values["weft"], row.values["torch"]):
-        weft, torch = (number(row.values[name] / limit) for name in ("weft", "torch"))
-        sentences.append(f"weft takes {weft} times the limit, PyTorch {torch}.")
-    return " ".join(sentence for sentence in sentences if sentence)
+    if not limit or NOISE * limit > min(row.values["weft"], row.values["torch"]):
+        return ""
+    weft, torch = (number(row.values[name] / limit) for name in ("weft", "torch"))
+    return f"weft takes {weft} times the limit, PyTorch {torch}."
 
 
 def reason(row: Row) -> str | None:
@@ -169,7 +172,9 @@ REASONS: dict[str, str] = tomllib.loads((ROOT / "bench" / "losses.toml").read_te
 
 
 def unexplained(runs: Sequence[Run]) -> list[str]:
-    return sorted({row.id for _, results in runs for row in losing(results) if not why(row)})
+    return sorted(
+        {row.id for _, results in runs for row in losing(results) if not (reason(row) or distance(row))}
+    )
 
 
 def details(result: Result) -> str:

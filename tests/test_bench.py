@@ -239,13 +239,24 @@ def test_a_page_has_the_losing_rows_and_says_whether_other_programs_ran():
     assert "The load average was 3.0" in pages.pages([a_run(load=3.0)])[pages.PAGE]
 
 
-def test_a_loss_has_its_reason_and_its_distance_to_the_limit(monkeypatch):
-    monkeypatch.setitem(pages.REASONS, "calls/*", "Because.")
-    slow = Row("calls", "view", "s", values={"torch": 2.0, "weft": 4.0, "limit": 1.0})
-    assert pages.why(slow) == f"{pages.REASONS['calls/*']} weft takes 4.00 times the limit, PyTorch 2.00."
-    assert pages.why(Row("layout", "no such row", "s", values={"torch": 2.0, "weft": 4.0})) == ""
-    small = Row("layout", "no such row", "s", values={"torch": 2.0, "weft": 4.0, "limit": 3.0})
-    assert pages.why(small) == ""
+def test_a_loss_has_its_reason_once_and_its_distance_to_the_limit(monkeypatch):
+    monkeypatch.setattr(pages, "REASONS", {"calls/*": "Because."})
+    given = [  # section, name, seconds of PyTorch, weft and the limit
+        ("calls", "view", 2.0, 4.0, 1.0),
+        ("calls", "slice", 2.0, 3.0, 0.0),
+        ("layout", "no reason", 2.0, 2.5, 0.0),
+        ("layout", "below the limit", 2.0, 2.1, 3.0),
+    ]
+    rows = [
+        Row(section, name, "s", values={"torch": torch, "weft": weft} | ({"limit": limit} if limit else {}))
+        for section, name, torch, weft, limit in given
+    ]
+    _, _, *lines = pages.losses([Result("calls", "calls", None, None, False, rows)]).splitlines()
+    assert [line.split("|")[-2].strip() for line in lines] == [
+        "Because. weft takes 4.00 times the limit, PyTorch 2.00.", "See calls/view.", "", "",
+    ]  # fmt: skip
+    found = pages.unexplained([(MACHINE, [Result("calls", "calls", None, None, False, rows)])])
+    assert found == ["layout/below the limit", "layout/no reason"]
 
 
 def test_the_machine_is_described_where_git_is_not_installed(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ from .expr import postorder
 from .llvm import Block
 from .loops import BROADCAST, CONTIGUOUS, METADATA, STRIDED, Inner, MapKernel
 from .source import Source, source_of
-from .vectors import has_masks
+from .vectors import has_avx2, has_masks
 
 
 def _plain_ir(kernel: MapKernel) -> str:
@@ -33,8 +33,9 @@ def _baseline(kernel: MapKernel) -> Source:
 @functools.partial(source_of, baseline=_baseline)
 def map_ir(kernel: MapKernel) -> str:
     """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
-    if has_masks() and _is_maskable(kernel):
-        return f"{_MaskedRow(kernel).ir()}\n{_metadata(_ABREAST if _conditions(kernel) <= _MANY else 1)}{_MASKED}"
+    if _in_groups(kernel):
+        abreast = _ABREAST if not has_masks() or _conditions(kernel) <= _MANY else 1
+        return f"{_Groups(kernel).ir()}\n{_metadata(abreast)}{_MASKED if has_masks() else _SINGLE}"
     return f"{Inner(kernel).ir()}\n{_metadata(2 if _operations(kernel) <= _FEW else 1)}"
 
 
@@ -62,26 +63,34 @@ def _metadata(vectors: int) -> str:
     return METADATA.replace("i32 1", f"i32 {vectors}")
 
 
-# ---- Processors with masks -------------------------------------------------------------------------------------------
+# ---- Groups of vectors -----------------------------------------------------------------------------------------------
 
 # With four vectors side by side the processor need not look far ahead for an instruction whose operands are there: exp of 10^6 float32
-# takes 95 us of one thread instead of 124, sigmoid 178 instead of 239, mish 0.71 ms instead of 1.21 (AMD Zen 5).
+# takes 95 us of one thread instead of 124, sigmoid 178 instead of 239, mish 0.71 ms instead of 1.21 (AMD Zen 5); at
+# the level x86-64-v3 251 instead of 286, 344 instead of 440, and 1.50 instead of 2.44.
 _ABREAST = 4
-_REGISTER_BYTES = 64
 
 # Conditions of loops that take one vector at a time, because there are seven registers for masks: with four vectors at a time `pow`, which
 # has 23, takes 1.7 ms instead of 1.3, digamma, which has 20, 2.8 instead of 4.1 (AMD Zen 5).
 _MANY = 20
 
-# The loop at the end takes its elements under a mask.
+# The loop behind the groups takes one vector at a time, with masks the elements behind the last whole vector as well.
+_SINGLE = """!4 = distinct !{!4, !2, !5}
+!5 = !{!"llvm.loop.interleave.count", i32 1}
+"""
 _MASKED = """!4 = distinct !{!4, !2, !5, !6}
 !5 = !{!"llvm.loop.interleave.count", i32 1}
 !6 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}
 """
 
 
-def _is_maskable(kernel: MapKernel) -> bool:
-    """Whether LLVM loads and stores the elements as vectors under a mask, which it does not do for parts of complex numbers."""
+def _in_groups(kernel: MapKernel) -> bool:
+    """Whether the loop takes groups of vectors: with masks, and with AVX2 if it computes much.
+
+    LLVM does not load and store parts of complex numbers under masks.
+    """
+    if not has_masks() and (_operations(kernel) <= _FEW or not has_avx2()):
+        return False
     whole = all(len(result.parts) == 1 for result in kernel.results)
     leaves = [e for e in postorder(_roots(kernel)) if e.op == "load"]
     outputs = kernel.strides[: len(kernel.results)]
@@ -97,18 +106,18 @@ def _conditions(kernel: MapKernel) -> int:
     return sum(e.dtype is bool_ for e in postorder(_roots(kernel)))
 
 
-class _MaskedRow(Inner):
+class _Groups(Inner):
     """A loop over whole groups of vectors, and one over the elements behind them, vector by vector.
 
-    The second takes all elements of short rows: 2000 rows of 15 float32 take 12 us for exp instead of 23, and rows of 64 19 instead of 15
-    (AMD Zen 5, one thread; before, such loops ended element by element).
+    The second takes all elements of short rows. Under masks 2000 rows of 15 float32 take 12 us for exp, with a loop that ends element by
+    element 23; rows of 64 take 19 instead of 15 (AMD Zen 5, one thread).
     """
 
     def text(self) -> str:
         before, group, single = (Block(self.declarations, prefix) for prefix in "hvw")
         self._elements(before, group)
         self._elements(before, single, "%j")
-        size = _ABREAST * _REGISTER_BYTES // max(self.itemsizes)
+        size = _ABREAST * (64 if has_masks() else 32) // max(self.itemsizes)  # elements of a group
         arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
         lines = [
             f"define void @row({arguments}, ptr %params, i64 %n) #0 {{",

@@ -25,6 +25,12 @@ def has_masks() -> bool:
     return "+avx512f" in cpu()[1].split(",")
 
 
+@functools.cache
+def has_avx2() -> bool:
+    """Whether vectors of integers have 32 bytes, as those of floats do."""
+    return "+avx2" in cpu()[1].split(",")
+
+
 def lanes_below(b: Body, lanes: int, count: str) -> str:
     """A mask of the first `count` lanes, which is compared in int32, as AVX2's masks of float32 are."""
     order = ", ".join(f"i32 {k}" for k in range(lanes))

@@ -193,16 +193,9 @@ def search(sequences: np.ndarray, values: np.ndarray, right: bool, dtype: DType)
     return found
 
 
-def byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int, *operands: float) -> None:
-    """Products of bytes: see `engine/byte_gemm.py`. The rows are contiguous. operands: those of the kernel."""
-    launch = _byte_products(epilogue, sizes, groups, workers.get_num_threads())
-    assert launch.entry is not None
-    launch.entry(*operands, launch.meta, launch.count)
-
-
-@functools.lru_cache(maxsize=4096)
-def _byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int, threads: int) -> Launch:
-    return launch_products(epilogue, sizes, groups * sizes[1], groups * sizes[2], groups)
+def byte_products(epilogue: Epilogue, sizes: tuple[int, int, int], groups: int) -> Callable[..., None]:
+    """Products of bytes, as a function of the operands of the kernel: see `engine/byte_gemm.py`. The rows are contiguous."""
+    return _launching(launch_products(epilogue, sizes, groups * sizes[1], groups * sizes[2], groups))
 
 
 def byte_convolution(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...core.derivative import nondifferentiable
 from ...core.dtype import DType, float32, float64, int8, int32
@@ -24,6 +24,7 @@ from ...engine import scalar as s
 from ...engine.byte_tiles import QUAD, Epilogue, shape
 from ...engine.depthwise import Places, block_channels, weight_order
 from ...engine.expr import load, param
+from ...engine.workers import get_num_threads
 from ...families.map import Map, Types
 from ...ops.assembly.padding import constant_pad
 from ...ops.creation.from_data import tensor
@@ -197,17 +198,39 @@ def readable(tensor: Tensor) -> Tensor:
 def _by_kernel(
     formula: Formula, a: Tensor, zero_point: int, packed: Packed, of_columns, of_rows, numbers
 ) -> Tensor:
-    (*batch, _), groups, terms, columns = a.shape, packed.groups, packed.terms, packed.columns
-    signed = a.dtype is int8
-    if signed:  # the kernel reads a + 128
-        zero_point, of_rows = zero_point + 128, [each + 128 * terms for each in of_rows]
-    target = empty(contiguous_spec((*batch, groups * columns), formula.result, a.device))
-    if target.spec.numel:
-        assert packed.lines is not None
-        operands = target, a, packed.lines, *map(readable, (*of_columns, *of_rows))
-        run, sizes = a.device.backend.extras["byte_products"], (math.prod(batch), terms, columns)
-        run(_epilogue(formula, signed), sizes, groups, *map(address, operands), zero_point, *numbers)
-    return target
+    kernel = _rows_kernel(formula, a.spec, packed.terms, packed.columns, packed.groups, get_num_threads())
+    return kernel(a, packed.lines, zero_point, of_columns, of_rows, numbers)
+
+
+class RowsKernel(NamedTuple):
+    """The kernel for rows with one spec: what is decided before their elements are read."""
+
+    target: Spec
+    run: Callable[..., None] | None  # of addresses and numbers; None if the result has no elements
+    terms: int
+    shift: int  # what the kernel adds to each element
+
+    def __call__(self, a: Tensor, lines: Any, zero_point: int, of_columns, of_rows, numbers) -> Tensor:
+        target = empty(self.target)
+        if self.run is not None:
+            if self.shift:
+                of_rows = [each + self.shift * self.terms for each in of_rows]
+            operands = target, a, lines, *map(readable, (*of_columns, *of_rows))
+            self.run(*map(address, operands), zero_point + self.shift, *numbers)
+        return target
+
+
+@functools.lru_cache(maxsize=1024)
+def _rows_kernel(
+    formula: Formula, rows: Spec, terms: int, columns: int, groups: int, threads: int
+) -> RowsKernel:
+    *batch, _ = rows.shape
+    target, run = contiguous_spec((*batch, groups * columns), formula.result, rows.device), None
+    signed = rows.dtype is int8
+    if target.numel:
+        sizes = math.prod(batch), terms, columns
+        run = rows.device.backend.extras["byte_products"](_epilogue(formula, signed), sizes, groups)
+    return RowsKernel(target, run, terms, 128 * signed)
 
 
 class ImageKernel(NamedTuple):

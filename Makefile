@@ -8,7 +8,7 @@ LIBRARIES := .venv-libraries/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits karate_club int8_sounds ragged_sentences named_images benchmark_broadcasting
 # What `make test` runs once more under the fence (docs/reliability.md), with optimized kernels.
 FENCED := tests/families \
-	$(patsubst %,tests/engine/test_%.py,gemm reduce radix ranks bisection packed counting) \
+	$(patsubst %,tests/engine/test_%.py,gemm reduce map_rows radix ranks bisection packed counting) \
 	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter \
 	linalg/test_lapack linalg/test_lane_plans linalg/test_stacks nn/test_conv_products nn/test_conv_products_depthwise) \
 	$(patsubst %,tests/layouts/%.py,sparse/test_bad_input sparse/test_products quantized/test_products quantized/test_convolution)
@@ -20,7 +20,7 @@ IN_PYTHON := tests/families tests/autograd tests/engine/test_defer.py $(filter-o
 
 # What `make test` runs once more with the optimized kernels of each level of x86-64 (WEFT_CPU) that this processor has.
 LEVELS := x86-64-v2 x86-64-v3 x86-64-v4
-ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gemm llvm packed product_blocks radix ranks reduce special streaming) \
+ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gemm llvm map_rows packed product_blocks radix ranks reduce special streaming) \
 	tests/families/test_map.py tests/families/test_scan.py \
 	$(patsubst %,tests/ops/%.py,nn/test_linear nn/test_conv_products reductions/test_softmax)
 

@@ -118,7 +118,9 @@ def processor(here: dict[str, Any], results: Sequence[Result]) -> str:
     parts.append(f"{report.summary(results)}\n")
     if section(results, "sizes"):
         parts.append(f"![Time over size for weft, PyTorch, NumPy and the limit]({picture_name(here)})\n")
-    parts.append(f"### Rows on which weft loses\n\n{losses(results)}\n\n### All rows\n")
+    parts.append(
+        f"### Rows on which weft loses\n\n{losses(results, here.get('level', ''))}\n\n### All rows\n"
+    )
     parts += [details(result) for result in results]
     return "\n".join(parts)
 
@@ -132,7 +134,7 @@ def measured_apart(results: Sequence[Result]) -> list[str]:
     return [f"{', '.join(names)}: {sentence}" for sentence, names in titles.items()]
 
 
-def losses(results: Sequence[Result]) -> str:
+def losses(results: Sequence[Result], level: str = "") -> str:
     """Rows below 1, worst first, and why. A sentence stands once; other rows name the row where it stands."""
     rows = sorted(losing(results), key=lambda row: row.ratio or 0.0)
     if not rows:
@@ -144,7 +146,7 @@ def losses(results: Sequence[Result]) -> str:
     stands: dict[str, str] = {}  # the row at which a sentence stands
     for row in rows:
         cells = [quantity(row.values[name], row.unit) for name in ("torch", "weft")]
-        sentence = reason(row) or ""
+        sentence = reason(row, level) or ""
         first = stands.setdefault(sentence, row.id)
         told = sentence if first == row.id or not sentence else f"See {first}."
         lines.append(report.line([row.id, *cells, number(row.ratio), f"{told} {distance(row)}".strip()]))
@@ -167,17 +169,24 @@ def distance(row: Row) -> str:
     return f"weft takes {weft} times the limit, PyTorch {torch}."
 
 
-def reason(row: Row) -> str | None:
-    """The sentence of the first pattern in losses.toml that the row matches."""
-    return next((why for pattern, why in REASONS.items() if fnmatchcase(row.id, pattern)), None)
+def reason(row: Row, level: str = "") -> str | None:
+    """The sentence of the first pattern in losses.toml that the row matches, or that of the level of x86-64."""
+    found = next((why for pattern, why in REASONS.items() if fnmatchcase(row.id, pattern)), None)
+    return found or LEVELS.get(level)
 
 
 REASONS: dict[str, str] = tomllib.loads((ROOT / "bench" / "losses.toml").read_text())
+LEVELS: dict[str, str] = REASONS.pop("levels")  # type: ignore[assignment]
 
 
 def unexplained(runs: Sequence[Run]) -> list[str]:
     return sorted(
-        {row.id for _, results in runs for row in losing(results) if not (reason(row) or distance(row))}
+        {
+            row.id
+            for here, results in runs
+            for row in losing(results)
+            if not (reason(row, here.get("level", "")) or distance(row))
+        }
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import weft as torch
 from weft.core.dtype import float32
-from weft.engine import map_rows, scalar
+from weft.engine import map_rows, scalar, tiers
 from weft.engine.expr import load
 from weft.engine.loops import MapKernel, Result
 from weft.engine.map_rows import map_ir
@@ -48,6 +48,14 @@ CALLS = {
     "bytes": lambda x, y: (x * 50).to(torch.int8) // 3,
     "complex": lambda x, y: torch.exp(torch.complex(x, y)),
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _optimized():
+    """Baseline code takes element by element."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiers, "in_background", lambda: True)
+        yield
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ...core.arguments import text
+from ...core.dtype import int64
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
@@ -15,7 +17,7 @@ from ...families.rearrange import check_tensors
 from ..assembly.joining import stack
 from ..views.reshaping import reshape
 from ..views.views import EXPAND, VIEW, unsafe_view
-from .creation import new
+from .creation import check_room, new
 
 
 @public("function", asks=True)
@@ -109,8 +111,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return new((0,), input.spec.dtype, input.spec.device)
-    picked = on_device(_picks(input.spec.numel, r, with_replacement).ravel(), input.spec.device)
-    return unsafe_view(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))
+    n = input.spec.numel
+    ways = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
+    check_room(max(ways, 1), r, dtype=int64)
+    rows = _picks(n, r, with_replacement) if ways else np.empty(0, np.int64)
+    picked = on_device(rows.ravel(), input.spec.device)
+    return unsafe_view(input.index_select(0, picked), (ways, r))
 
 
 def _picks(n: int, r: int, with_replacement: bool) -> np.ndarray:

@@ -142,3 +142,13 @@ def test_the_gradient_of_samples_has_a_gradient():
     lazy = weft.randn(1, 2, 4, 4, dtype=weft.complex128).conj().imag
     assert lazy.is_neg()
     assert sampled(lazy, points).equal(sampled(lazy.clone().resolve_neg(), points))
+
+
+def test_a_call_in_inference_mode_leaves_nothing_that_training_cannot_use():
+    image, points = weft.randn(1, 2, 5, 5), weft.rand(1, 3, 3, 2)
+    with weft.inference_mode():
+        expected = weft.nn.functional.grid_sample(image, points, align_corners=False)
+    points.requires_grad_()
+    found = weft.nn.functional.grid_sample(image, points, align_corners=False)
+    found.sum().backward()
+    assert weft.equal(found, expected) and points.grad.shape == points.shape

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...core.derivative import Derivative, nondifferentiable
-from ...core.device import device
 from ...core.dtype import DType, int32, int64
 from ...core.tensor import Tensor
 from ...engine import scalar as s
@@ -72,10 +71,10 @@ WEIGHT = Map("grid_weight", same_dtype, _weight, derivative=Derivative(joint=_we
 
 
 @functools.cache
-def _steps(dims: int, dtype: DType, where: device) -> list[Tensor]:
+def _steps(dims: int) -> list[np.ndarray]:
     """For each dim the steps from the first element around a point to each corner, [corners, 1]: 0 or 1. The last dim changes first."""
     steps = np.array(list(itertools.product((0.0, 1.0), repeat=dims)))
-    return [on_device(np.ascontiguousarray(column)[:, None], where, dtype) for column in steps.T]
+    return [np.ascontiguousarray(column)[:, None] for column in steps.T]
 
 
 def corners(coordinates: Sequence[Tensor], sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -88,7 +87,8 @@ def corners(coordinates: Sequence[Tensor], sizes: Sequence[int]) -> tuple[Tensor
             f"grid_sample() of images with {_MOST} elements or more along a dim, but got sizes {list(sizes)}"
         )
     spec = coordinates[0].spec
-    steps = _steps(len(sizes), spec.dtype, spec.device)
+    # Tensors are made in each call: those of a call in inference mode could not be saved for a backward pass.
+    steps = [on_device(each, spec.device, spec.dtype) for each in _steps(len(sizes))]
     given = [each.unsqueeze(1) for each in coordinates]
     positions = POSITION(*[each.detach() for each in given], *steps, *map(float, sizes))
     return positions, WEIGHT(*given, *steps)

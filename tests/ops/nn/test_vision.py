@@ -152,3 +152,15 @@ def test_a_call_in_inference_mode_leaves_nothing_that_training_cannot_use():
     found = weft.nn.functional.grid_sample(image, points, align_corners=False)
     found.sum().backward()
     assert weft.equal(found, expected) and points.grad.shape == points.shape
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_points_in_an_image_with_more_columns_than_float32_counts(mode):
+    columns = 2**24 + 3
+    image = weft.arange(columns, dtype=weft.int32).to(weft.float32).view(1, 1, 1, columns)
+    points = weft.tensor([[[[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]]])
+    given = torch.from_numpy(image.numpy()), torch.from_numpy(points.numpy())
+    expected = torch.nn.functional.grid_sample(*given, mode=mode, align_corners=True)
+    found = weft.nn.functional.grid_sample(image, points, mode=mode, align_corners=True)
+    assert found[..., 0].item() == 0.0
+    assert found[..., 2].item() == expected[..., 2].item()

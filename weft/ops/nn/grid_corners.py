@@ -19,7 +19,7 @@ from ...engine import scalar as s
 from ...families.array_op import on_device
 from ...families.map import Map, Types, same_dtype
 
-_MOST = 2**31  # elements of a dim, because places are computed as int32
+MOST = 2**24  # elements of a dim: float32 holds every place up to here
 
 
 def _to_int64(common: DType) -> Types:
@@ -80,12 +80,8 @@ def _steps(dims: int) -> list[np.ndarray]:
 def corners(coordinates: Sequence[Tensor], sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
     """The positions of the elements around points, -1 outside of the image, and their weights, both [N, 2**dims, points].
 
-    coordinates: in elements, [N, points] for each dim of an image of these sizes.
+    coordinates: in elements, [N, points] for each dim of an image of these sizes, which are at most `MOST`.
     """
-    if max(sizes) >= _MOST:
-        raise NotImplementedError(
-            f"grid_sample() of images with {_MOST} elements or more along a dim, but got sizes {list(sizes)}"
-        )
     spec = coordinates[0].spec
     # Tensors are made in each call: those of a call in inference mode could not be saved for a backward pass.
     steps = [on_device(each, spec.device, spec.dtype) for each in _steps(len(sizes))]

@@ -20,7 +20,7 @@ from ...families.map import Map, same_dtype
 from ..assembly.joining import stack
 from ..creation.ranges import linspace
 from ..tensor.node_names import with_node_name
-from .grid_corners import corners
+from .grid_corners import MOST, corners
 from .window_views import wide
 
 # ---- Sampling at points ------------------------------------------------------------------------------------------------------
@@ -141,8 +141,7 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
     fold = functools.partial(_brought_inside, padding_mode=padding_mode, align_corners=align_corners)
     if mode != "bicubic":
         coordinates = [fold(each, size) for each, size in zip(coordinates, sizes, strict=True)]
-    if mode == "bilinear":
-        # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop. PyTorch's bicubic loop has another order.
+    if mode == "bilinear" and max(sizes) <= MOST:
         total = _blended(flat, *corners(coordinates, sizes), True)
     else:
         total = _taps_blended(flat, coordinates, sizes, mode, fold)
@@ -166,14 +165,16 @@ def _taps_blended(
                 position = fold(position, size)
             here = (position >= 0) & (position <= size - 1)
             inside = here if inside is None else inside & here
-            index = index * size + position.detach().clamp(0, size - 1).nan_to_num().to(int64)
+            place = position.detach().clamp(0, size - 1).nan_to_num().to(int64)
+            index = index * size + place.clamp(max=size - 1)  # float32 may round size - 1 up
             if share is not None:
                 weight = share if weight is None else weight * share
         positions.append(index.masked_fill(~inside, -1))
         weights.append(weight)
     if mode == "nearest":
         return _elements_at(flat, positions[0])
-    return _blended(flat, stack(positions, 1), stack(weights, 1), False)
+    # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop. PyTorch's bicubic loop has another order.
+    return _blended(flat, stack(positions, 1), stack(weights, 1), mode == "bilinear")
 
 
 def _elements_at(flat: Tensor, positions: Tensor) -> Tensor:
@@ -276,6 +277,8 @@ def _point_taps(position: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None
         return [(position.detach().round(), None)]
     first = position.detach().floor()
     t = position - first
+    if mode == "bilinear":
+        return [(first, 1 - t), (first + 1, t)]
     return [(first + k - 1, share) for k, share in enumerate(_cubic_weights(t))]
 
 

@@ -9,33 +9,7 @@ from weft.engine.expr import load
 from weft.engine.loops import MapKernel, Result
 from weft.engine.map_rows import map_ir
 
-LENGTHS = [
-    0,
-    1,
-    2,
-    3,
-    7,
-    8,
-    9,
-    15,
-    16,
-    17,
-    31,
-    32,
-    33,
-    47,
-    63,
-    64,
-    65,
-    100,
-    127,
-    128,
-    129,
-    255,
-    256,
-    257,
-    300,
-]
+LENGTHS = [0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 127, 128, 129, 255, 256, 257, 300]  # fmt: skip
 CALLS = {
     "one operation": lambda x, y: x * 2,
     "a comparison": lambda x, y: x > y,

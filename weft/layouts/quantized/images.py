@@ -15,12 +15,11 @@ from ...core.dtype import QUANTIZED as STORED
 from ...core.dtype import DType, float32, float64, int32, uint8
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
-from ...families.array_op import on_device
 from ...families.map import Map, Types
 from ...ops.assembly.padding import pad as pad_integers
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.nn import resizing
-from ...ops.nn.adaptive_pooling import adaptive_positions, adaptive_sizes
+from ...ops.nn.adaptive_pooling import adaptive_sizes, window_sums
 from ...ops.nn.average_pooling import divisor
 from ...ops.nn.pooling import PoolGeometry, check_filled, check_input, padded
 from ...ops.nn.window_views import FEW, like_format, window_elements, windows
@@ -84,25 +83,8 @@ def _adaptive_pooling(dims: int) -> None:
             kernel = tuple([size // count for size, count in zip(sizes, wanted, strict=True)])
             looking = kernel, kernel, (1,) * dims
             return _window_averages(input, plain(input), looking, wanted, math.prod(kernel))
-        elements = offsets(input, name)
-        counts = np.ones((), np.int64)
-        for dim, count in enumerate(wanted, input.dim() - dims):
-            elements, lengths = _sums_along(elements, dim, count)
-            counts = counts * lengths
+        elements, counts = window_sums(offsets(input, name), dims, wanted)
         return _averages(input, elements, counts)
-
-
-def _sums_along(input: Tensor, dim: int, count: int) -> tuple[Tensor, np.ndarray]:
-    """The sums of `count` windows of a dim, and how many elements each has, in a shape that broadcasts."""
-    positions, lengths = adaptive_positions(input.spec.shape[dim], count)
-    most = positions.shape[1]
-    taken = input.index_select(dim, on_device(positions.ravel(), input.spec.device)).unflatten(
-        dim, (count, most)
-    )
-    behind = [1] * (input.spec.ndim - dim - 1)
-    surplus = (np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)
-    kept = taken.masked_fill(on_device(surplus, input.spec.device), 0)
-    return kept.sum(dim + 1, dtype=input.spec.dtype), lengths.reshape(count, *behind)
 
 
 def _window_averages(x: Tensor, elements: Tensor, looking: Looking, positions: tuple, counts: Any) -> Tensor:

@@ -55,7 +55,7 @@ def _check_floats(name: str, input: Tensor) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
 
 
-def adaptive_positions(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _adaptive_positions(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """For each of `count` windows the elements it looks at, [count, most], the last one repeated, and how many."""
     starts = np.arange(count) * size // max(count, 1)
     ends = -(-(np.arange(1, count + 1) * size) // max(count, 1))
@@ -77,28 +77,29 @@ def _adaptive_average(name: str, n: int, input: Tensor, output_size: Any) -> Ten
         kernel = tuple([size // count for size, count in zip(sizes, wanted, strict=True)])
         found = window_sum(found, kernel, kernel, (1,) * n, wanted) / math.prod(kernel)
     else:
-        found = _averages(found, n, wanted)
+        sums, lengths = window_sums(found, n, wanted)
+        found = sums / on_device(lengths, input.spec.device, sums.spec.dtype)
     found = like_format(found.to(dtype), input)
     return (
         found if whole and n > 1 else pooled("AdaptiveAvgPool", n, found)
     )  # as in PyTorch, which takes the mean
 
 
-def _averages(input: Tensor, n: int, wanted: tuple[int, ...]) -> Tensor:
-    """The averages of windows of the last n dims: sums along one dim after the other, then one division."""
-    found, lengths = input, np.ones((1,) * n)
+def window_sums(input: Tensor, n: int, wanted: tuple[int, ...]) -> tuple[Tensor, np.ndarray]:
+    """The sums of windows of the last n dims, along one dim after the other, and how many elements each has, in a shape that broadcasts."""
+    found, lengths = input, np.ones((1,) * n, np.int64)
     for k, (size, count) in enumerate(zip(input.spec.shape[-n:], wanted, strict=True)):
         if count != size:
             table = _windows(size, count, input.spec.dtype)
             found = resample(found, input.spec.ndim - n + k, table)
             lengths = lengths * table.bounds[:, 1].reshape(-1, *(1,) * (n - 1 - k))
-    return found / on_device(lengths, input.spec.device, input.spec.dtype)
+    return found, lengths
 
 
 @functools.lru_cache(maxsize=64)
 def _windows(size: int, count: int, dtype: DType) -> Table:
     """The sums of `count` windows of a dim."""
-    positions, lengths = adaptive_positions(size, count)
+    positions, lengths = _adaptive_positions(size, count)
     return Table(size, positions[:, 0], lengths, np.ones(positions.shape, dtype.numpy))
 
 
@@ -148,7 +149,9 @@ def _define_adaptive_max(n: int) -> None:
             # The sum is one of no elements; it gives the input a gradient.
             values = zeros(sizes, dtype=input.spec.dtype, device=input.spec.device) + input.sum()
             return pooled("AdaptiveMaxPool", n, values), indices
-        positions = [adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)]
+        positions = [
+            _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)
+        ]
         values, indices = maxima_at(input, positions, wanted)
         return pooled("AdaptiveMaxPool", n, like_format(values, input)), like_format(indices, input)
 

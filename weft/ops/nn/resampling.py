@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtype import int32, uint8
+from ...core.dtype import float32, float64, int32, uint8
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address, empty
 from ...families.array_op import on_device
@@ -61,7 +61,7 @@ def resample(input: Tensor, dim: int, table: Table) -> Tensor:
     if not result.spec.numel or not spec.device.backend.has_memory:
         return result
     kernel = spec.device.backend.extras.get("resample")
-    if kernel is None:
+    if kernel is None or spec.dtype not in (uint8, float32, float64):
         return _sums_of_taps(input, dim, table)
     input = input.contiguous().resolve_neg()
     sizes = math.prod(shape[:dim]), table.size, table.own, math.prod(shape[dim + 1 :])
@@ -78,7 +78,7 @@ def resample(input: Tensor, dim: int, table: Table) -> Tensor:
 
 
 def _sums_of_taps(input: Tensor, dim: int, table: Table) -> Tensor:
-    """As `resample`, by ops that every device has: tap k of all positions at once."""
+    """As `resample`, by ops that every device and dtype has: tap k of all positions at once."""
     where, is_bytes = input.spec.device, input.spec.dtype is uint8
     behind = (1,) * (input.spec.ndim - dim - 1)
     first, count = table.bounds.T

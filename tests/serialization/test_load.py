@@ -347,3 +347,19 @@ def test_files_of_python_2():
     content += b"\x80\2U\3a\xe9b." + fuzz._pickles([])
     assert weft.load(io.BytesIO(content), encoding="latin1") == "aéb"
     assert weft.load(io.BytesIO(content), encoding="bytes", weights_only=False) == b"a\xe9b"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("little_endian", [True, False])
+def test_tensors_of_python_2(weights_only, little_endian):
+    """With encoding="bytes" the keys of storages, of views and of the description of the machine are bytes, too."""
+    system = b"\x80\2}U\x0dlittle_endian" + (b"\x88" if little_endian else b"\x89") + b"s."
+    view = b"(U\4viewK\1K\1t"  # key, offset, number of elements
+    identity = b"(U\7storagectorch\nFloatStorage\nU\3keyU\3cpuK\2" + view + b"tQ"
+    tensor = b"\x80\2ctorch._utils\n_rebuild_tensor_v2\n(" + identity + b"K\0K\1\x85K\1\x85\x89NtR."
+    content = b"".join(fuzz._pickles(value) for value in (0x1950A86A20F9469CFC6C, 1001)) + system + tensor
+    order = "<" if little_endian else ">"
+    content += b"\x80\2]U\3keya." + struct.pack("<q", 2) + struct.pack(f"{order}2f", 1.0, 2.5)
+    found = weft.load(io.BytesIO(content), encoding="bytes", weights_only=weights_only)
+    assert found.tolist() == [2.5]

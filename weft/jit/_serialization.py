@@ -14,7 +14,7 @@ from ..autograd.parameter import Parameter
 from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from ..serialization.archive import Reader
-from ..serialization.loading import _opened, _Storages, is_zip
+from ..serialization.loading import _is_zipfile, _opened, _Storages
 from ..serialization.source import source_of
 from ..serialization.unpickler import Unpickler
 from . import _pickle
@@ -50,7 +50,7 @@ def load(
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {f} is a directory")
     with _opened(f) as file:
-        if not is_zip(file):
+        if not _is_zipfile(file):
             raise RuntimeError(
                 "PytorchStreamReader failed reading zip archive: torch.jit.load was given a file that is no zip archive"
             )

@@ -9,6 +9,7 @@ from .legacy_names import (
     normalize_storage_type,
     storage_to_tensor_type,
 )
+from .loading import _is_zipfile as _is_zipfile
 from .loading import get_unsafe_globals_in_checkpoint, load
 from .locations import (
     MAP_LOCATION,

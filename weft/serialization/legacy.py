@@ -21,6 +21,7 @@ from .identity import parsed, storage_dtype
 from .pickler import Storages, dumps
 from .rebuild import MOST_DIMS
 from .source import Source
+from .unpickler import as_text
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -61,11 +62,11 @@ def read_legacy(file: Any, restore: Callable[[Storage, str], Any], unpickle: Cal
     if version != PROTOCOL_VERSION or type(version) is not int:
         raise RuntimeError("Invalid protocol version")
     system = unpickle(file)
-    swap = isinstance(system, dict) and system.get("little_endian") is False
+    swap = isinstance(system, dict) and {as_text(key): system[key] for key in system}.get("little_endian") is False
     storages = _Storages(file, restore)
     result = unpickle(file, storages.find)
-    keys = unpickle(file)
-    if type(keys) is not list or any(type(key) is not str for key in keys):
+    keys = [as_text(key) for key in _list(unpickle(file))]
+    if any(type(key) is not str for key in keys):
         raise pickle.UnpicklingError("the list of storages is no list of their keys")
     storages.fill(keys, swap)
     return result
@@ -83,7 +84,7 @@ class _Storages:
         self.promised = 0  # bytes of the storages so far
 
     def find(self, identity: Any) -> Any:
-        if type(identity) is tuple and identity and identity[0] == "module":
+        if type(identity) is tuple and identity and as_text(identity[0]) == "module":
             return identity[1]  # a class, with its source for comparison
         dtype, key, location, nbytes, (view,) = parsed(identity, extra=1)
         dtype = dtype or uint8
@@ -109,9 +110,9 @@ class _Storages:
 
     def _view(self, root: Storage, view: Any, dtype: DType) -> Storage:
         """A storage on a part of another storage, given as (key, offset, number of elements)."""
-        if type(view) is not tuple or [*map(type, view)] != [str, int, int]:
+        key, offset, numel = map(as_text, _parts(view, 3))
+        if [*map(type, (key, offset, numel))] != [str, int, int]:
             raise pickle.UnpicklingError("the view of a storage is not (key, offset, number of elements)")
-        key, offset, numel = view
         if key not in self.views:
             self.views[key] = part(root, offset * dtype.itemsize, numel * dtype.itemsize)
         return self.views[key]
@@ -177,7 +178,7 @@ def read_tar(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callab
     def find(identity: Any) -> Any:
         if type(identity) is tuple and identity:
             return identity[0]  # a class, with its source for comparison
-        key = int(identity) if type(identity) in (int, str) else None
+        key = int(identity) if type(identity) in (int, str, bytes) else None
         if key not in objects:
             raise pickle.UnpicklingError(
                 "the pickle refers to a tensor or storage that the file does not have"
@@ -243,6 +244,7 @@ def _read_storages(file: Any, objects: dict[int, Any], restore: Callable, unpick
         storage = CPU.backend.allocate(nbytes)
         source.read_into(8, storage.bytes_().data) if nbytes else None
         file.seek(source.start + 8 + nbytes)
+        location = as_text(location)
         restored = restore(storage, location if isinstance(location, str) else "cpu").untyped()
         objects[_key(key)] = TypedStorage(wrap_storage=restored, dtype=dtype, _internal=True)
     for target, root, offset, numel in (_parts(view, 4) for view in _list(unpickle(file))):

@@ -71,7 +71,7 @@ def load(
             if weights_only
             else _Trusting(pickle_module or pickle, encoding, pickle_load_args)
         )
-        if is_zip(file):
+        if _is_zipfile(file):
             mapped = _mapping(f, file) if mmap else None
             with _advising():
                 return _load_archive(source_of(file), map_location, unpickle, mapped)
@@ -95,7 +95,7 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     Raises: ValueError if the file does not have the current format of `torch.save`.
     """
     with _opened(f) as file:
-        if not is_zip(file):
+        if not _is_zipfile(file):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
         archive = Reader(source_of(file))
         if "constants.pkl" in archive:
@@ -124,7 +124,8 @@ def _opened(f: Any, for_writing: bool = False) -> Iterator[Any]:
     yield f
 
 
-def is_zip(file: Any) -> bool:
+def _is_zipfile(file: Any) -> bool:
+    """Whether the file is a zip archive from its current position on."""
     start = file.tell()
     signature = file.read(4)
     file.seek(start)

@@ -352,7 +352,7 @@ def _set_state(target: Any, state: Any) -> None:
 
 def as_text(value: Any) -> Any:
     """A string of PyTorch, which is bytes in files of Python 2."""
-    return value.decode("ascii") if isinstance(value, bytes) else value
+    return value.decode("latin1") if isinstance(value, bytes) else value
 
 
 def read_global(stream: Stream) -> tuple[str, str]:

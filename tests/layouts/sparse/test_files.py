@@ -107,3 +107,14 @@ BAD = {
 def test_malicious_files(case):
     with pytest.raises((RuntimeError, TypeError)):
         altered(*BAD[case])()
+
+
+@pytest.mark.parametrize("kind", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_checks_of_invariants_concern_files_as_well(kind):
+    """Rows whose entries are not sorted can be read; whoever asks for checks gets PyTorch's error."""
+    x = TENSORS[kind](weft)
+    plain = x.col_indices() if kind in ("sparse_csr", "sparse_bsr") else x.row_indices()
+    plain.copy_(plain.flip(-1))
+    assert parts(reread(x, weft, weft)) == parts(x)
+    with weft.sparse.check_sparse_tensor_invariants(), pytest.raises(RuntimeError, match="are sorted and distinct"):
+        reread(x, weft, weft)

@@ -1,3 +1,4 @@
+import io
 import threading
 
 import pytest
@@ -124,3 +125,16 @@ def test_derived_futures_are_of_the_base_class():
         assert [type(each) is library.Future for each in derived] == [True, True]
         future.set_result(1)
         assert derived[0].wait() == 1
+
+
+@pytest.mark.parametrize("lib", [weft, torch])
+def test_what_is_no_future_and_no_file(lib):
+    for action in (
+        lambda: lib.jit.wait(None),
+        lambda: lib.futures.wait_all((None,)),
+        lambda: lib.futures.collect_all((lib.futures.Future(), None)),
+    ):
+        with pytest.raises(RuntimeError, match="Future can't be None"):
+            action()
+    with pytest.raises(RuntimeError, match="Can not pickle torch.futures.Future"):
+        lib.save(lib.futures.Future(), io.BytesIO())

@@ -121,6 +121,8 @@ def test_devices():
         tensor.__dlpack__(dl_device=(2, 0))
     with pytest.raises(AssertionError, match="stream should be None"):
         tensor.__dlpack__(stream=1)
+    with pytest.raises(TypeError, match="stream must be"):
+        tensor.__dlpack__(stream=object())
 
 
 def test_what_is_not_understood():

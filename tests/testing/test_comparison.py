@@ -9,6 +9,7 @@ import weft
 import weft.testing
 
 NAN = math.nan
+PAIR = {t: (t.ones(2), t.zeros(2)) for t in (weft, torch)}
 CASES = {
     "close": lambda t: (t.ones(2), t.ones(2) + 1e-7),
     "not close": lambda t: (t.tensor([1.0, 2.0]), t.tensor([1.0, 3.0])),
@@ -44,6 +45,10 @@ CASES = {
     "lists": lambda t: ([t.ones(1), t.ones(1)], [t.ones(1), t.zeros(1)]),
     "nested": lambda t: ({"a": [1, 2]}, {"a": [1, 3]}),
     "lengths": lambda t: ([1], [1, 2]),
+    "tensors as keys": lambda t: (
+        {key: 1 for key in PAIR[t]},
+        {key: value for value, key in enumerate(PAIR[t], 1)},
+    ),
     "keys": lambda t: ({"a": 1}, {"b": 1}),
     "a message": lambda t: (1, 2, {"msg": "unlike"}),
     "a longer message": lambda t: (1, 2, {"msg": lambda usual: "see: " + usual}),

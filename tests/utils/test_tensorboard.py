@@ -168,6 +168,7 @@ def test_curves_and_charts(tmp_path):
     def log(writer, torch):
         writer.add_pr_curve("curve", torch.tensor(labels), torch.tensor(predictions), 1, num_thresholds=20)
         writer.add_pr_curve("weighted", labels, predictions, 1, num_thresholds=500, weights=predictions)
+        writer.add_pr_curve_raw("lists", *counts.tolist(), global_step=2, num_thresholds=5)
         writer.add_pr_curve_raw("raw", *map(torch.tensor, counts), global_step=2, num_thresholds=5)
         writer.add_custom_scalars_multilinechart(["a", "b"])
         writer.add_custom_scalars_marginchart(["a", "b", "c"], category="margins", title="chart")

@@ -23,6 +23,9 @@ class Future:
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Any], None]] = []
 
+    def __getstate__(self) -> Any:
+        raise RuntimeError("Can not pickle torch.futures.Future: pickle its value() instead")
+
     def done(self) -> bool:
         """Whether there is a result or an error."""
         return self._done

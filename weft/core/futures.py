@@ -44,6 +44,8 @@ class Future(_AnyFuture, Generic[T]):
 def collect_all(futures: Sequence[_AnyFuture]) -> _AnyFuture:
     """A future of the list, which is done when all of them are; it has the error of the first of them that has one."""
     for each in futures:
+        if each is None:
+            raise RuntimeError("Future can't be None")
         if not isinstance(each, _AnyFuture):
             raise TypeError(f"collect_all: expected a list of Futures, got {type(each).__name__}")
     together = _AnyFuture()

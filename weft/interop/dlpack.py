@@ -188,6 +188,8 @@ def __dlpack__(
         raise BufferError("Can't export tensors with the negative bit set")
     if spec.device.type not in _KINDS:
         raise BufferError(f"Can't export tensors on device {spec.device}")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
     if spec.device is CPU:
         if stream not in (None, _NO_SYNCHRONIZATION):
             raise AssertionError("stream should be None on cpu.")
@@ -198,10 +200,8 @@ def __dlpack__(
     return _export(self, max_version is not None and max_version[0] >= 1, copy)
 
 
-def _finish_for(stream: Any, where: device) -> None:
+def _finish_for(stream: int | None, where: device) -> None:
     """Wait until the tensors of a device may be read on a stream of another library."""
-    if stream is not None and type(stream) is not int:
-        raise TypeError("stream must be ``int`` or ``none``")
     if stream == _THREAD_STREAM:
         raise BufferError("per-thread default stream is not supported.")
     if stream == 0:

@@ -25,6 +25,8 @@ def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
 
 def wait(future: Future) -> Any:
     """The result of a future."""
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()
 
 

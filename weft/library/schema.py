@@ -103,12 +103,23 @@ class Argument:
         """Whether it is an argument such as `out`, which receives the result."""
         return self.kwarg_only and self.is_write
 
+    def _resembles(self, other: Argument) -> bool:
+        """Whether name, length of a list and aliasing are the same, and this is no keyword argument unless `other` is one."""
+        mine, theirs = (None if each.alias_info is None else str(each.alias_info) for each in (self, other))
+        same = (self.name, self.N, mine) == (other.name, other.N, theirs)
+        return same and (other.kwarg_only or not self.kwarg_only)
+
     def _takes_calls_of(self, old: Argument) -> bool:
         """Whether each value for `old` is one for this argument, and calls without one mean the same."""
-        keeps_default = not old.has_default_value() or (
-            self.has_default_value() and self.default_value == old.default_value
-        )
-        return keeps_default and old.real_type.isSubtypeOf(self.real_type)
+        keeps_default = not old.has_default_value() or self._has_default_of(old)
+        return self._resembles(old) and keeps_default and old.type.isSubtypeOf(self.type)
+
+    def _fits_calls_by(self, old: Argument) -> bool:
+        """Whether each value for this argument is one for `old`, and calls without one mean the same."""
+        return self._resembles(old) and self._has_default_of(old) and self.type.isSubtypeOf(old.type)
+
+    def _has_default_of(self, old: Argument) -> bool:
+        return self.has_default_value() == old.has_default_value() and self.default_value == old.default_value
 
     def __str__(self) -> str:
         name = f" {self.name}" if self.name else ""
@@ -159,19 +170,65 @@ class FunctionSchema:
         return any(each.alias_info is not None for each in self.returns)
 
     def is_backward_compatible_with(self, old: FunctionSchema) -> bool:
-        """Whether each call that fits `old` fits this one, too."""
-        if self.name != old.name or self.overload_name != old.overload_name:
-            return False
-        if [str(each) for each in self.returns] != [str(each) for each in old.returns]:
-            return False
-        own = {each.name: each for each in self.arguments}
-        for position, each in enumerate(old.positional):
-            if position >= len(self.positional) or self.positional[position].name != each.name:
-                return False
-        if not all(each.name in own and own[each.name]._takes_calls_of(each) for each in old.arguments):
-            return False
-        known = {each.name for each in old.arguments}
-        return all(each.has_default_value() for each in self.arguments if each.name not in known)
+        """Whether programs that were saved with `old` run with this schema.
+
+        So arguments may come after those of `old` if they have defaults, and may take more types than before.
+        """
+        inputs, outs = self._inputs_and_outs()
+        old_inputs, old_outs = old._inputs_and_outs()
+        return (
+            self._is_of_the_form_of(old)
+            and all(
+                known._takes_calls_of(each) for each, known in zip(self.returns, old.returns, strict=True)
+            )
+            and len(inputs) >= len(old_inputs)
+            and len(outs) >= len(old_outs)
+            and all(
+                each._takes_calls_of(known)
+                for each, known in [*zip(inputs, old_inputs), *zip(outs, old_outs)]
+            )
+            and all(each.has_default_value() for each in inputs[len(old_inputs) :])
+        )
+
+    def check_forward_compatible_with(self, old: FunctionSchema) -> tuple[bool, str]:
+        """Whether programs that are saved with this schema run with `old`, which leaves out defaults; if not, why.
+
+        >>> import weft as torch
+        >>> old, new = map(torch._C.parse_schema, ("a(Tensor x) -> Tensor", "a(Tensor x, int k) -> Tensor"))
+        >>> new.check_forward_compatible_with(old)[0]
+        False
+        """
+        if not self._is_of_the_form_of(old):
+            return False, ""
+        inputs, outs = self._inputs_and_outs()
+        old_inputs, old_outs = old._inputs_and_outs()
+        if len(outs) != len(old_outs):
+            return False, "Function schema should have the same number of out arguments"
+        for each, known in zip(inputs, old_inputs):
+            if not each._fits_calls_by(known):
+                return False, f"'{each.name}' is not forward compatible with the older version of the schema"
+        for each in inputs[len(old_inputs) :]:
+            new = f"Function schema is not forward compatible since the new argument '{each.name}' of type {each.type.str()}"
+            if not each.has_default_value():
+                return False, f"{new} did not provide a default value."
+            if isinstance(each.default_value, (list, dict)):
+                return False, f"{new} has a container type as its default value."
+        for each, known in zip(outs, old_outs):
+            if not each._fits_calls_by(known):
+                return False, f"Out argument '{known.name}' is not FC with the older version of the schema"
+        return True, ""
+
+    def _is_of_the_form_of(self, old: FunctionSchema) -> bool:
+        mine, theirs = (
+            (each.qualified, each.is_vararg, each.is_varret, len(each.returns)) for each in (self, old)
+        )
+        return mine == theirs
+
+    def _inputs_and_outs(self) -> tuple[list[Argument], list[Argument]]:
+        """The arguments before the first that receives a result, and from it on."""
+        outs = (place for place, each in enumerate(self.arguments) if each.is_out)
+        first = next(outs, len(self.arguments))
+        return self.arguments[:first], self.arguments[first:]
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -330,6 +387,8 @@ class _Reader:
             name = f"{name}::{self.name()}"
         overload = self.name() if self.take(".") else ""
         arguments, is_vararg = self.arguments()
+        if is_vararg and any(each.has_default_value() for each in arguments):
+            raise RuntimeError(f"\nschemas with vararg (...) can't have default value args:\n{self.text}")
         self.want("->")
         returns, is_varret = self.returns()
         if self.peek() != "eof":

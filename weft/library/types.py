@@ -288,10 +288,7 @@ class OptionalType(_WithElement):
 
 class ListType(_WithElement):
     def __init__(self, element: Type, length: int | None = None):
-        count = "" if length is None else str(length)
-        super().__init__(
-            "ListType", f"{element.str()}[{count}]", f"List[{element.annotation_str}]", (element,)
-        )
+        super().__init__("ListType", f"{element.str()}[]", f"List[{element.annotation_str}]", (element,))
         self.length = length
 
     @staticmethod

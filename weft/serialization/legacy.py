@@ -62,7 +62,10 @@ def read_legacy(file: Any, restore: Callable[[Storage, str], Any], unpickle: Cal
     if version != PROTOCOL_VERSION or type(version) is not int:
         raise RuntimeError("Invalid protocol version")
     system = unpickle(file)
-    swap = isinstance(system, dict) and {as_text(key): system[key] for key in system}.get("little_endian") is False
+    swap = (
+        isinstance(system, dict)
+        and {as_text(key): system[key] for key in system}.get("little_endian") is False
+    )
     storages = _Storages(file, restore)
     result = unpickle(file, storages.find)
     keys = [as_text(key) for key in _list(unpickle(file))]

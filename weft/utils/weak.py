@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from ..core.tensor import Tensor
@@ -108,10 +108,17 @@ class WeakIdKeyDictionary(MutableMapping):
         return type(self)({key: deepcopy(value, memo) for key, value in _pairs(self)}, self.ref_type)
 
     def __or__(self, other: Any) -> Any:
-        if not isinstance(other, MutableMapping):
+        if not isinstance(other, Mapping):
             return NotImplemented
         result = self.copy()
         result.update(other)
+        return result
+
+    def __ror__(self, other: Any) -> Any:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        result = type(self)(other, self.ref_type)
+        result.update(self)
         return result
 
     def __ior__(self, other: Any) -> Any:
@@ -134,7 +141,10 @@ class WeakIdKeyDictionary(MutableMapping):
 
 
 def _pairs(mapping: Any) -> list[tuple[Any, Any]]:
-    return list(mapping.items()) if hasattr(mapping, "items") else list(mapping)
+    """The keys and values of a mapping, of an object with `keys` and `[]`, or of pairs."""
+    if hasattr(mapping, "items"):
+        return list(mapping.items())
+    return [(key, mapping[key]) for key in mapping.keys()] if hasattr(mapping, "keys") else list(mapping)
 
 
 # PyTorch has the second name for tensors.

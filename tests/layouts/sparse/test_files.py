@@ -116,5 +116,8 @@ def test_checks_of_invariants_concern_files_as_well(kind):
     plain = x.col_indices() if kind in ("sparse_csr", "sparse_bsr") else x.row_indices()
     plain.copy_(plain.flip(-1))
     assert parts(reread(x, weft, weft)) == parts(x)
-    with weft.sparse.check_sparse_tensor_invariants(), pytest.raises(RuntimeError, match="are sorted and distinct"):
+    with (
+        weft.sparse.check_sparse_tensor_invariants(),
+        pytest.raises(RuntimeError, match="are sorted and distinct"),
+    ):
         reread(x, weft, weft)

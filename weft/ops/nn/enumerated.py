@@ -21,6 +21,7 @@ from ..assembly.pixel_shuffle import channel_shuffle
 from ..assembly.repeating import repeat_interleave
 from ..creation.creation import empty
 from .losses.arguments import REDUCTIONS
+from .losses.margins import ranking_loss
 
 _MODES = ("sum", "mean", "max")
 
@@ -70,12 +71,12 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
     return _loss("hinge_embedding_loss")(input, target, margin, reduction=_reduction(reduction))
 
 
-@public(name="margin_ranking_loss")
+@public(name="margin_ranking_loss", autocast="raise")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
-    """`nn.functional.margin_ranking_loss`."""
-    return _loss("margin_ranking_loss")(input1, input2, target, margin, reduction=_reduction(reduction))
+    """`nn.functional.margin_ranking_loss`, and the tensors broadcast."""
+    return ranking_loss(input1, input2, target, margin, _reduction(reduction))
 
 
 @public(name="poisson_nll_loss")

@@ -417,17 +417,12 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Logs a curve of precision and recall that the caller has computed, by threshold."""
-        summary = pr_curve_raw(
-            tag,
-            make_np(true_positive_counts),
-            make_np(false_positive_counts),
-            make_np(true_negative_counts),
-            make_np(false_negative_counts),
-            make_np(precision),
-            make_np(recall),
-            num_thresholds,
-            weights,
+        counts = true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts
+        found: Any = (
+            each if isinstance(each, list) else make_np(each) for each in (*counts, precision, recall)
         )
+        tp, fp, tn, fn, precision, recall = found
+        summary = pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, num_thresholds, weights)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_custom_scalars_multilinechart(

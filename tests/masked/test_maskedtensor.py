@@ -333,6 +333,59 @@ def test_retained_gradients():
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("layout", ["strided", "sparse_coo", "sparse_csr"])
+def test_where_of_a_mask(layout):
+    found = []
+    for lib in SIDES:
+        data = lib.arange(12.0).reshape(3, 4) % 5
+        mask = data + lib.eye(3, 4) > 2
+        if layout != "strided":
+            data, mask = (each.to_sparse(layout=getattr(lib, layout)) for each in (data, mask))
+        found.append(shown(lib.masked._where(mask, data, lib.tensor(9.0))))
+    assert found[0] == found[1]
+
+
+def test_where_of_a_hybrid_mask():
+    found = []
+    for lib in SIDES:
+        mask = lib.tensor([[True, False], [False, False], [False, True]]).to_sparse(1)
+        data = lib.tensor([[0.0, 1], [3, 4], [5, 6]]).to_sparse(1)
+        found.append(shown(lib.masked._where(mask, data, lib.tensor(9.0))))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "argmin"])
+def test_input_with_what_a_reduction_ignores(name):
+    found = []
+    for lib in SIDES:
+        data = lib.tensor([1.0, 2, 3], requires_grad=True)
+        filled = lib.masked._combine_input_and_mask(
+            getattr(lib.masked, name), data, lib.tensor([True, False, True])
+        )
+        x = example(lib, requires_grad=True)
+        of_masked = lib.masked._combine_input_and_mask(getattr(lib.masked, name), x, None)
+        of_masked.square().sum().backward()
+        found.append(shown([filled.detach(), of_masked.detach(), x.grad]))
+    assert found[0] == found[1]
+
+
+def test_dims_in_order():
+    for lib in SIDES:
+        canonical = lib.masked._canonical_dim
+        assert canonical(None, 3) == canonical((), 3) == (0, 1, 2)
+        assert canonical((-1, 0), 3) == (0, 2)
+        with pytest.raises(IndexError):
+            canonical(3, 3)
+        with pytest.raises(RuntimeError):
+            canonical((0, 0), 3)
+
+
+def test_integers_do_not_require_gradients():
+    for lib in SIDES:
+        with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
+            example(lib, "int64", requires_grad=True)
+
+
 # ---- Warnings and names ------------------------------------------------------------------------------------------
 
 
@@ -363,3 +416,6 @@ def test_names():
         assert own.__module__.replace("weft", "torch") == theirs.__module__
     assert unary.UNARY_NAMES == torch.masked.maskedtensor.unary.UNARY_NAMES
     assert binary.BINARY_NAMES == torch.masked.maskedtensor.binary.BINARY_NAMES
+    for name in ("NATIVE_UNARY_FNS", "NATIVE_INPLACE_UNARY_FNS"):
+        theirs = getattr(torch.masked.maskedtensor.unary, name)
+        assert sorted(map(str, getattr(unary, name))) == sorted(map(str, theirs))

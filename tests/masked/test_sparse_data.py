@@ -56,7 +56,7 @@ x.shape,x.dtype,x.dim(),x.numel() x.sin() torch.sin(r) -x abs(r) torch.sqrt(r) x
 x+x2 x*x2 r+r2 r*r2 x-x2 x/x2 r/r2 x+1 x*2 r*2 r+1 2*x x>1 x==x2 r==r2 torch.maximum(x,x2) x**2 x+r x+md
 x.sum() r.sum() x.mean() r.mean() x.prod() x.amax() r.amax() x.argmax() x.var() x.clone() r.clone() x.detach() x.contiguous() x._values()
 x.t() x.transpose(0,1) x[0] x[0,1] r[0] torch.stack([x,x]) torch.cat([x,x]) x.double() x.float() r.double() len(x)
-make(c,m) make(d,cm) make(c,cm.to_sparse_csr()) make(c,(d>4).to_sparse()) make(d.to_sparse_csc(),m.to_sparse_csc())
+x.is_contiguous() md.is_contiguous() md.argmax().get_data().dtype make(c,(d==0).to_sparse()) make(c.to_sparse_csr(),torch.flip(m,[1]).to_sparse_csr()) make(c,m) make(d,cm) make(c,cm.to_sparse_csr()) make(c,(d>4).to_sparse()) make(d.to_sparse_csc(),m.to_sparse_csc())
 make(d.to_sparse_bsr((1,2)),m.to_sparse_bsr((1,2))) make(r.get_data().int(),m.to_sparse_csr()) masked.as_masked_tensor(c,cm)
 make(torch.sparse_coo_tensor([[0,0],[1,1]],[1.,1.],(3,4)),torch.sparse_coo_tensor([[0,0],[1,1]],[True,True],(3,4)))
 x.tolist() x.numpy() x.values() x.to_sparse_csc() x.fill_(2.) x.sin_() x.add_(x2)

@@ -38,6 +38,7 @@ __getattr__ = module_getattr(
     __name__,
     lazy=("_ops", "maskedtensor"),
     names={
+        **dict.fromkeys(("_canonical_dim", "_combine_input_and_mask", "_where"), "_ops"),
         **dict.fromkeys(("_input_mask", "_output_mask", "_reduction_identity"), "_ops"),
         "MaskedTensor": "maskedtensor.core",
         "is_masked_tensor": "maskedtensor.core",

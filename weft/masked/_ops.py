@@ -8,11 +8,15 @@ from typing import Any
 
 from ..compat.missing import module_getattr
 from ..core.dtype import bool_, float32
+from ..core.layout import sparse_coo, sparse_csr, strided
 from ..core.tensor import Tensor
 from ..families.reduce import dims_of
+from ..layouts.sparse.creation import sparse_coo_tensor
 from ..ops.creation.creation import full
+from ..ops.indexing.masking import where
 from ..ops.reductions.extrema import highest, lowest
 from ..ops.reductions.masked_reductions import full_mask
+from .maskedtensor import MaskedTensor
 
 _SUMS = ("sum", "cumsum")
 _PRODUCTS = ("prod", "cumprod")
@@ -81,6 +85,54 @@ def _output_mask(op: Callable, input: Tensor, *args: Any, **kwargs: Any) -> Tens
     dim = rest[0] if rest else kwargs.get("dim")
     dims = dims_of(dim, input.dim(), name)
     return _input_mask(input, **kwargs).any(dims, bool(kwargs.get("keepdim", False)))
+
+
+def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
+    """The dims as rising numbers from 0. None and an empty tuple stand for all dims.
+
+    Raises: IndexError for a dim out of range; RuntimeError for a dim that is named twice.
+    """
+    return tuple(sorted(dims_of(dim, ndim, "masked")))
+
+
+def _where(mask: Tensor, input: Tensor, fill_value: Tensor) -> Tensor:
+    """`torch.where`, also of a sparse mask and input.
+
+    The result has the layout of the mask. If that is COO or CSR, the entries of the result are the entries of the mask
+    that are True (in hybrid tensors: that have an element that is True). An entry that the input does not have is 0.
+
+    Raises: ValueError for other layouts.
+    """
+    if mask.layout is strided:
+        return where(mask, input, fill_value)
+    if mask.layout is sparse_csr:
+        return _where(mask.to_sparse_coo(), input.to_sparse_coo(), fill_value).to_sparse_csr()
+    if mask.layout is not sparse_coo:
+        raise ValueError(f"_where expects strided or sparse COO or sparse CSR tensor but got {mask.layout}")
+    mask = mask.coalesce()
+    values = mask.values()
+    true = values.reshape(values.shape[0], -1).any(1)
+    kept = sparse_coo_tensor(mask.indices()[:, true], values[true], mask.shape).coalesce()
+    result = input.coalesce().sparse_mask(kept)
+    if not mask.dense_dim():
+        return result
+    values = where(kept.values(), result.values(), fill_value)
+    return sparse_coo_tensor(kept.indices(), values, input.shape).coalesce()
+
+
+def _combine_input_and_mask(op: Callable, input: Tensor, mask: Tensor | None, *args: Any) -> Tensor:
+    """The input with the value that `op` ignores (`_reduction_identity`) in place of masked-out elements.
+
+    The gradient of a MaskedTensor is masked.
+    """
+    if isinstance(input, MaskedTensor):
+        input, mask = input.get_data(), input.get_mask()
+    if mask is None:
+        return input
+    ignored = _reduction_identity(op.__name__, input, *args)
+    if ignored is None:
+        raise ValueError(f"_combine_input_and_mask: {op.__name__} ignores no value")
+    return _where(_input_mask(input, mask=mask), input, ignored)
 
 
 __getattr__ = module_getattr(__name__)

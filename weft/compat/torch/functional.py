@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.compat.missing import module_getattr
 from weft.core.registry import FUNCTIONS
+from weft.nn import functional as F  # noqa: F401 (programs write `from torch.functional import F`)
 
 __all__ = [  # noqa: F822 (they come from the table of functions)
     "atleast_1d",

@@ -29,7 +29,7 @@ _OPERATORS = (
 
 # Questions about metadata and about the place in the graph of autograd: the answer does not depend on the mask.
 _METADATA = (
-    "size stride dim ndimension numel nelement is_contiguous is_floating_point is_complex is_signed is_inference is_conj is_neg "
+    "size stride dim ndimension numel nelement is_floating_point is_complex is_signed is_inference is_conj is_neg "
     "element_size storage_offset data_ptr get_device is_same_size is_shared is_pinned dim_order is_coalesced is_nonzero "
     "requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook backward grad "
     "__len__ __hash__ __repr__ __str__ __format__ __bool__ __float__ __int__ __index__ __complex__ __contains__ __dir__ "
@@ -119,10 +119,15 @@ def _to_sparse(fn: Callable, input: Any, *args: Any, **kwargs: Any) -> Any:
     return _with_mask(data.sparse_mask(mask) if data.layout is strided else fn(data, *args, **kwargs), mask)
 
 
-def _contiguous(fn: Callable, input: Any, *args: Any, **kwargs: Any) -> Any:
-    if input.layout is not strided:
-        raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
-    return _apply_pass_through_fn(fn, input, *args, **kwargs)
+def _of_strided(handler: Callable) -> Callable:
+    """The handler, refusing sparse data."""
+
+    def handle(fn: Callable, input: Any, *args: Any, **kwargs: Any) -> Any:
+        if input.layout is not strided:
+            raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
+        return handler(fn, input, *args, **kwargs)
+
+    return handle
 
 
 def _plainly(fn: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +169,8 @@ def _table() -> dict[str, Callable]:
         ),
         **dict.fromkeys(["to_sparse", "to_sparse_coo", "to_sparse_csr"], _to_sparse),
         **dict.fromkeys(["tolist", "numpy", "__array__"], _not_for_subclasses),
-        "contiguous": _contiguous,
+        "contiguous": _of_strided(_apply_pass_through_fn),
+        "is_contiguous": _of_strided(_plainly),
         "where": _where,
         "Tensor.where": _where_method,
         "softmax": _softmax,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.layout import strided
+from ...library.namespaces import ops
 from .core import _masks_match, _maybe_get_mask, _with_mask, is_masked_tensor
 from .sparse_data import check_layouts, on_values
 
@@ -22,6 +23,9 @@ INPLACE_BINARY_NAMES = [
     for name in BINARY_NAMES
     if name not in ("logaddexp", "logaddexp2", "equal", "fmin", "minimum", "maximum", "fmax")
 ]
+
+NATIVE_BINARY_FNS = [getattr(ops.aten, name) for name in BINARY_NAMES]
+NATIVE_INPLACE_BINARY_FNS = [getattr(ops.aten, name) for name in INPLACE_BINARY_NAMES]
 
 
 def _get_at_least_one_mask(a: Any, b: Any) -> Any:

@@ -53,8 +53,13 @@ def is_masked_tensor(obj: Any, /) -> bool:
 def _tensors_match(
     a: Tensor, b: Tensor, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08
 ) -> bool:
-    """Whether two tensors agree in shape, dtype, layout and elements; NaN agrees with NaN unless `exact`."""
-    if a.shape != b.shape or a.dtype is not b.dtype or a.layout is not b.layout:
+    """Whether two tensors of one layout agree in shape and elements; NaN agrees with NaN unless `exact`.
+
+    Raises: ValueError if the layouts differ.
+    """
+    if a.layout is not b.layout:
+        raise ValueError(f"`a` and `b` must have the same layout. Got {a.layout} and {b.layout}")
+    if a.shape != b.shape:
         return False
     if a.layout is not strided:
         return all(
@@ -63,7 +68,7 @@ def _tensors_match(
         )
     if exact:
         return bool((a == b).all())
-    return bool(a.isclose(b, rtol=rtol, atol=atol, equal_nan=True).all())
+    return bool(a.isclose(b.to(a.dtype), rtol=rtol, atol=atol, equal_nan=True).all())
 
 
 def _masks_match(a: Any, b: Any) -> bool:
@@ -248,6 +253,8 @@ class MaskedTensor(Tensor):
         mask = mask.detach()
         self._masked_mask = mask.coalesce().clone() if mask.layout is sparse_coo else mask.clone()
         if requires_grad:
+            if not (self.dtype.is_floating_point or self.dtype.is_complex):
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             with DisableTorchFunctionSubclass():
                 self.requires_grad_()
 
@@ -321,13 +328,21 @@ class MaskedTensor(Tensor):
 
 
 def _restricted(data: Tensor, mask: Tensor) -> Tensor:
-    """A copy of the data. Sparse data has the entries of its mask, zeros included."""
+    """A copy of the data. Sparse data gets the entries of its mask, zeros included.
+
+    Raises: ValueError for as many entries as the mask has in other places, which are more likely a mistake.
+    """
     if data.layout is strided:
         return data.clone()
     if data.layout is sparse_coo:
         data, mask = data.coalesce(), mask.coalesce()
-    same = all(map(_tensors_match, parts_of(data)[:-1], parts_of(mask)[:-1]))
-    return data.clone() if same else data.sparse_mask(mask)
+    if data._nnz() != mask._nnz():
+        return data.sparse_mask(mask)
+    if all(map(_tensors_match, parts_of(data)[:-1], parts_of(mask)[:-1])):
+        return data.clone()
+    if data.layout is sparse_coo:
+        raise ValueError("data and mask are both sparse COO tensors but do not have the same indices.")
+    raise ValueError("data and mask are both sparse CSR tensors but do not share either crow or col indices.")
 
 
 def _rebuilt(data: Tensor, mask: Tensor, requires_grad: bool) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.layout import strided
 from ...core.tensor import Tensor
+from ...library.namespaces import ops
 from .core import _with_mask, is_masked_tensor
 from .sparse_data import on_values
 
@@ -22,6 +23,9 @@ UNARY_NAMES = (
 INPLACE_UNARY_NAMES = [
     f"{name}_" for name in UNARY_NAMES if name not in ("angle", "isnan", "positive", "signbit")
 ]
+
+NATIVE_UNARY_FNS = [getattr(ops.aten, name) for name in UNARY_NAMES]
+NATIVE_INPLACE_UNARY_FNS = [getattr(ops.aten, name) for name in INPLACE_UNARY_NAMES]
 
 UNARY_NAMES_UNSUPPORTED = (
     "atan2 arctan2 bitwise_left_shift bitwise_right_shift copysign float_power fmod frexp gradient imag ldexp lerp "

@@ -421,3 +421,12 @@ def test_the_smallest_samples_of_gamma_have_a_logarithm():
     for lib in (torch, weft):
         gamma = lib.distributions.Gamma(lib.tensor([1e-8, 1e-8]), lib.tensor([1.0, 1e30]))
         assert gamma.sample((20,)).log().isfinite().all()
+
+
+def test_the_gradient_of_dirichlet_samples():
+    def program(lib):
+        x = lib.tensor([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])
+        rule = lib.distributions.dirichlet._Dirichlet_backward
+        return rule(x, lib.tensor([[1.0, 2.0, 3.0], [0.5, 0.5, 4.0]]), lib.eye(3)[:2])
+
+    assert program(weft).tolist() == [pytest.approx(row, rel=1e-3) for row in program(torch).tolist()]

@@ -75,6 +75,21 @@ def argnum_twice(lib):
 
 
 @program
+def a_list_of_argnums(lib):
+    return lib.func.grad(lambda x: x.sum(), argnums=[0])(x3(lib))
+
+
+@program
+def no_argnums(lib):
+    return lib.func.grad(lambda x: x.sum(), argnums=())(x3(lib))
+
+
+@program
+def an_argnum_that_is_no_int(lib):
+    return lib.func.jacrev(lambda x: x.sum(), argnums=(0.0,))(x3(lib))
+
+
+@program
 def grad_of_a_tuple(lib):
     return lib.func.grad(lambda x: (x.sum(),))(x3(lib))
 
@@ -627,6 +642,9 @@ def batch_norms_replaced(lib):
         "grad_of_a_tuple",
         "aux_missing",
         "grad_with_respect_to_integers",
+        "a_list_of_argnums",
+        "no_argnums",
+        "an_argnum_that_is_no_int",
         "a_cotangent_of_another_shape",
         "vjp_of_a_number",
         "vjp_at_a_number",

@@ -54,6 +54,24 @@ def the_same_dropout(lib):
 
 
 @program
+def different_numbers_of_given_probabilities(lib):
+    chances = lib.vmap(lib.bernoulli, randomness="different")(lib.full((4, 9), 0.5))
+    x, p = lib.ones(3, 9), lib.full((3, 9), 0.5)
+    return chances, lib.vmap(lambda x, p: x.bernoulli_(p), randomness="different")(x, p), x
+
+
+@program
+def the_same_numbers_of_given_probabilities(lib):
+    p = lib.full((9,), 0.5)
+    return lib.vmap(lambda x: lib.bernoulli(p) + x, randomness="same")(lib.zeros(4, 1))
+
+
+@program
+def the_same_numbers_in_each_part_of_the_batch(lib):
+    return lib.vmap(lambda x: x + lib.rand(3), randomness="same", chunk_size=2)(lib.zeros(5, 3))
+
+
+@program
 def permutations(lib):
     return lib.vmap(lambda x: x[lib.randperm(3)], randomness="different")(lib.arange(6.0).view(2, 3))
 
@@ -169,6 +187,52 @@ def test_what_has_no_rule_says_so_once():
         for _ in range(2):
             weft.vmap(lambda x: x.mode().values)(weft.ones(3, 4))
     assert sum("performance drop" in str(each.message) for each in found) <= 1
+
+
+def test_each_call_without_a_rule_may_warn():
+    warns = weft._C._debug_only_display_vmap_fallback_warnings
+    assert not weft._C._debug_only_are_vmap_fallback_warnings_enabled()
+    warns(True)
+    try:
+        for _ in range(2):
+            with pytest.warns(UserWarning, match="performance drop"):
+                weft.vmap(lambda x: x.histc(3))(weft.ones(3, 4))
+    finally:
+        warns(False)
+
+
+def test_calls_without_a_rule_may_be_refused():
+    functorch = weft._C._functorch
+    functorch._set_vmap_fallback_enabled(False)
+    try:
+        assert weft.vmap(weft.sin)(weft.zeros(2)).tolist() == [0.0, 0.0]
+        with pytest.raises(
+            RuntimeError, match="histc has no batching rule, and running it once for each sample"
+        ):
+            weft.vmap(lambda x: x.histc(3))(weft.ones(3, 4))
+    finally:
+        functorch._set_vmap_fallback_enabled(True)
+    assert functorch._is_vmap_fallback_enabled()
+
+
+DIMS = {
+    "a list of in_dims": lambda lib, x: lib.vmap(lib.add, [0, 0])(x, x),
+    "a tuple for a list": lambda lib, x: lib.vmap(lambda both: both[0], ((0, 0),))([x, x]),
+    "in_dims of text": lambda lib, x: lib.vmap(lib.sin, ("a",))(x),
+    "no tensor": lambda lib, x: lib.vmap(lambda n: n, (None,))(1),
+    "out_dims of text": lambda lib, x: lib.vmap(lib.sin, out_dims="a")(x),
+    "a list of out_dims": lambda lib, x: lib.vmap(lib.sin, out_dims=[0])(x),
+    "a list of out_dims for a tuple": lambda lib, x: lib.vmap(lambda x: (x, x), out_dims=[0, 0])(x),
+}
+
+
+@pytest.mark.parametrize("call", DIMS.values(), ids=DIMS)
+def test_dims_that_do_not_fit(call):
+    with pytest.raises(ValueError) as theirs:
+        call(torch, torch.ones(2, 2))
+    with pytest.raises(ValueError) as ours:
+        call(weft, weft.ones(2, 2))
+    assert str(ours.value).startswith(str(theirs.value)[:60])
 
 
 # ---- torch.autograd.Function ----------------------------------------------------------------------------------------------

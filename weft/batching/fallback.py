@@ -33,6 +33,16 @@ from ..ops.assembly.joining import stack
 from .rules import Recordable, any_batched, check_writable, highest, in_autograd, record
 
 _warned: set[str] = set()
+
+
+class Settings:
+    """What users have set about operations without a batching rule."""
+
+    enabled = True  # whether they run sample by sample; else they raise
+    warns_always = False  # whether each such call warns; else the first one of each operation
+
+
+settings = Settings()
 # Their results are not tensors, or they free the graph, so that they cannot run for each sample.
 _VALUES = frozenset(
     "item tolist numpy __bool__ __int__ __float__ __index__ __array__ __dlpack__ __repr__ grad backward".split()
@@ -141,7 +151,11 @@ def per_sample(level: Level, name: str, function: Callable, args: tuple, kwargs:
             [physical(x, level) if isinstance(x, Tensor) else x for x in leaves], structure
         )
         return function(*given, **named)
-    if name not in _warned:
+    if not settings.enabled:
+        raise RuntimeError(
+            f"vmap: {name} has no batching rule, and running it once for each sample is disabled"
+        )
+    if settings.warns_always or name not in _warned:
         _warned.add(name)
         warnings.warn(
             f"There is a performance drop because we have not yet implemented the batching rule for {name}: it runs once "

@@ -7,9 +7,15 @@ from typing import Any
 import weft
 
 from ..core.tensor import Tensor
+from ..ops.creation.gamma import dirichlet_rule
 from . import constraints
 from .distribution import Shape
 from .exp_family import ExponentialFamily
+
+
+def _Dirichlet_backward(x: Tensor, concentration: Tensor, grad_output: Tensor) -> Tensor:
+    """The gradient of the concentration from the gradient of the samples `x`; all have the same shape [..., k]."""
+    return dirichlet_rule(grad_output, x, concentration)
 
 
 class Dirichlet(ExponentialFamily):

@@ -13,6 +13,7 @@ from typing import Any
 from ..batching import families  # noqa: F401 (the rules)
 from ..batching.numbered import number_of
 from ..batching.opening import opened
+from ..core.generator import load_states, states
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..ops.assembly.joining import cat
 from . import steps as steps
@@ -55,7 +56,7 @@ def vmap(
 
         if chunk_size is None or chunk_size >= size:
             return mapped(leaves, size)
-        return _in_chunks(mapped, func, leaves, dims, size, chunk_size, out_dims)
+        return _in_chunks(mapped, func, leaves, dims, size, chunk_size, out_dims, randomness)
 
     return wrapper
 
@@ -85,13 +86,17 @@ def _in_chunks(
     size: int,
     chunk_size: int,
     out_dims: Any,
+    randomness: str,
 ) -> Any:
     """The results for parts of the batch, one after the other, joined."""
     columns: list[list] = []
+    before = states() if randomness == "same" else None  # of the generators: each part draws the same numbers
     result: Any = None
     structure: Any = None
     for start in range(0, size, chunk_size):
         length = min(chunk_size, size - start)
+        if before is not None:
+            load_states(before)
         part = [x if d is None else x.narrow(d, start, length) for x, d in zip(leaves, dims, strict=True)]
         result = mapped(part, length)
         found, structure = tree_flatten(result)

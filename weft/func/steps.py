@@ -87,7 +87,7 @@ def _get_name(func: Callable) -> str:
 
 def _in_dims(call: str, in_dims: Any, args: tuple, structure: Any) -> list:
     """A dimension for each leaf of the arguments."""
-    if not isinstance(in_dims, (int, tuple, list)):
+    if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
             f"{type(in_dims)}."
@@ -97,13 +97,22 @@ def _in_dims(call: str, in_dims: Any, args: tuple, structure: Any) -> list:
             f"{call}: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
             "inputs. The latter is unsupported."
         )
+    for d in _others(in_dims):
+        raise ValueError(
+            f"{call}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+        )
     try:
-        return _spread(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args)
+        return _spread(in_dims, args)
     except _Mismatch:
         raise ValueError(
             f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
             f"{tree_flatten(in_dims)[1]} but inputs has structure {structure}."
         ) from None
+
+
+def _others(dims: Any) -> list:
+    """What in a pytree of dimensions is neither an int nor None."""
+    return [d for d in tree_flatten(dims)[0] if d is not None and not isinstance(d, int)]
 
 
 class _Mismatch(Exception):
@@ -116,7 +125,7 @@ def _spread(dim: Any, tree: Any) -> list:
         return [dim] * len(tree_flatten(tree)[0])
     if isinstance(dim, dict) and isinstance(tree, dict) and dim.keys() == tree.keys():
         return [each for key in tree for each in _spread(dim[key], tree[key])]
-    if not isinstance(dim, (tuple, list)) or not isinstance(tree, (tuple, list)) or len(dim) != len(tree):
+    if not isinstance(dim, (tuple, list)) or type(dim) is not type(tree) or len(dim) != len(tree):
         raise _Mismatch
     return [each for part, branch in zip(dim, tree, strict=True) for each in _spread(part, branch)]
 
@@ -146,7 +155,7 @@ def _wrapped(call: str, leaves: Sequence[Any], dims: Sequence[Any]) -> list:
 def _batch_size(leaves: Sequence[Any], dims: Sequence[Any]) -> int:
     sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
-        raise ValueError("vmap: at least one input must be mapped over: all in_dims are None")
+        raise ValueError("vmap: Expected at least one Tensor to vmap over: all in_dims are None")
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
@@ -157,10 +166,14 @@ def _batch_size(leaves: Sequence[Any], dims: Sequence[Any]) -> int:
 
 def _out_dims(func: Callable, out_dims: Any, result: Any, structure: Any) -> list:
     """A dimension for each leaf of the result."""
+    if _others(out_dims):
+        raise ValueError(
+            f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection "
+            "of ints representing where in the outputs the vmapped dimension should appear."
+        )
+    single = isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
     try:
-        if isinstance(result, Tensor) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
-            out_dims = out_dims[0]
-        return _spread(out_dims, result)
+        return _spread(out_dims[0] if single else out_dims, result)
     except _Mismatch:
         raise ValueError(
             f"vmap({_get_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "

@@ -137,13 +137,18 @@ def split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def chosen(args: tuple, argnums: Any) -> tuple[int, ...]:
-    """The positions in `argnums`, an int or a sequence of ints.
+    """The positions in `argnums`, an int or a tuple of ints.
 
-    Raises: RuntimeError for a position that is out of range or appears twice.
+    Raises: RuntimeError for anything else, and for a position that is out of range or appears twice.
     """
-    given = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    if not given or not all(isinstance(k, int) for k in given):
-        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {argnums!r}")
+    given = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(given, tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    if not given:
+        raise RuntimeError("argnums must be non-empty")
+    for k in given:
+        if not isinstance(k, int):
+            raise RuntimeError(f"argnum must be int, got: {type(k)}")
     for k in given:
         if not -len(args) <= k < len(args):
             raise RuntimeError(f"Got argnum={k}, but only {len(args)} positional inputs")

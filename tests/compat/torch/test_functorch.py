@@ -195,3 +195,24 @@ def test_batches_in_chunks(chunks):
 
     found, expected = both(program)
     assert found == expected
+
+
+def test_arguments_by_their_positions():
+    def program(lib, _):
+        from importlib import import_module
+
+        of = import_module(f"{lib.__name__}._functorch.eager_transforms")._slice_argnums
+        args = (1, 2, 3)
+        return of(args, 1), of(args, -1, as_tuple=False), of(args, (0, -1)), of(args, (2,), as_tuple=False)
+
+    found, expected = both(program)
+    assert found == expected
+
+
+def test_graphs():
+    def program(lib, functorch):
+        graph = functorch.make_fx(lambda x: x.sin().cos())(lib.ones(2))
+        return graph(lib.zeros(2)).tolist()
+
+    found, expected = both(program)
+    assert found == expected == [1.0, 1.0]

@@ -105,6 +105,10 @@ aten.unbind.int(x)
 aten.expand.default(x[:1], [4, -1])
 aten.var_mean.correction(x, [1], correction=0)
 aten.embedding.default(x, torch.tensor([1, 0]))
+aten._new_zeros_with_same_feature_meta.default(x, x.t())
+aten._new_zeros_with_same_feature_meta.default(x, torch.ones(4, 5).double()[1:, ::2], self_num_batch_dims=1).stride()
+aten._new_zeros_with_same_feature_meta.default(x, torch.ones(4, 5)[1:, ::2], self_num_batch_dims=2).storage_offset()
+aten._new_zeros_with_same_feature_meta.default(x, torch.ones(2, 2)[1:], self_num_batch_dims=2).untyped_storage().nbytes()
 aten.nope
 aten.add.nope
 aten.add.Tensor(x)

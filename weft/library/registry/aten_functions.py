@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -139,6 +140,16 @@ def _sym_storage_offset(self: Tensor) -> int:
 @own("_efficientzerotensor")
 def _efficientzerotensor(size: Sequence[int], **options: Any) -> Tensor:
     return PUBLIC["zeros"](size, dtype=options.get("dtype"), device=options.get("device"))
+
+
+@own("_new_zeros_with_same_feature_meta")
+def _new_zeros_with_same_feature_meta(self: Tensor, other: Tensor, *, self_num_batch_dims: int = 0) -> Tensor:
+    """Zeros for a tangent of `other`: its strides and room for its whole storage, for each index of the first dims of `self`."""
+    batch = self.shape[:self_num_batch_dims]
+    room = other.untyped_storage().nbytes() // other.element_size()
+    outer = [room * math.prod(batch[dim + 1 :]) for dim in range(len(batch))]
+    zeros = other.new_zeros(room * math.prod(batch))
+    return zeros.as_strided((*batch, *other.shape), (*outer, *other.stride()), other.storage_offset())
 
 
 # ---- Indexing ------------------------------------------------------------------------------------------------------------

@@ -50,12 +50,12 @@ def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tenso
     return _dirichlet(self, host_generator(generator, "_sample_dirichlet", self.spec.device))
 
 
-def _dirichlet_rule(ct, out, concentration, generator):
+def dirichlet_rule(ct, out, concentration, generator=None):
     total = concentration.sum(-1, keepdim=True).expand_as(concentration)
     return _dirichlet_grad(out, concentration, total) * (ct - (out * ct).sum(-1, keepdim=True))
 
 
-@custom_vjp(_dirichlet_rule)
+@custom_vjp(dirichlet_rule)
 @runs_inside
 def _dirichlet(concentration: Tensor, generator: Generator) -> Tensor:
     check_implemented(concentration, FLOATS, "dirichlet")

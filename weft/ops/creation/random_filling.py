@@ -16,6 +16,7 @@ from ...core.batched import (
     Level,
     NoBatchingRule,
     batched_at,
+    beneath,
     open_levels,
     physical,
     suspended,
@@ -56,7 +57,7 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
-from ...families.array_op import array, inside, tensor_of
+from ...families.array_op import host_array
 from ..assembly.copying import copy_values, formatted_spec
 
 FLOATS = (float16, bfloat16, float32, float64)
@@ -352,23 +353,21 @@ def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tenso
         )
     if not self.spec.device.backend.has_memory or self.numel() == 0:
         return self
-    with inside("bernoulli_", (self, p)):
-        return _compare_with_uniform(self, p, generator)
-
-
-def _compare_with_uniform(self: Tensor, p: Tensor, generator: Generator) -> Tensor:
+    _check_probabilities(p)
+    # Uniform numbers in the memory order of the target.
     dtype = float64 if p.dtype is float64 else float32
-    probabilities = array(p).astype(dtype.numpy, copy=False)
-    if not (probabilities.min() >= 0 and probabilities.max() <= 1):  # NaN is neither
+    uniform = empty_of(formatted_spec(self.spec, preserve_format, dtype, self.spec.device))
+    copy_values(self, fill_uniform(uniform, generator) < p)
+    return self
+
+
+def _check_probabilities(p: Tensor) -> None:
+    values = host_array(beneath(p))
+    if not (values.min() >= 0 and values.max() <= 1):  # NaN is neither
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
             "If so, please report an enhancement request to PyTorch.)"
         )
-    # Uniform numbers in the memory order of the target.
-    uniform = empty_of(formatted_spec(self.spec, preserve_format, dtype, self.spec.device))
-    uniform_(uniform, generator=generator)
-    copy_values(self, tensor_of(array(uniform) < probabilities))
-    return self
 
 
 @_constant("RandomBackward2")

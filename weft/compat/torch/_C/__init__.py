@@ -73,6 +73,10 @@ from weft.library.types import (
 from weft.ops.linalg.lapack import LinAlgError as _LinAlgError
 
 from ._archives import PyTorchFileReader, PyTorchFileWriter
+from ._functorch import (
+    _debug_only_are_vmap_fallback_warnings_enabled,
+    _debug_only_display_vmap_fallback_warnings,
+)
 from ._settings import (
     _get_accelerator,
     _get_default_device,
@@ -125,6 +129,7 @@ __all__ = [
         "_set_deterministic_algorithms",
     ),
     *("_get_deterministic_fill_uninitialized_memory", "_set_deterministic_fill_uninitialized_memory"),
+    *("_debug_only_are_vmap_fallback_warnings_enabled", "_debug_only_display_vmap_fallback_warnings"),
     *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
     *("_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode"),
     *("_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_set_texpr_fuser_enabled"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from weft.batching import numbered
+from weft.batching import fallback, numbered
 from weft.compat.missing import module_getattr
 from weft.core.batched import is_sample
 
@@ -69,6 +69,26 @@ def maybe_current_level() -> int | None:
 
 def peek_interpreter_stack() -> None:
     """None: transforms keep no stack of interpreters."""
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """Whether operations without a batching rule run sample by sample; True at first."""
+    return fallback.settings.enabled
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Let operations without a batching rule run sample by sample, or raise RuntimeError."""
+    fallback.settings.enabled = enabled
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """Whether each call of an operation without a batching rule warns; else the first one of each operation does."""
+    return fallback.settings.warns_always
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Let each call of an operation without a batching rule warn, or the first one of each operation."""
+    fallback.settings.warns_always = enabled
 
 
 _add_batch_dim = numbered.add_batch_dim

@@ -3,6 +3,7 @@
 from weft import __version__ as __version__
 from weft.compat.missing import module_getattr as _module_getattr
 from weft.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from weft.fx.experimental.proxy_tensor import make_fx
 
 from .._functorch.make_functional import (
     FunctionalModule,
@@ -25,6 +26,7 @@ __all__ = [
     "jvp",
     "make_functional",
     "make_functional_with_buffers",
+    "make_fx",
     "vjp",
     "vmap",
 ]

@@ -1,14 +1,18 @@
 """Data pipes give PyTorch's elements in PyTorch's order."""
 
+import importlib
 import operator
+import pickle
 
 import pytest
 import torch
 import torch.utils.data.datapipes.utils.decoder
+import torch.utils.data.datapipes.utils.snapshot
 import torch.utils.data.graph_settings
 
 import weft
 import weft.utils.data.datapipes.utils.decoder
+import weft.utils.data.datapipes.utils.snapshot
 import weft.utils.data.graph_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -138,6 +142,135 @@ def test_only_the_last_iterator_goes_on(lib):
     assert next(second) == 0
     with pytest.raises(RuntimeError, match="invalidated"):
         next(first)
+
+
+class _Counting:
+    """Is its own iterator."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.numbers = iter(range(4))
+
+    def __next__(self):
+        return next(self.numbers)
+
+
+class _Sharded:
+    def apply_sharding(self, count, number):
+        self.number = number
+
+
+# PyTorch pickles pipes to find which they are made of, so these classes are global.
+class _Counting1(_Counting, weft.utils.data.IterDataPipe):
+    pass
+
+
+class _Counting2(_Counting, torch.utils.data.IterDataPipe):
+    pass
+
+
+class _Sharded1(_Sharded, weft.utils.data.IterDataPipe):
+    pass
+
+
+class _Sharded2(_Sharded, torch.utils.data.IterDataPipe):
+    pass
+
+
+COUNTING, SHARDED = {weft: _Counting1, torch: _Counting2}, {weft: _Sharded1, torch: _Sharded2}
+
+
+@pytest.mark.parametrize("lib", [weft, torch])
+def test_a_pipe_that_is_its_own_iterator(lib):
+    pipe = COUNTING[lib]()
+    assert list(pipe) == list(pipe) == [0, 1, 2, 3]
+    first = iter(pipe)
+    assert next(first) == 0
+    second = iter(pipe)  # begins anew at once
+    with pytest.raises(RuntimeError, match="invalidated"):
+        next(first)
+    assert [next(pipe), next(second)] == [0, 1]
+
+
+@pytest.mark.parametrize("lib", [weft, torch])
+def test_generations_of_a_fork(lib):
+    one, two = lib.utils.data.datapipes.iter.IterableWrapper(range(3)).fork(2)
+    assert list(one) == list(two) == [0, 1, 2]
+    assert list(one.mux(two)) == [0, 0, 1, 1, 2, 2]
+    assert list(one) == list(pickle.loads(pickle.dumps(two))) == [0, 1, 2]
+    first = iter(two)
+    with pytest.warns(UserWarning, match="child DataPipes are not exhausted"):
+        second = iter(two)
+    with pytest.raises(RuntimeError, match="invalidated"):
+        next(first)
+    third = iter(one)  # belongs to the generation of `second`
+    assert [next(second), next(third), next(second)] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("lib", [weft, torch])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lib, source: source.shuffle().batch(2).map(operator.neg, input_col=0),
+        lambda lib, source: (lambda one, two: one.zip(two))(*source.shuffle().fork(2)),
+        lambda lib, source: COUNTING[lib](),
+    ],
+)
+def test_an_iteration_that_goes_on(lib, make):
+    data = lib.utils.data
+    pipe, seeds = make(lib, data.datapipes.iter.IterableWrapper(range(10))), lib.Generator()
+    restore = data.datapipes.utils.snapshot._simple_graph_snapshot_restoration
+    data.graph_settings.apply_random_seed(pipe, seeds.manual_seed(5))
+    everything = list(pipe)
+    for _ in range(2):
+        restore(pipe, 2, seeds.manual_seed(5))
+        with pytest.raises(RuntimeError, match="cannot be applied"):
+            restore(pipe, 2)
+        assert list(pipe) == everything[2:]
+    with pytest.raises(RuntimeError, match="exceeds the number of samples"):
+        restore(pipe, 20)
+
+
+@pytest.mark.parametrize("lib", [weft, torch])
+def test_a_restored_pipe_keeps_its_state(lib):
+    """A copy of a shuffled pipe in the middle of an iteration goes on with the elements that it had read."""
+    from_torch = importlib.import_module(f"{lib.__name__}.utils.data.datapipes._hook_iterator")
+    pipe = lib.utils.data.datapipes.map.SequenceWrapper(range(10)).shuffle()
+    iterator = iter(pipe)
+    next(iterator)
+    again = pickle.loads(pickle.dumps(pipe))
+    again._snapshot_state = from_torch._SnapshotState.Restored
+    assert list(again) == list(iterator)
+
+
+@pytest.mark.parametrize("lib", [weft, torch])
+def test_what_has_no_length(lib):
+    pipe = SHARDED[lib]()
+    made = [
+        pipe.map(operator.neg),
+        pipe.batch(2),
+        pipe.concat(pipe),
+        pipe.zip(pipe),
+        pipe.shuffle(),
+    ]
+    for each in made:
+        with pytest.raises(TypeError, match=f"{type(each).__name__} instance doesn't have valid length"):
+            len(each)
+    with pytest.raises(AssertionError, match="__len__"):
+        lib.utils.data.datapipes.iter.Sampler(pipe)
+
+
+@pytest.mark.parametrize("lib", [weft, torch])
+def test_sharding_without_groups_and_decoded_files(lib, tmp_path):
+    pipe = SHARDED[lib]()
+    lib.utils.data.graph_settings.apply_sharding(pipe, 3, 2)
+    assert pipe.number == 2
+    (tmp_path / "a.json").write_text("[3]")
+    file = open(tmp_path / "a.json", "rb")
+    source = lib.utils.data.datapipes.iter.IterableWrapper([("a.json", file)], deepcopy=False)
+    assert list(source.routed_decode()) == [("a.json", [3])] and file.closed
 
 
 @pytest.mark.parametrize("lib", [weft, torch])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -41,7 +42,11 @@ def apply_sharding(
                         "Sharding twice on a single pipeline is likely unintended and will cause data loss. Sharding "
                         f"already applied to {above} while trying to apply to {pipe}"
                     )
-                pipe.apply_sharding(num_of_instances, instance_id, sharding_group)
+                # Pipes of before PyTorch 2.0 take no group.
+                group = (
+                    (sharding_group,) if len(inspect.signature(pipe.apply_sharding).parameters) > 2 else ()
+                )
+                pipe.apply_sharding(num_of_instances, instance_id, *group)
             apply(parts, pipe if shards else above)
 
     apply(traverse_dps(datapipe), None)

@@ -5,4 +5,4 @@ from . import iter, map
 
 __all__ = ["iter", "map"]
 
-__getattr__ = module_getattr(__name__, ("_decorator", "dataframe", "datapipe", "utils"))
+__getattr__ = module_getattr(__name__, ("_decorator", "_hook_iterator", "dataframe", "datapipe", "utils"))

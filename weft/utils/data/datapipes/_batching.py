@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .datapipe import DataChunk
+from .datapipe import DataChunk, lengths
 
 
 class Batching:
@@ -20,5 +20,5 @@ class Batching:
         self.wrapper_class = wrapper_class
 
     def __len__(self) -> int:
-        count = len(self.datapipe)
+        (count,) = lengths(self, [self.datapipe])
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)

@@ -11,10 +11,11 @@ PyTorch keeps them for programs of old and develops them no further. A pipe clas
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, ClassVar, TypeVar
 
 from ..dataset import Dataset, IterableDataset
+from ._hook_iterator import _SnapshotState, hook_iterator
 
 __all__ = ["DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe"]
 
@@ -89,7 +90,7 @@ class _Registered:
         cls.reduce_ex_hook = staticmethod(hook_fn) if hook_fn is not None else None  # type: ignore[assignment]
 
     def __getstate__(self) -> Any:
-        state = dict(self.__dict__)
+        state = {name: value for name, value in vars(self).items() if name != "_restored"}
         hook = type(self).getstate_hook
         return state if hook is None else hook(state)
 
@@ -114,56 +115,35 @@ class IterDataPipe(_Registered, IterableDataset[T_co]):
     functions: ClassVar[dict[str, Callable]] = {}
     _valid_iterator_id: int | None = None
     _number_of_samples_yielded: int = 0
+    _snapshot_state = _SnapshotState.NotStarted
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__iter__" in vars(cls) and not getattr(cls.__iter__, "_guarded", False):
-            cls.__iter__ = _guarded(cls.__iter__)  # type: ignore[method-assign]
+        if "__iter__" in vars(cls):
+            cls.__iter__ = hook_iterator(vars(cls)["__iter__"])  # type: ignore[method-assign]
 
     def __getattr__(self, name: str) -> Any:
         return super().__getattr__(name)
 
+    @hook_iterator
+    def __iter__(self) -> Iterator[T_co]:
+        return self  # type: ignore[return-value] # a class that has `__next__` only
+
     def reset(self) -> None:
         """Called when an iterator is made."""
 
+    def _begin(self) -> int:
+        """Begin anew, unless the pipe was restored. Returns the number of the iterator that is made."""
+        if self._snapshot_state is not _SnapshotState.Restored:
+            self._number_of_samples_yielded = 0
+            self.reset()
+        self._snapshot_state = _SnapshotState.Iterating
+        self._valid_iterator_id = 0 if self._valid_iterator_id is None else self._valid_iterator_id + 1
+        return self._valid_iterator_id
 
-def _guarded(make: Callable) -> Callable:
-    """`__iter__` with `reset`, whose iterators end when another one is made."""
-
-    @functools.wraps(make)
-    def __iter__(self: Any) -> Iterator:
-        # A subclass may call the __iter__ of its base: only the outermost call begins anew.
-        if self.__dict__.get("_making_iterator"):
-            yield from make(self)
-            return
-        own = self._valid_iterator_id = (self._valid_iterator_id or 0) + 1
-        self._number_of_samples_yielded = 0
-        self.reset()
-        iterator = iter(_made(self, make))
-        while True:
-            if self._valid_iterator_id != own:
-                raise RuntimeError(
-                    "This iterator has been invalidated because another iterator has been created from the same "
-                    f"IterDataPipe: {self!r}\nThis may be caused multiple references to the same IterDataPipe. We "
-                    "recommend using `.fork()` if that is necessary."
-                )
-            try:
-                value = next(iterator)
-            except StopIteration:
-                return
-            self._number_of_samples_yielded += 1
-            yield value
-
-    __iter__._guarded = True  # type: ignore[attr-defined]
-    return __iter__
-
-
-def _made(self: Any, make: Callable) -> Any:
-    self.__dict__["_making_iterator"] = True
-    try:
-        return make(self)
-    finally:
-        self.__dict__.pop("_making_iterator", None)
+    def _is_current(self, number: int) -> bool:
+        """Whether no other iterator was made since this one."""
+        return self._valid_iterator_id == number
 
 
 class DFIterDataPipe(IterDataPipe):
@@ -180,6 +160,17 @@ class MapDataPipe(_Registered, Dataset[T_co]):
     """A pipe whose elements are found by index or key. A subclass defines `__getitem__`, and `__len__` if it has one."""
 
     functions: ClassVar[dict[str, Callable]] = {}
+
+
+def lengths(pipe: Any, parts: Iterable[Any]) -> list[int]:
+    """The lengths of the pipes that a pipe is made of.
+
+    Raises: TypeError if one has none.
+    """
+    parts = list(parts)
+    if not all(isinstance(each, Sized) for each in parts):
+        raise TypeError(f"{type(pipe).__name__} instance doesn't have valid length")
+    return [len(each) for each in parts]
 
 
 class DataChunk(list[T]):

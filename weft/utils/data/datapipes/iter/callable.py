@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._utils.collate import default_collate
 from .._decorator import functional_datapipe
-from ..datapipe import IterDataPipe
+from ..datapipe import IterDataPipe, lengths
 from ..utils.common import check_unpickable_fn, validate_input_col
 
 __all__ = ["CollatorIterDataPipe", "MapperIterDataPipe"]
@@ -59,7 +59,7 @@ class MapperIterDataPipe(IterDataPipe):
             yield self._apply_fn(data)
 
     def __len__(self) -> int:
-        return len(self.datapipe)
+        return lengths(self, [self.datapipe])[0]
 
 
 def _collate_columns(conversion: dict, sample: Any) -> Any:

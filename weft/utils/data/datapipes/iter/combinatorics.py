@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any
 
 from ...sampler import Sampler, SequentialSampler
 from .._decorator import functional_datapipe
 from .._shuffling import Shuffling
-from ..datapipe import IterDataPipe
+from ..datapipe import IterDataPipe, lengths
 
 __all__ = ["SamplerIterDataPipe", "ShufflerIterDataPipe"]
 
@@ -24,6 +24,8 @@ class SamplerIterDataPipe(IterDataPipe):
         sampler_kwargs: dict | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(datapipe, Sized):
+            raise AssertionError("Sampler class requires input datapipe implemented `__len__`")
         self.datapipe = datapipe
         self.sampler_args, self.sampler_kwargs = sampler_args or (), dict(sampler_kwargs or {})
         self.sampler_kwargs["data_source"] = datapipe
@@ -43,7 +45,7 @@ class ShufflerIterDataPipe(Shuffling):
     def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
         super().__init__()
         if buffer_size <= 0:
-            raise ValueError("buffer_size should be larger than 0")
+            raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
         self.buffer_size = buffer_size
         self._buffer: list[Any] = []
@@ -70,4 +72,4 @@ class ShufflerIterDataPipe(Shuffling):
             yield buffer.pop(self._rng.randint(0, len(buffer) - 1))
 
     def __len__(self) -> int:
-        return len(self.datapipe)
+        return lengths(self, [self.datapipe])[0]

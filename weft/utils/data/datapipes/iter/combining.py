@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._decorator import functional_datapipe
-from ..datapipe import IterDataPipe
+from ..datapipe import IterDataPipe, lengths
 from ..utils.common import check_unpickable_fn
 
 __all__ = [
@@ -38,7 +38,7 @@ class ConcaterIterDataPipe(IterDataPipe):
             yield from each
 
     def __len__(self) -> int:
-        return sum(len(each) for each in self.datapipes)  # type: ignore[arg-type]
+        return sum(lengths(self, self.datapipes))
 
 
 @functional_datapipe("zip")
@@ -55,7 +55,7 @@ class ZipperIterDataPipe(IterDataPipe):
         yield from zip(*self.datapipes, strict=False)
 
     def __len__(self) -> int:
-        return min(len(each) for each in self.datapipes)  # type: ignore[arg-type]
+        return min(lengths(self, self.datapipes))
 
 
 @functional_datapipe("mux")
@@ -78,7 +78,7 @@ class MultiplexerIterDataPipe(IterDataPipe):
             yield from row
 
     def __len__(self) -> int:
-        return min(len(each) for each in self.datapipes) * len(self.datapipes)
+        return min(lengths(self, self.datapipes)) * len(self.datapipes)
 
     def reset(self) -> None:
         """Begin anew."""
@@ -104,11 +104,15 @@ class _Shared(IterDataPipe):
         state = super().__getstate__()
         return {**state, "_source": None, "queues": [deque() for _ in range(self.count)], "ended": False}
 
-    def start(self) -> None:
+    def reset(self) -> None:
         """Begin anew, for all."""
-        self._source, self.ended = iter(self.main_datapipe), False
+        self._source, self.ended = None, False
         for queue in self.queues:
             queue.clear()
+
+    def is_exhausted(self) -> bool:
+        """Whether all have read everything."""
+        return self.ended and not any(self.queues)
 
     def put(self, element: Any) -> None:
         """Give an element to those that get it."""
@@ -117,12 +121,11 @@ class _Shared(IterDataPipe):
     def read(self, instance: int) -> Any:
         """Return the next element of one of them."""
         if self._source is None:
-            self.start()
+            self._source = iter(self.main_datapipe)
         queue = self.queues[instance]
         while not queue:
             if self.ended:
                 raise StopIteration
-            assert self._source is not None
             try:
                 element = next(self._source)
             except StopIteration:
@@ -143,20 +146,40 @@ class _Shared(IterDataPipe):
 
 
 class _Child(IterDataPipe):
-    """One of the pipes of a `fork` or `demux`. A second iterator of one of them begins anew for all."""
+    """One of the pipes of a `fork` or `demux`.
+
+    An iterator belongs to a generation, which has one of each of these pipes. A second iterator of one of them begins the
+    next generation, in which all begin anew.
+    """
 
     def __init__(self, main_datapipe: _Shared, instance_id: int):
         self.main_datapipe, self.instance_id = main_datapipe, instance_id
-        self._begun = False
 
-    def reset(self) -> None:
-        """Begin anew, if it has begun."""
-        if self._begun:
-            self.main_datapipe._source = None
-            self.main_datapipe.start()
-        self._begun = True
+    def _begin(self) -> int:
+        shared = self.main_datapipe
+        if shared._valid_iterator_id is None:
+            shared._valid_iterator_id = 0
+        elif shared._valid_iterator_id == self._valid_iterator_id:
+            if not shared.is_exhausted():
+                warnings.warn(
+                    "Some child DataPipes are not exhausted when __iter__ is called. We are resetting the buffer and "
+                    "each child DataPipe will read from the start again.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            shared._valid_iterator_id += 1
+            shared.reset()
+        self._number_of_samples_yielded = 0
+        self._valid_iterator_id = shared._valid_iterator_id
+        return self._valid_iterator_id
+
+    def _is_current(self, number: int) -> bool:
+        return number == self._valid_iterator_id == self.main_datapipe._valid_iterator_id
 
     def __iter__(self) -> Iterator:
+        return self._elements()  # no generator function itself, so that a generation begins with iter()
+
+    def _elements(self) -> Iterator:
         while True:
             try:
                 element = self.main_datapipe.read(self.instance_id)
@@ -165,13 +188,17 @@ class _Child(IterDataPipe):
             yield element
 
     def __len__(self) -> int:
-        return len(self.main_datapipe.main_datapipe)
+        return lengths(self, [self.main_datapipe.main_datapipe])[0]
+
+
+def _same(element: Any) -> Any:
+    return element
 
 
 class _ForkerIterDataPipe(_Shared):
     def __init__(self, datapipe: Any, count: int, buffer_size: int, copy: str | None):
         super().__init__(datapipe, count, buffer_size, "fork")
-        self.copy_fn = {None: lambda each: each, "shallow": copying.copy, "deep": copying.deepcopy}[copy]
+        self.copy_fn = {None: _same, "shallow": copying.copy, "deep": copying.deepcopy}[copy]
 
     def put(self, element: Any) -> None:
         for queue in self.queues:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._decorator import functional_datapipe
-from ..datapipe import IterDataPipe
+from ..datapipe import IterDataPipe, lengths
 from ..utils.decoder import Decoder, basichandlers, extension_extract_fn, imagehandler
 
 __all__ = ["RoutedDecoderIterDataPipe"]
@@ -31,4 +31,4 @@ class RoutedDecoderIterDataPipe(IterDataPipe[tuple[str, Any]]):
             yield path, self.decoder((path, data))[path]
 
     def __len__(self) -> int:
-        return len(self.datapipe)
+        return lengths(self, [self.datapipe])[0]

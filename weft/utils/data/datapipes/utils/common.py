@@ -27,23 +27,24 @@ def validate_input_col(fn: Callable, input_col: int | tuple | list | None) -> No
     except (ValueError, TypeError):  # a builtin
         return
     count = len(input_col) if isinstance(input_col, (list, tuple)) else 1
-    name = getattr(fn, "__name__", repr(fn))
+
+    def refused(reason: str) -> ValueError:
+        return ValueError(f"The function {getattr(fn, '__name__', None) or repr(fn)} takes {reason}")
+
     positional, needed = 0, 0
     for each in parameters:
         if each.kind is each.VAR_POSITIONAL:
             positional = count
         elif each.kind is each.KEYWORD_ONLY:
             if each.default is each.empty:
-                raise ValueError(
-                    f"The function {name} takes keyword-only parameter {each.name}, which is not allowed."
-                )
+                raise refused(f"keyword-only parameter {each.name}, which is not allowed.")
         elif each.kind is not each.VAR_KEYWORD:
             positional += 1
             needed += each.default is each.empty
     if needed > count:
-        raise ValueError(f"The function {name} takes {needed} parameters, but {count} are required.")
+        raise refused(f"{needed} parameters, but {count} are required.")
     if positional < count:
-        raise ValueError(f"The function {name} takes {positional} parameters, but {count} are required.")
+        raise refused(f"{positional} parameters, but {count} are required.")
 
 
 def check_unpickable_fn(fn: Callable) -> None:

@@ -196,7 +196,10 @@ class Decoder:
             if key.startswith("__"):
                 result[key] = value.decode("utf-8") if isinstance(value, bytes) else value
                 continue
-            content = value.read() if self._is_stream_handle(value) else value
+            content = value
+            if self._is_stream_handle(value):
+                content = value.read()
+                value.close()
             result[key] = self.decode1(self.key_fn(key), content)
         return result
 

@@ -242,6 +242,24 @@ def test_making_subclasses(lib):
             call()
 
 
+@LIBRARIES
+def test_classes_have_the_members_of_tensor(lib):
+    """`Class.size is Tensor.size` is how programs ask whether a class overrides a member."""
+    cls = logging_class(lib)
+
+    class Own(lib.Tensor):
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError
+
+    for name in ("add", "__add__", "__radd__", "dtype", "device", "layout", "requires_grad", "shape"):
+        assert getattr(cls, name) is getattr(lib.Tensor, name), name
+    for name in ("size", "stride", "dim", "numel"):
+        assert getattr(Own, name) is getattr(lib.Tensor, name), name
+    x = lib.ones(2).as_subclass(cls)
+    assert (cls.add(x, 1).tolist(), cls.view(x, 1, 2).shape, cls.size(x)) == ([2, 2], (1, 2), (2,))
+    assert [name for name, *_ in cls.log if name != "tolist"] == ["add", "view", "__get__", "size"]
+
+
 # ---- Classes of users -----------------------------------------------------------------------------------------------
 
 
@@ -548,7 +566,7 @@ def test_every_method_asks():
             name = weft.overrides.resolve_name(func).split(".")[2]
             getattr(x, name)
         else:
-            getattr(type(x), next(name for name, member in vars(weft.Tensor).items() if member is func))(x, 1)
+            getattr(x, next(name for name, member in vars(weft.Tensor).items() if member is func))(1)
         assert len(asked) == 1
 
 

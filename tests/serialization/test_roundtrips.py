@@ -215,15 +215,15 @@ def test_numpy_values_need_permission():
 
 
 class Special(weft.Tensor):
-    pass
+    __slots__ = ("slot",)
 
 
 def test_subclasses_and_attributes():
     special = weft.ones(2).as_subclass(Special)
-    special.note = "mine"
+    special.note, special.slot = "mine", 2
     with weft.serialization.safe_globals([Special]):
         found = weft.load(_saved(special))
-    assert type(found) is Special and found.note == "mine" and found.tolist() == [1, 1]
+    assert type(found) is Special and found.note == "mine" and found.slot == 2 and found.tolist() == [1, 1]
 
 
 def test_hooks_are_not_saved():

@@ -1,5 +1,6 @@
 """Classes with `__torch_dispatch__`, and questions about modes. tests/library/registry/test_dispatching.py compares what modes are told."""
 
+import copy
 import importlib
 import math
 
@@ -205,6 +206,47 @@ def test_methods_without_an_operation_are_told_as_well():
         assert all(type(each) is kind and type(each.value) is lib.Tensor for each in results)
         found.append(told)
     assert found[0] == found[1]
+
+
+@LIBRARIES
+def test_results_keep_the_class_that_torch_dispatch_gave_them(lib):
+    class Unwrapping(lib.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return lib.full((2,), 5.0)
+
+    x = lib.Tensor._make_wrapper_subclass(Unwrapping, (2,))
+    assert Unwrapping.__torch_function__ is lib._C._disabled_torch_function_impl
+    assert type(x + 1) is type(lib.exp(x)) is lib.Tensor
+    with pytest.raises(RuntimeError, match=r"requires that detach\(\) returns an instance of the same type"):
+        lib.nn.Parameter(x)
+    with pytest.raises(RuntimeError, match="clone"):
+        copy.deepcopy(x)
+
+
+@LIBRARIES
+def test_copies_of_wrappers(lib):
+    kind, told = _noting(lib)
+    x = kind(lib.ones(2))
+    copied = copy.deepcopy(x)
+    assert told == ["aten.clone.default"]
+    assert type(copied) is kind and copied.value is not x.value and copied.value.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adagrad"])
+def test_optimizers_of_wrappers(name):
+    found = []
+    for lib in (torch, weft):
+        kind, _ = _noting(lib)
+        parameters = lib.nn.ParameterList([kind(lib.ones(2))])
+        assert len(parameters.state_dict()) == 1
+        optimizer = getattr(lib.optim, name)(parameters, lr=0.01, weight_decay=0.1, foreach=False)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (parameters[0] ** 2).sum().backward()
+            optimizer.step()
+        found.append(parameters[0].value.tolist())
+    assert found[0] == pytest.approx(found[1])
 
 
 TWICE = {

@@ -26,7 +26,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """A tensor that a module counts among its parameters when it becomes one of its attributes.
 
     It shares memory with `data` and is a leaf of autograd's graph.
-    Raises: RuntimeError if `requires_grad` is True and the data is neither floating point nor complex.
+    Raises: RuntimeError if `requires_grad` is True and the data is neither floating point nor complex, or if the class of
+    `data` returns a tensor of another class from `detach()`.
 
     >>> import weft as torch
     >>> torch.nn.Parameter(torch.tensor([1.0, 2.0]))
@@ -42,6 +43,11 @@ class Parameter(Tensor, metaclass=_ParameterType):
         if type(data) in (Tensor, cls):
             return make_subclass(cls, data, requires_grad)
         result = data.detach().requires_grad_(requires_grad)
+        if type(result) is not type(data):
+            raise RuntimeError(
+                f"A Parameter of a {type(data).__name__} requires that detach() returns an instance of the same type, but "
+                f"its __torch_dispatch__ returned a {type(result).__name__}"
+            )
         result._is_param = True
         return result
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, cast
 
 from . import overrides
@@ -22,6 +22,7 @@ from .overrides import (
     REFLECTED,
     UNARY,
     DisableTorchFunctionSubclass,
+    disabled,
     disabled_dispatch,
     handles_dispatch,
     note_class,
@@ -29,6 +30,7 @@ from .overrides import (
     switch,
 )
 from .recording import tape
+from .registry import entry_of
 from .spec import contiguous_spec, make_spec
 from .tensor import Tensor, empty, of_class
 
@@ -157,6 +159,10 @@ plain_class_hooks: list[Callable[[type], None]] = []
 
 def _init_subclass(cls: Any, **kwargs: Any) -> None:
     super(Tensor, cls).__init_subclass__(**kwargs)
+    if handles_dispatch(cls) and getattr(cls.__torch_function__, "__func__", None) is _default:
+        cls.__torch_function__ = staticmethod(
+            disabled
+        )  # its results have the classes that __torch_dispatch__ gave them
     if not note_class(cls):
         for hook in plain_class_hooks:
             hook(cls)
@@ -208,23 +214,67 @@ def complete_asking() -> None:
     AskingTensor.__hash__ = Tensor.__hash__  # type: ignore[method-assign]  # __eq__ took it away
 
 
-def _asking_method(function: Callable, name: str) -> Callable:
-    return entry(function, name, reported=getattr(Tensor, name))
+# Methods of Tensor that do not ask, because plain tensors call them all the time. `__torch_dispatch__` is not told of them.
+_METADATA = frozenset(
+    (
+        Tensor.size,
+        Tensor.stride,
+        Tensor.storage_offset,
+        Tensor.dim,
+        Tensor.ndimension,
+        Tensor.numel,
+        Tensor.nelement,
+    )
+)
+
+
+class _AskingMethod:
+    """A method of `AskingTensor`. Read from a class, it is the method of Tensor, as in PyTorch, if that asks all it has to."""
+
+    def __init__(self, asking: Callable, method: Callable):
+        self.asking, self.method = asking, method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Callable:
+        if instance is not None:
+            return MethodType(self.asking, instance)
+        asks = (
+            self.method in entry_of or self.method in _METADATA and not overrides_functions(cast(type, owner))
+        )
+        return self.method if asks else self.asking
+
+
+class _AskingProperty(property):
+    """A property of `AskingTensor`. The class itself has the property of Tensor."""
+
+    member: property
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.member if instance is None else super().__get__(instance, owner)
+
+
+def _asking_method(function: Callable, name: str) -> _AskingMethod:
+    member = getattr(Tensor, name)
+    return _AskingMethod(entry(function, name, reported=member), function)
 
 
 def _asking_property(member: property, getter: Callable | None = None) -> property:
     """Handlers are told of a property by its `__get__`, `__set__` and `__delete__`."""
-    return property(
+    result = _AskingProperty(
         entry(getter or member.__get__, reported=member.__get__),
         entry(member.__set__, reported=member.__set__) if member.fset else None,
         entry(member.__delete__, reported=member.__delete__) if member.fdel else None,
         member.__doc__,
     )
+    result.member = member
+    return result
 
 
-def _asking_operator(name: str, method: str) -> Callable:
+def _asking_operator(name: str, method: str) -> _AskingMethod:
     """As in PyTorch, operators return NotImplemented where the method raises TypeError."""
-    return entry(getattr(Tensor, name), name, reported=getattr(Tensor, method, None), is_operator=True)
+    function = getattr(Tensor, name)
+    asking = entry(function, name, reported=getattr(Tensor, method, None), is_operator=True)
+    return _AskingMethod(asking, function)
 
 
 _SYMBOLS = {
@@ -233,7 +283,7 @@ _SYMBOLS = {
 }  # fmt: skip
 
 
-def _asking_reflected(name: str, method: str, forward: str) -> Callable:
+def _asking_reflected(name: str, method: str, forward: str) -> _AskingMethod:
     """Python prefers the reflected operator of a subclass: `tensor + mine` comes here, and is turned round again."""
     function = getattr(Tensor, name)
     own = entry(function, name, reported=getattr(Tensor, method), is_operator=True)
@@ -254,4 +304,4 @@ def _asking_reflected(name: str, method: str, forward: str) -> Callable:
         return answer
 
     operator.__name__ = operator.__qualname__ = name
-    return operator
+    return _AskingMethod(operator, function)

@@ -46,7 +46,8 @@ def _reparametrize_module(
 
     stack_weights: of tensors with several names, put those back first that came last. That changes nothing here.
     """
-    with _replaced(module, _complete(module, parameters_and_buffers, tie_weights, strict)):
+    tensors = _complete(module, parameters_and_buffers, tie_weights, strict)
+    with _replaced(module, parameters_and_buffers, tensors):
         yield
 
 
@@ -70,12 +71,15 @@ def _functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _replaced(module, _complete(module, parameters_and_buffers, tie_weights, strict)):
+    tensors = _complete(module, parameters_and_buffers, tie_weights, strict)
+    with _replaced(module, parameters_and_buffers, tensors):
         return module(*args, **(kwargs or {}))
 
 
 def _complete(module: Any, given: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> dict[str, Tensor]:
     """`given`, and the other names of the tensors in it."""
+    if not tie_weights and not strict:
+        return dict(given)
     names = defaultdict(list)  # by the tensor they have in the module
     own: dict[str, Tensor] = {
         **dict(module.named_parameters(remove_duplicate=False)),
@@ -108,34 +112,76 @@ def _check_keys(module: Any, own: Mapping[str, Any], given: Mapping[str, Any]) -
     problems = []
     for kind, keys in (("Unexpected", given.keys() - own.keys()), ("Missing", own.keys() - given.keys())):
         if keys:
-            problems.append(f"{kind} key(s): {', '.join(sorted(keys))}.")
+            problems.append(f"{kind} key(s): {', '.join(map(repr, sorted(keys)))}.")
     if problems:
         raise RuntimeError(
             f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems)
         )
 
 
-_ABSENT = object()
+# ---- Exchanging tensors --------------------------------------------------------------------------------------------------
+
+# Takes the place of a tensor under a name that a module does not have.
+MISSING: Any = object()
+
+
+def swap_tensor(module: Any, name: str, tensor: Any, allow_missing: bool = False) -> Any:
+    """Set the tensor of a name and return the old one; with `allow_missing`, return MISSING if there was none.
+
+    Given MISSING as `tensor`, it removes the name.
+    Raises: AttributeError if the module has no such name; TypeError if a value is neither a tensor nor None.
+    """
+    if tensor is not MISSING and tensor is not None and not isinstance(tensor, Tensor):
+        raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+    for members in (module._parameters, module._buffers):
+        if name in members:
+            before = members[name]
+            if tensor is MISSING:
+                del members[name]
+            else:
+                members[name] = tensor
+            return before
+    before = getattr(module, name, MISSING)
+    if before is MISSING and not allow_missing:
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    if before is not MISSING and before is not None and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
+    if tensor is not MISSING:
+        setattr(module, name, tensor)
+    elif before is not MISSING:
+        delattr(module, name)
+    return before
+
+
+def swap_tensors(module: Any, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """Set the tensors at these paths, and return the old ones. If a path fails, all tensors are put back.
+
+    A path without a tensor has MISSING in the result.
+    """
+    before: dict[str, Any] = {}
+    try:
+        for path, tensor in tensors.items():
+            owner, _, name = path.rpartition(".")
+            before[path] = swap_tensor(module.get_submodule(owner), name, tensor, allow_missing=True)
+    except Exception:
+        swap_tensors(module, _reversed(before))
+        raise
+    return before
+
+
+def _reversed(tensors: dict[str, Any]) -> dict[str, Any]:
+    """In the reverse order, because several paths may lead to one tensor."""
+    return dict(reversed(tensors.items()))
 
 
 @contextmanager
-def _replaced(module: Any, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Within this context the tensors at these paths are others."""
-    undo: list[tuple[dict[str, Any], str, Any]] = []
+def _replaced(module: Any, given: Any, tensors: Mapping[str, Any]) -> Iterator[None]:
+    """Within this context the tensors at these paths are others. At its end, `given` gets those that the module has set."""
+    before = swap_tensors(module, tensors)
     try:
-        for path, tensor in tensors.items():
-            if not isinstance(tensor, Tensor):
-                raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-            owner_path, _, name = path.rpartition(".")
-            owner = module.get_submodule(owner_path)
-            places = (owner._parameters, owner._buffers)
-            place = next((each for each in places if name in each), owner.__dict__)
-            undo.append((place, name, place.get(name, _ABSENT)))
-            place[name] = tensor
         yield
     finally:
-        for place, name, tensor in reversed(undo):
-            if tensor is _ABSENT:
-                del place[name]
-            else:
-                place[name] = tensor
+        after = swap_tensors(module, _reversed(before))
+        for path in given:
+            if after[path] is not given[path]:
+                given[path] = after[path]

@@ -26,7 +26,7 @@ def functional_call(
     Raises: ValueError for a name in two dicts; RuntimeError, if `strict`, for names that are missing or unknown.
     """
     if isinstance(parameter_and_buffer_dicts, Sequence):
-        found: dict[str, Tensor] = {}
+        found: Any = {}
         for each in parameter_and_buffer_dicts:
             twice = found.keys() & each.keys()
             if twice:
@@ -35,7 +35,7 @@ def functional_call(
                 )
             found.update(each)
     elif isinstance(parameter_and_buffer_dicts, Mapping):
-        found = dict(parameter_and_buffer_dicts)
+        found = parameter_and_buffer_dicts  # it gets the tensors that the module sets
     else:
         raise ValueError(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "

@@ -19,7 +19,8 @@ class _Holder(Module):
     """The base of both containers. Tensors become Parameters, and other values stay as they are."""
 
     def _keep(self, name: str, value: Any) -> None:
-        setattr(self, name, Parameter(value) if type(value) is Tensor else value)
+        is_data = isinstance(value, Tensor) and not isinstance(value, Parameter)
+        setattr(self, name, Parameter(value) if is_data else value)
 
     def _described(self, type_of: Any, values: Iterable[tuple[Any, Any]]) -> str:
         """Return one line for each value; `type_of(tensor)` names its type."""

@@ -22,7 +22,7 @@ from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..layouts.quantized.script_object import ScriptObject, rebuilt_object
-from ..ops.tensor.pickling import attributes
+from ..ops.tensor.pickling import attributes, pickled_state
 from ..ops.tensor.storage import TypedStorage
 from . import rebuild
 from .locations import location_tag
@@ -75,7 +75,7 @@ def reduce_tensor(tensor: Tensor) -> tuple:
             return rebuild.rebuild_from_type, (function, NestedTensor, arguments, {})
         return function, arguments
     function, arguments = _reduce_plain(tensor)
-    state = attributes(tensor)
+    state = pickled_state(tensor)
     if type(tensor) is Tensor and not state:
         return function, arguments
     return rebuild.rebuild_from_type, (function, type(tensor), arguments, state or None)

@@ -7,6 +7,8 @@ from alike import backward, same
 import weft
 from weft import nn
 
+LIBRARIES = pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
+
 
 def call(lib, *args, **kwargs):
     return importlib.import_module(f"{lib.nn.__name__}.utils.stateless").functional_call(*args, **kwargs)
@@ -81,6 +83,44 @@ def test_buffers_that_change_are_the_given_ones():
     given = {name: buffer.clone() for name, buffer in norm.named_buffers()}
     call(weft, norm, given, weft.randn(3, 2))
     assert norm.num_batches_tracked == 0 and given["num_batches_tracked"] == 1
+
+
+@LIBRARIES
+def test_tensors_that_the_module_sets_are_given_back(lib):
+    class Counting(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", lib.zeros(1))
+
+        def forward(self, x):
+            self.count = self.count + x
+            return self.count
+
+    module, first = Counting(), lib.ones(1)
+    for functional_call in (lib.func.functional_call, lib.nn.utils.stateless.functional_call):
+        given = {"count": first}
+        functional_call(module, given, lib.ones(1))
+        assert module.count.tolist() == [0] and given["count"].tolist() == [2] and first.tolist() == [1]
+
+
+@LIBRARIES
+def test_what_may_take_the_place_of_a_tensor(lib):
+    layer = linear(lib)
+    x = lib.ones(1, 2)
+    assert call(lib, layer, {"bias": None}, x).tolist() == [[1, 1]]
+    layer.scale, layer.inner = 2.0, lib.nn.Module()
+    layer.inner.outer = layer  # a cycle
+    changed = call(lib, layer, {"inner.outer.bias": lib.ones(2)}, x, tie_weights=False)
+    assert changed.tolist() == [[2, 2]] and layer.bias.tolist() == [0, 0]
+    with pytest.raises(TypeError, match="attribute `scale`: 2.0 is not an instance of torch.Tensor"):
+        call(lib, layer, {"scale": lib.ones(1)}, x, tie_weights=False)
+
+    class Listing(lib.nn.Module):
+        def forward(self):
+            return [name for name, _ in self.named_parameters()]
+
+    module = Listing()
+    assert call(lib, module, {"new": lib.nn.Parameter(lib.ones(1))}) == ["new"] and not hasattr(module, "new")
 
 
 def test_gradients_reach_the_given_tensors():

@@ -13,6 +13,10 @@ class Special(weft.Tensor):
     pass
 
 
+class Slotted(weft.Tensor):
+    __slots__ = ("note", "unset")
+
+
 def pickled(value):
     return pickle.loads(pickle.dumps(value))
 
@@ -43,6 +47,13 @@ class TestDuplicates:
         tensor.note = 3
         copied = duplicate(tensor)
         assert type(copied) is Special and copied.note == 3 and copied.tolist() == [1, 2]
+
+    def test_slots_of_subclasses(self, duplicate):
+        tensor = Slotted([1, 2])
+        tensor.note, tensor.other = [3], 4
+        copied = duplicate(tensor)
+        assert type(copied) is Slotted and copied.note == [3] and copied.other == 4
+        assert copied.note is not tensor.note and not hasattr(copied, "unset")
 
     def test_meta_and_pending_conjugation(self, duplicate):
         assert duplicate(weft.ones(2, device="meta")).is_meta

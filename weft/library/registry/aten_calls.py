@@ -17,6 +17,7 @@ from ...core.device import CPU, as_device, get_default_device
 from ...core.dispatch import PLAIN
 from ...core.dtype import DType, bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 from ...core.layout import contiguous_format
+from ...core.op import Op
 from ...core.overrides import modes
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
@@ -109,6 +110,16 @@ def by_schema(name: str, args: tuple, kwargs: dict[str, Any], function: Any = No
                 return PLAIN
             return dispatching.call_bound(overload, values)
     return PLAIN
+
+
+# The last operand of these elementwise ops, where they have that many -> its name in the schema.
+_FACTORS = {("add", 3): "alpha", ("sub", 3): "alpha", ("addcmul", 4): "value", ("addcdiv", 4): "value"}
+
+
+def by_op(op: Op, args: tuple) -> Any:
+    """Call the operator of an elementwise op; PLAIN if it has none."""
+    factor = _FACTORS.get((op.name, len(args)))
+    return by_schema(op.name, args[:-1], {factor: args[-1]}) if factor else by_schema(op.name, args, {})
 
 
 def _named(kwargs: dict[str, Any]) -> dict[str, Any]:

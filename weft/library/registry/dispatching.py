@@ -405,9 +405,9 @@ def wrapper_watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -
     if isinstance(op, FusedUpdate) and method == "run":
         return op.compose(*args)
     if method == "run" and isinstance(op, Map) and not static:
-        from .aten_calls import by_schema
+        from .aten_calls import by_op
 
-        return by_schema(op.name, args, {})
+        return by_op(op, args)
     raise NotImplementedError(
         f"{op.name}: {type(objects[0]).__name__} has no memory of its own, and this step is not an operator that its "
         "__torch_dispatch__ can be told of"
@@ -430,9 +430,9 @@ def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         return op.compose(*args)
     if not isinstance(op, Map) or static:
         return modes.dispatch[-1]._call_op(op, args, static)
-    from .aten_calls import by_schema
+    from .aten_calls import by_op
 
-    answer = by_schema(op.name, args, {})
+    answer = by_op(op, args)
     return modes.dispatch[-1]._call_op(op, args, static) if answer is PLAIN else answer
 
 

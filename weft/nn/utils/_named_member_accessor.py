@@ -7,9 +7,10 @@ from typing import Any
 
 from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
+from ...func import replaced
 from ..module import Module
 
-_MISSING: Any = object()
+_MISSING = replaced.MISSING
 
 
 def _check_name(module: Any, name: str) -> None:
@@ -39,24 +40,7 @@ def swap_tensor(module: Module, name: str, tensor: Tensor, allow_missing: bool =
     Raises: AttributeError if the module has no such name, TypeError if it is not a tensor.
     """
     _check_name(module, name)
-    for members in (module._parameters, module._buffers):
-        if name in members:
-            before = members[name]
-            if tensor is _MISSING:
-                del members[name]
-            else:
-                members[name] = tensor  # type: ignore[assignment]
-            return before  # type: ignore[return-value]
-    before = getattr(module, name, _MISSING)
-    if before is _MISSING and not allow_missing:
-        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-    if before is not _MISSING and not isinstance(before, Tensor):
-        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
-    if tensor is not _MISSING:
-        setattr(module, name, tensor)
-    elif before is not _MISSING:
-        delattr(module, name)
-    return before
+    return replaced.swap_tensor(module, name, tensor, allow_missing)
 
 
 class NamedMemberAccessor:
@@ -129,19 +113,11 @@ class NamedMemberAccessor:
         self, named_tensors: dict[str, Tensor], allow_missing: bool = False
     ) -> tuple[dict[str, Tensor], list[str]]:
         """Return the old tensors, and the names that had none. If a name fails, restore all tensors."""
-        before: dict[str, Tensor] = {}
-        missing: list[str] = []
-        try:
-            for name, tensor in named_tensors.items():
-                before[name] = self.swap_tensor(name, tensor, allow_missing=True)
-                if before[name] is _MISSING:
-                    missing.append(name)
-            if missing and not allow_missing:
-                raise RuntimeError(f"Missing key(s): {', '.join(map(repr, missing))}.")
-        except Exception:
-            for name, tensor in before.items():
-                self.swap_tensor(name, tensor, allow_missing=True)
-            raise
+        before = replaced.swap_tensors(self.module, named_tensors)
+        missing = [name for name in named_tensors if before[name] is _MISSING]
+        if missing and not allow_missing:
+            replaced.swap_tensors(self.module, before)
+            raise RuntimeError(f"Missing key(s): {', '.join(map(repr, missing))}.")
         return before, missing
 
     def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:

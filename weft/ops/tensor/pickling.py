@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 from typing import Any
 
 from ...core.public import public
@@ -26,14 +27,30 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
-    storage = copy.deepcopy(self._storage, memo)
-    result: Any = _as(type(self), storage, self._byte_offset, self.spec)
+    result = _copied_wrapper(self) if self.spec.device.is_claimed else _copied(self, memo)
     memo[id(self)] = result
+    for name, value in slots(self).items():
+        setattr(result, name, copy.deepcopy(value, memo))
     result.__dict__.update(copy.deepcopy(attributes(self), memo))
     if self.requires_grad:
         result.requires_grad_()
     if self.grad is not None:
         result.grad = copy.deepcopy(self.grad, memo)
+    return result
+
+
+def _copied(tensor: Tensor, memo: dict) -> Tensor:
+    return _as(type(tensor), copy.deepcopy(tensor._storage, memo), tensor._byte_offset, tensor.spec)
+
+
+def _copied_wrapper(tensor: Tensor) -> Tensor:
+    """A copy of a tensor without memory, which its `__torch_dispatch__` makes."""
+    result = tensor.clone()
+    if type(result) is not type(tensor):
+        raise RuntimeError(
+            "deepcopy works for classes of tensors without memory for which cloning returns another instance of the same "
+            f"subclass, but clone() of a {type(tensor).__name__} returns a {type(result).__name__}; define __deepcopy__"
+        )
     return result
 
 
@@ -52,7 +69,7 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
         built: tuple = (_rebuilt, parts)
     else:
         built = (rebuilt, (type(self), *parts))
-    state = attributes(self)
+    state = pickled_state(self)
     return (*built, state) if state else built
 
 
@@ -65,6 +82,20 @@ def _check_layout(tensor: Tensor, name: str) -> None:
 def attributes(tensor: Tensor) -> dict[str, Any]:
     """The attributes that users have set on a tensor."""
     return {name: value for name, value in tensor.__dict__.items() if name not in OF_AUTOGRAD}
+
+
+def slots(tensor: Tensor) -> dict[str, Any]:
+    """The values of the slots that the class of a tensor adds to those of Tensor."""
+    if type(tensor) is Tensor:
+        return {}
+    own = set(copyreg._slotnames(type(tensor))) - set(copyreg._slotnames(Tensor))  # type: ignore[attr-defined]
+    return {name: getattr(tensor, name) for name in sorted(own) if hasattr(tensor, name)}
+
+
+def pickled_state(tensor: Tensor) -> Any:
+    """The state that a pickle keeps of a tensor: its attributes, or a pair of these and its slots."""
+    own = slots(tensor)
+    return (attributes(tensor), own) if own else attributes(tensor)
 
 
 # Attributes of autograd, which are neither saved nor copied.

@@ -27,6 +27,7 @@ from typing import Any
 
 from .compat.missing import module_getattr
 from .core.dispatch import PLAIN
+from .core.grad_mode import mode
 from .core.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
@@ -307,8 +308,12 @@ def redispatch_function(func: Callable, types: Any, args: tuple, kwargs: dict[st
 
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """In PyTorch, modes and `__torch_dispatch__` work again within a handler; here they do in any case."""
-    yield
+    """Operators within a handler of `__torch_dispatch__` are recorded again. Modes and classes are told of them in any case."""
+    outer, mode.enabled = mode.enabled, mode.reverse and not mode.inference
+    try:
+        yield
+    finally:
+        mode.enabled = outer
 
 
 _push_mode, _pop_mode, _pop_mode_temporarily = push_mode, pop_mode, pop_mode_temporarily

@@ -324,6 +324,22 @@ def test_an_operator_defined_again_replaces_the_first():
     same(scenario)
 
 
+@pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
+def test_operators_go_with_the_last_reference_to_their_library(lib):
+    for _ in range(2):
+        library = lib.library.Library("tour_short", "DEF")
+        library.define("same(Tensor x) -> Tensor")
+
+        @lib.library.impl(library, "same", "CPU")
+        def same(x):
+            return x.clone()
+
+        assert lib.ops.tour_short.same(lib.ones(1)).tolist() == [1]
+        del library
+        with pytest.raises(AttributeError):
+            lib.ops.tour_short.same(lib.ones(1))
+
+
 def test_kernels_of_other_libraries_stay_when_one_is_destroyed():
     def scenario(lib, namespace):
         first = lib.library.Library(namespace, "DEF")

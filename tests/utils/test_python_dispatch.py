@@ -6,8 +6,10 @@ import math
 
 import pytest
 import torch
+import torch.utils._mode_utils
 
 import weft
+import weft.utils._mode_utils
 from weft._subclasses.fake_tensor import FakeTensor, FakeTensorMode, is_fake, unset_fake_temporarily
 from weft.utils import _python_dispatch as dispatch
 
@@ -247,6 +249,107 @@ def test_optimizers_of_wrappers(name):
             optimizer.step()
         found.append(parameters[0].value.tolist())
     assert found[0] == pytest.approx(found[1])
+
+
+def _computing_below(lib, call):
+    """A class with memory, whose handler computes by `call(super, func, types, args, kwargs)`."""
+
+    class Below(lib.Tensor):
+        told: list = []
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            cls.told.append(str(func))
+            return call(super().__torch_dispatch__, func, types, args, kwargs)
+
+    return Below
+
+
+@LIBRARIES
+def test_handlers_compute_as_for_plain_tensors(lib):
+    def without(above, func, types, args, kwargs):
+        with lib.utils._mode_utils.no_dispatch():
+            return func(*args, **kwargs or {})
+
+    def above(handler, func, types, args, kwargs):
+        result = handler(func, types, args, kwargs)
+        assert args[0].requires_grad and not result.requires_grad
+        return result
+
+    for call in (without, above):
+        cls = _computing_below(lib, call)
+        x = lib.Tensor._make_subclass(cls, lib.ones(2), True)
+        result = x * 3
+        assert type(result) is lib.Tensor and result.tolist() == [3, 3] and result.requires_grad
+        assert cls.told == ["aten.mul.Tensor"]
+
+
+@LIBRARIES
+def test_versions_of_wrappers(lib):
+    kind, _ = _noting(lib)
+    x = kind(lib.ones(2))
+    before = x._version
+    for write in (lambda: x.add_(1), lambda: x.detach().add_(1), lambda: x.view(1, 2).mul_(2)):
+        write()
+        before += 1
+        assert x._version == before
+    x.data.add_(1)
+    assert x._version == before and x.value.tolist() == [7, 7]
+
+
+@LIBRARIES
+def test_what_a_wrapper_cannot_do(lib):
+    kind, _ = _noting(lib)
+
+    class Other(lib.Tensor):
+        pass
+
+    x = kind(lib.ones(2))
+    for call in (x.tolist, x.numpy):
+        with pytest.raises(RuntimeError, match="is not supported for tensor subclasses"):
+            call()
+    for call in (lambda: Other(x), lambda: x.as_subclass(Other), lambda: lib.Tensor._make_subclass(Other, x)):
+        with pytest.raises(RuntimeError, match="subclass Other but.*python object of type Noting"):
+            call()
+    with pytest.raises(TypeError, match="Other must define __torch_dispatch__"):
+        lib.Tensor._make_wrapper_subclass(Other, (2,))
+
+
+@LIBRARIES
+def test_operators_are_recorded_again_in_a_reentrant_handler(lib):
+    class Reentrant(_noting(lib)[0]):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            with lib.overrides.enable_reentrant_dispatch():
+                return super().__torch_dispatch__(func, types, args, kwargs)
+
+    inner = lib.ones(2, requires_grad=True)
+    result = Reentrant(inner) * 3
+    assert not result.requires_grad and result.value.requires_grad
+    result.value.sum().backward()
+    assert inner.grad.tolist() == [3, 3]
+
+
+@LIBRARIES
+def test_a_mode_with_a_classmethod(lib):
+    class Mode(lib.utils._python_dispatch.TorchDispatchMode):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **kwargs or {})
+
+    x = lib.ones(1)
+    with (
+        pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"),
+        Mode(),
+    ):
+        x + x
+
+
+@LIBRARIES
+def test_the_text_of_a_wrapper(lib):
+    kind, _ = _noting(lib)
+    x = lib.nn.Parameter(kind(lib.ones(2)))
+    assert x.__repr__(tensor_contents="two") == "Parameter(Noting(two, requires_grad=True))"
 
 
 TWICE = {

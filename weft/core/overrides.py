@@ -30,6 +30,7 @@ override_types: set[type] = set()
 
 class _Switch(threading.local):
     on = True
+    dispatches = True  # whether classes with `__torch_dispatch__` are told of operators
     skips = False  # whether the next function asks neither modes nor classes: `torch.overrides.redispatch_function`
 
 
@@ -69,6 +70,17 @@ class DisableTorchFunctionSubclass(Restoring):
         switch.on = self._outer
 
 
+class DisableTorchDispatch(Restoring):
+    """Neither dispatch modes nor classes with `__torch_dispatch__` are told of operators inside."""
+
+    def __enter__(self) -> None:
+        self._outer = switch.dispatches, modes.dispatch
+        switch.dispatches, modes.dispatch = False, ()
+
+    def _restore(self) -> None:
+        switch.dispatches, modes.dispatch = self._outer
+
+
 def disabled(func: Callable, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
     """The `__torch_function__` of subclasses that override nothing, such as Parameter: their results are plain tensors."""
     with DisableTorchFunctionSubclass():
@@ -84,8 +96,9 @@ def overrides_functions(kind: type) -> bool:
 
 
 def disabled_dispatch(func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """The `__torch_dispatch__` of Tensor, which is never asked."""
-    raise NotImplementedError("__torch_dispatch__ is called for classes that define their own")
+    """The `__torch_dispatch__` of Tensor, which is never asked. Handlers call it by `super()`, to compute as for plain tensors."""
+    with DisableTorchFunctionSubclass(), DisableTorchDispatch():
+        return func(*args, **kwargs or {})
 
 
 def handles_dispatch(kind: type) -> bool:

@@ -83,7 +83,7 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
         raise TypeError(
             f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}"
         )
-    check_subclass(cls)
+    check_subclass(cls, data)
     if require_grad and not (data.spec.dtype.is_floating_point or data.spec.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     with DisableTorchFunctionSubclass():
@@ -111,11 +111,11 @@ def make_wrapper_subclass(
 ) -> Any:
     """A tensor of class `cls` with this metadata and without memory, for `__torch_dispatch__` to compute with others.
 
-    Raises: RuntimeError if `cls` does not define `__torch_dispatch__`.
+    Raises: TypeError if `cls` does not define `__torch_dispatch__`.
     """
     check_subclass(cls)
     if not handles_dispatch(cls):
-        raise RuntimeError(
+        raise TypeError(
             f"{cls.__name__} must define __torch_dispatch__, because a tensor without memory cannot be computed with"
         )
     above("library.registry.dispatching").watch_wrappers()
@@ -136,14 +136,19 @@ def as_base_tensor(tensor: Tensor) -> Tensor:
     return tensor if type(tensor) is Tensor else of_class(Tensor, tensor)
 
 
-def check_subclass(cls: Any) -> None:
-    """Raises: TypeError if `cls` is not a class of tensors."""
+def check_subclass(cls: Any, data: Tensor | None = None) -> None:
+    """Raises: TypeError if `cls` is not a class of tensors; RuntimeError if `data` has no memory that an object of it could share."""
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, Tensor):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             "class inherits from Tensor."
+        )
+    if data is not None and data.spec.device.is_claimed and not isinstance(data, cls):
+        raise RuntimeError(
+            f"Creating an object of the subclass {cls.__name__} but the data has no memory of its own: the tensor is already "
+            f"associated to a python object of type {type(data).__name__}"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -45,13 +46,14 @@ _ANSWERED_BY_WEFT = (
     *("CPU", "Meta", "Autograd", "AutogradCPU"),
     *("CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"),
 )
-_defined: dict[str, Library] = {}  # namespace -> the library of kind "DEF"
+_defined: dict[str, object] = {}  # namespace -> the mark of the library of kind "DEF"
 # Kernels of operators that are not defined yet: "ns::name" -> (dispatch key, kernel).
 _waiting: dict[str, list[tuple[str, Kernel]]] = {}
 
 
 class Library:
-    """Operators and kernels that are registered together, and go when `_destroy` is called.
+    """Operators and kernels that are registered together, and go with the library: when nothing refers to it, or
+    `_destroy` is called.
 
     kind: "DEF" to define the operators of a namespace, once in a program; "FRAGMENT" to define more of them; "IMPL" to
     give existing operators kernels. dispatch_key: what `impl` registers for by default.
@@ -67,6 +69,7 @@ class Library:
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        self._mark = object()  # in the place of this object, which registered operators must not keep alive
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
@@ -80,9 +83,11 @@ class Library:
                     "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, consider "
                     "using kind 'IMPL'; to define the operators of a namespace in several places, use kind 'FRAGMENT'."
                 )
-            _defined[ns] = self
+            _defined[ns] = self._mark
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._op_defs: list[Operator] = []
+        self._destroy = weakref.finalize(self, _take_back, ns, self._mark, self._op_defs)
+        self._destroy.atexit = False
         self._op_impls: set[tuple[str, str]] = set()
 
     def __repr__(self) -> str:
@@ -110,7 +115,7 @@ class Library:
             )
         parsed.name = f"{self.ns}::{name}"
         given = (tags,) if isinstance(tags, Tag) else tuple(tags)
-        operator = operators.define(parsed, given, self)
+        operator = operators.define(parsed, given)
         self._op_defs.append(operator)
         for key, kernel in _waiting.pop(parsed.qualified, ()):
             operator.register(key, kernel)
@@ -142,7 +147,7 @@ class Library:
             )
         operator = self._operator(name)
         if operator is None:
-            _waiting.setdefault(f"{self.ns}::{name}", []).append((key, Kernel(fn, with_keyset, self)))
+            _waiting.setdefault(f"{self.ns}::{name}", []).append((key, Kernel(fn, with_keyset, self._mark)))
             return
         if self.ns in operators.SOURCES and key in _ANSWERED_BY_WEFT:
             raise NotImplementedError(
@@ -150,7 +155,7 @@ class Library:
                 "programs register; subclass Tensor with __torch_function__ or use a TorchFunctionMode"
             )
         self._op_impls.add((name, key))
-        operator.register(key, Kernel(fn, with_keyset, self))
+        operator.register(key, Kernel(fn, with_keyset, self._mark))
 
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Register a kernel for every operator that has none for a dispatch key.
@@ -178,7 +183,7 @@ class Library:
         name = self._resolve_op_name(op_name, "register_fake")
         operator = self._operator(name)
         if operator is None:
-            _waiting.setdefault(f"{self.ns}::{name}", []).append(("Meta", Kernel(fn, library=self)))
+            _waiting.setdefault(f"{self.ns}::{name}", []).append(("Meta", Kernel(fn, library=self._mark)))
             return
         if operator.has("Meta") and not allow_override:
             raise RuntimeError(
@@ -189,7 +194,7 @@ class Library:
             with fake_impl.set_ctx_getter(fake_impl.FakeImplCtx(None, operator.schema.qualified)):
                 return fn(*args, **kwargs)
 
-        operator.register("Meta", Kernel(fake, library=self))
+        operator.register("Meta", Kernel(fake, library=self._mark))
 
     def _register_torch_dispatch_rule(self, op_name: Any, torch_dispatch_class: Any, fn: Callable) -> None:
         self._wanted(self._resolve_op_name(op_name, "register_torch_dispatch")).torch_dispatch[
@@ -227,19 +232,19 @@ class Library:
             raise RuntimeError(f"operator {self.ns}::{name} does not exist")
         return operator
 
-    def _destroy(self) -> None:
-        """Take back all that this library defined and registered."""
-        for operator in self._op_defs:
-            operators.undefine(operator)
-            forget(operator)
-        self._op_defs.clear()
-        for overloads in operators.OPERATORS.values():
-            for operator in overloads.values():
-                operator.remove(self)
-        for kernels in _waiting.values():
-            kernels[:] = [each for each in kernels if each[1].library is not self]
-        if _defined.get(self.ns) is self:
-            del _defined[self.ns]
+
+def _take_back(namespace: str, mark: object, defined: list[Operator]) -> None:
+    """Take back all that the library with this mark defined and registered."""
+    for operator in defined:
+        operators.undefine(operator)
+        forget(operator)
+    for overloads in operators.OPERATORS.values():
+        for operator in overloads.values():
+            operator.remove(mark)
+    for kernels in _waiting.values():
+        kernels[:] = [each for each in kernels if each[1].library is not mark]
+    if _defined.get(namespace) is mark:
+        del _defined[namespace]
 
 
 # ---- Functions that keep a library for each namespace ---------------------------------------------------------------------
@@ -265,7 +270,9 @@ def _name_of(op: Any, function: str) -> str:
     raise ValueError(f"{function}({op}): got unexpected type for op: {type(op)}")
 
 
-def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
+def define(
+    qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = (), alias_analysis: str = ""
+) -> Any:
     """Define the operator `namespace::name` with the schema `(arguments) -> results`.
 
     >>> import weft as torch
@@ -280,7 +287,7 @@ def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any 
         library, text = qualname, schema
 
         def wrap(f: Callable) -> Callable:
-            library.impl(library.define(text, tags=tags), f)
+            library.impl(library.define(text, alias_analysis, tags=tags), f)
             return f
 
         return wrap
@@ -293,7 +300,7 @@ def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any 
         raise ValueError(
             f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "{schema}"'
         )
-    _library_for(namespace, lib).define(name + schema, alias_analysis="", tags=tags)
+    _library_for(namespace, lib).define(name + schema, alias_analysis, tags=tags)
     return None
 
 

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.modes import DisableTorchFunction
-from ._python_dispatch import _disable_current_modes
+from ..core.overrides import DisableTorchDispatch
 
 
 @contextmanager
 def no_dispatch() -> Iterator[None]:
     """A context inside of which neither modes nor handlers of classes are told of operations."""
-    with DisableTorchFunction(), _disable_current_modes():
+    with DisableTorchFunction(), DisableTorchDispatch():
         yield
 
 

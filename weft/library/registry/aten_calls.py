@@ -20,7 +20,7 @@ from ...core.layout import contiguous_format
 from ...core.op import Op
 from ...core.overrides import modes
 from ...core.return_types import return_type
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, empty
 from ...ops.creation.from_data import scalar_tensor
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.tensor.printing import tensor_format, tensor_repr
@@ -284,6 +284,24 @@ def _view_as(self: Tensor, other: Tensor) -> Tensor:
 @_calls("expand_as")
 def _expand_as(self: Tensor, other: Tensor) -> Tensor:
     return aten.expand(self, list(other.shape))
+
+
+@_calls("tolist", "numpy")
+def _values(self: Tensor, *args: Any, **named: Any) -> Any:
+    if not dispatching.handling((self,)):
+        return PLAIN
+    raise RuntimeError(
+        f"tolist() or numpy() is not supported for tensor subclasses. {type(self).__name__} defines __torch_dispatch__, so "
+        "only the class knows the values"
+    )
+
+
+@_calls("data")
+def _data(self: Tensor, *_: Any) -> Tensor:
+    result = aten.detach(self)
+    if result.spec.device.is_claimed:
+        result._storage = empty(result.spec)._storage  # writes to it do not count as writes to `self`
+    return result
 
 
 @_calls("T")

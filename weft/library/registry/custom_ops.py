@@ -116,8 +116,8 @@ class CustomOpDef:
             )
         self._opoverload = utils.lookup_op(self._qualname)
         register = self._operator.register
-        register("CompositeExplicitAutograd", Kernel(self._run, library=self._lib))
-        register("Meta", Kernel(self._run_fake, library=self._lib))
+        register("CompositeExplicitAutograd", Kernel(self._run, library=self._lib._mark))
+        register("Meta", Kernel(self._run_fake, library=self._lib._mark))
         register("Autograd", Kernel(autograd.kernel(self._operator, self._autograd), True, self._lib))
         if self._operator.schema.is_mutable:
             register("ADInplaceOrView", Kernel(self._count_writes, True, self._lib))

@@ -25,7 +25,7 @@ from ...core.dtype import FLOAT
 from ...core.grad_mode import mode as grad_mode
 from ...core.layout import contiguous_format, strided
 from ...core.op import Op
-from ...core.overrides import DisableTorchFunctionSubclass, handles_dispatch, modes, public_function
+from ...core.overrides import DisableTorchFunctionSubclass, handles_dispatch, modes, public_function, switch
 from ...core.recording import record, record_inplace, tape, unrecorded
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
@@ -43,6 +43,8 @@ from .operators import tensors_in
 def handling(values: Sequence[Any]) -> list[Tensor]:
     """One object of each class with `__torch_dispatch__`, subclasses before their base classes."""
     result: list[Tensor] = []
+    if not switch.dispatches:
+        return result
     for tensor in tensors_in(values):
         kind = type(tensor)
         if kind is Tensor or not handles_dispatch(kind) or any(type(other) is kind for other in result):
@@ -119,7 +121,13 @@ def _told(overload: OpOverload, values: Sequence[Any], recording: bool = False) 
             outer = modes.dispatch
             innermost, modes.dispatch = outer[-1], outer[:-1]
             try:
-                answer = innermost.__torch_dispatch__(overload, types, args, kwargs)
+                handler = innermost.__torch_dispatch__
+                if isinstance(getattr(handler, "__self__", None), type):
+                    raise RuntimeError(
+                        f"{type(innermost).__name__}.__torch_dispatch__: a classmethod is not supported, please make it a "
+                        "plain method"
+                    )
+                answer = handler(overload, types, args, kwargs)
             finally:
                 modes.dispatch = outer
             if answer is not NotImplemented:
@@ -128,11 +136,25 @@ def _told(overload: OpOverload, values: Sequence[Any], recording: bool = False) 
             for each in objects:
                 answer = type(each).__torch_dispatch__(overload, types, args, kwargs)  # type: ignore[attr-defined]
                 if answer is not NotImplemented:
+                    _note_aliases(overload, values, answer)
                     return answer
     listed = "".join(f"\n  - tensor subclass {kind}" for kind in types)
     raise TypeError(
         f"Multiple dispatch failed for '{overload}'; all __torch_dispatch__ handlers returned NotImplemented:\n{listed}"
     )
+
+
+def _note_aliases(overload: OpOverload, values: Sequence[Any], answer: Any) -> None:
+    """Count a write to tensors without memory as a new version, and let their views have the same versions."""
+    schema = overload._schema
+    if schema.is_mutable:
+        for argument, value in zip(schema.arguments, values, strict=True):
+            if argument.is_write and isinstance(value, Tensor) and value.spec.device.is_claimed:
+                value._storage.version += 1
+    elif schema._is_view_op() and isinstance(values[0], Tensor) and values[0].spec.device.is_claimed:
+        for each in tensors_in((answer,)):
+            if each.spec.device.is_claimed:
+                each._storage = values[0]._storage
 
 
 def call_bound(overload: OpOverload, values: Sequence[Any]) -> Any:

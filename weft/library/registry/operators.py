@@ -26,7 +26,7 @@ def fallthrough_kernel() -> None:
 
 
 class Kernel:
-    """A function for one dispatch key."""
+    """A function for one dispatch key. `library` is the mark of the library that registered it."""
 
     __slots__ = ("function", "with_keyset", "library")
 
@@ -37,8 +37,8 @@ class Kernel:
 class Operator:
     """One overload of an operator: `my::op.overload`."""
 
-    def __init__(self, schema: FunctionSchema, tags: Sequence[Any] = (), library: Any = None):
-        self.schema, self.tags, self.library = schema, list(tags), library
+    def __init__(self, schema: FunctionSchema, tags: Sequence[Any] = ()):
+        self.schema, self.tags = schema, list(tags)
         # Dispatch key -> kernels; the last registered is called, and those before it are back when its library goes.
         self.kernels: dict[str, list[Kernel]] = {}
         self.torch_dispatch: dict[type, Callable] = {}
@@ -53,8 +53,8 @@ class Operator:
         self.kernels.setdefault(key, []).append(kernel)
         self._usual.clear()
 
-    def remove(self, library: Any) -> None:
-        """Forget the kernels that `library` registered."""
+    def remove(self, library: object) -> None:
+        """Forget the kernels that the library with the mark `library` registered."""
         for key, registered in list(self.kernels.items()):
             registered[:] = [each for each in registered if each.library is not library]
             if not registered:
@@ -256,7 +256,7 @@ def find(qualname: str, overload: str = "") -> Operator | None:
     return overloads(qualname).get(overload)
 
 
-def define(schema: FunctionSchema, tags: Sequence[Any] = (), library: Any = None) -> Operator:
+def define(schema: FunctionSchema, tags: Sequence[Any] = ()) -> Operator:
     """Add an operator.
 
     Raises: RuntimeError if there is one of its name and overload already.
@@ -267,7 +267,7 @@ def define(schema: FunctionSchema, tags: Sequence[Any] = (), library: Any = None
             f"Tried to register an operator ({schema}) with the same name and overload name multiple times. Each overload's "
             f"schema should only be registered with a single call to def(). Defined before: {known[schema.overload_name].schema}"
         )
-    operator = Operator(schema, tags, library)
+    operator = Operator(schema, tags)
     OPERATORS.setdefault(schema.name, {})[schema.overload_name] = operator
     return operator
 

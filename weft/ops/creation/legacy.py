@@ -73,6 +73,8 @@ def _none(dtype: DType, where) -> Tensor:
 
 
 def _new_tensor(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
+    if len(positional) == 1 and type(positional[0]) is not Tensor and isinstance(positional[0], Tensor):
+        check_subclass(cls, positional[0])
     result = _construct(get_default_dtype(), positional, device, size, exact=False)
     return result if cls is Tensor else of_class(cls, result)
 
@@ -83,7 +85,7 @@ Tensor._legacy_new = classmethod(_new_tensor)
 @public("method")
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """A view of the whole tensor as an object of a subclass of Tensor."""
-    check_subclass(cls)
+    check_subclass(cls, self)
     return of_class(cls, ALIAS(self))
 
 

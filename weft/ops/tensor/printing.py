@@ -86,7 +86,7 @@ def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None, nam
 
     `tangent` is the one of `tensor` in forward-mode differentiation, and `names` are those of its dims: higher layers know them.
     """
-    prefix, suffixes = _prefix(tensor), _suffixes(tensor)
+    prefix, suffixes = _prefix(tensor), _suffixes(tensor, tensor_contents is not None)
     contents = _contents(tensor, len(prefix)) if tensor_contents is None else tensor_contents
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
@@ -142,7 +142,7 @@ def _mark_parameter(tensor, text: str) -> str:
     return f"Parameter containing:\n{text}" if is_parameter_class else text
 
 
-def _suffixes(tensor) -> list[str]:
+def _suffixes(tensor, has_contents: bool) -> list[str]:
     if _is_nested(tensor):
         return []  # each of its tensors has its own
     layout, size, dtype = _layout(tensor), f"size={tuple(tensor.shape)}", f"dtype={tensor.dtype}"
@@ -156,8 +156,9 @@ def _suffixes(tensor) -> list[str]:
     elif getattr(tensor, "is_quantized", False):
         suffixes += [size, dtype, *_quantizer_suffixes(tensor)]
     else:
-        without_values = _has_no_values(tensor) or tensor.numel() == 0
-        if _has_no_values(tensor) or (tensor.dim() != 1 if without_values else not _options.edgeitems):
+        is_blank = tensor.is_meta or not has_contents and _has_no_values(tensor)
+        without_values = is_blank or tensor.numel() == 0
+        if is_blank or (tensor.dim() != 1 if without_values else not _options.edgeitems):
             suffixes.append(size)
         if str(tensor.dtype) not in _implied_dtypes(without_values):
             suffixes.append(dtype)

@@ -17,6 +17,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+class Asking(torch.Tensor):
+    """A class with the default `__torch_function__`, defined before the machine code is installed."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def installed():
     native_calls.install()
@@ -241,6 +245,8 @@ def test_other_classes_are_asked_in_pythons_order():
     assert (a + p).tolist() == (p + a).tolist() == (p + p).tolist() == [2, 2]
     assert (o + a, a + o, p + o) == ("own", "own reflected", "own reflected")
     assert (o - a).tolist() == [0, 0]
+    asking = a.as_subclass(Asking)
+    assert {type(each) for each in (1 - asking, asking + a, a - asking, 2 + asking, -asking)} == {Asking}
 
 
 def test_a_new_operator_takes_effect(monkeypatch):

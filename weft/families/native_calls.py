@@ -19,6 +19,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from inspect import getattr_static
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -405,7 +406,7 @@ def _install_operators(addresses: dict[str, int]) -> None:
     members = vars(Tensor)
 
     def put(cls: Any) -> None:
-        if all(getattr(cls, each) is members[each] for each in _operator_methods()):
+        if all(getattr_static(cls, each) is members[each] for each in _operator_methods()):
             for called in map_calls.SLOTS:
                 set_slot(cls, called, addresses[f"slot.{called}"])
             for subclass in cls.__subclasses__():

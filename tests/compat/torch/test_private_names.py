@@ -20,6 +20,7 @@ EXPRESSIONS = [
     "torch._utils._get_available_device_type(), torch._utils._get_all_device_indices()",
     "torch._utils._rebuild_parameter(torch.ones(2), True, {})",
     "torch._C._get_accelerator(), torch._C._get_default_device(), torch._C._get_privateuse1_backend_name()",
+    "torch._C._dispatch_isTensorSubclassLike(torch.ones(1)), torch._C._debug_only_are_vmap_fallback_warnings_enabled()",
     "torch._C._TensorMeta is type(torch.Tensor), isinstance(torch.Tensor, torch._C._TensorMeta)",
     "torch._C._jit_can_fuse_on_cpu(), torch._C._jit_set_profiling_mode(torch._C._jit_set_profiling_mode(False))",
     "torch._C._nn._parse_to('cpu'), torch._C._nn._parse_to(torch.float32, non_blocking=True)",

@@ -189,7 +189,7 @@ _LATER = {
             *("_is_torch_function_enabled", "_has_torch_function", "_has_torch_function_unary", "_is_tracing"),
             *("_has_torch_function_variadic", "_log_api_usage_metadata", "_is_alias_of", "_data_address"),
             *("_storage_address", "_is_cow_tensor", "_WeakTensorRef", "_current_graph_task_id", "_will_engine_execute_node"),
-            *("_are_functorch_transforms_active", "_is_fwd_grad_enabled", "_set_fwd_grad_enabled"),
+            *("_dispatch_isTensorSubclassLike", "_are_functorch_transforms_active", "_is_fwd_grad_enabled", "_set_fwd_grad_enabled"),
         ),
         "_process",
     ),

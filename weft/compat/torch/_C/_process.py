@@ -10,10 +10,11 @@ from weft.autograd.current_pass import _current_graph_task_id as _current_graph_
 from weft.autograd.current_pass import _will_engine_execute_node as _will_engine_execute_node
 from weft.autograd.dual import state as dual
 from weft.autograd.forward_ad import _is_fwd_grad_enabled as _is_fwd_grad_enabled
+from weft.core.batched import is_sample
 from weft.core.copy_on_write import CopyOnWrite
 from weft.core.grad_mode import is_grad_enabled as is_grad_enabled
 from weft.core.grad_mode import mode
-from weft.core.overrides import overrides_functions, overriding, switch
+from weft.core.overrides import handles_dispatch, overrides_functions, overriding, switch
 from weft.core.registry import FUNCTIONS
 from weft.core.tensor import Tensor
 from weft.engine.workers import get_num_threads as get_num_threads
@@ -51,6 +52,11 @@ def _has_torch_function_unary(value: Any) -> bool:
 def _has_torch_function_variadic(*values: Any) -> bool:
     """Whether one of the values is of a class with a handler."""
     return _has_torch_function(values)
+
+
+def _dispatch_isTensorSubclassLike(tensor: Tensor, /) -> bool:  # noqa: N802 (PyTorch's name)
+    """Whether only the class of a tensor, or a `vmap` around, knows how to compute with it."""
+    return handles_dispatch(type(tensor)) or is_sample(tensor)
 
 
 def _is_tracing() -> bool:

@@ -32,7 +32,7 @@ What people import by name
     masked            tensors with masks
     accelerator       the accelerator of this computer
     cuda              CUDA devices
-    profiler          times of ranges
+    profiler          times of operators and ranges
     export            torch.export
     distributed       groups of processes
     utils             data loading, benchmarks, pictures

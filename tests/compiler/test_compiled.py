@@ -684,8 +684,8 @@ def test_no_memory_is_lost():
         )
 
     calls(3)
-    before, blocks = calls(10), weft.engine.memory._allocated()
-    assert calls(500) - before < 20 and weft.engine.memory._allocated() == blocks
+    before, blocks = calls(10), weft.engine.memory.allocated()
+    assert calls(500) - before < 20 and weft.engine.memory.allocated() == blocks
     assert sys.getrefcount(x) < 20
 
 

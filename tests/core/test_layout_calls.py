@@ -336,3 +336,17 @@ def test_a_layout_without_a_rule_for_copies_is_refused(monkeypatch, name, copied
     monkeypatch.delitem(x.spec.rules.functions, name)
     with pytest.raises(NotImplementedError, match=f"{name} is not implemented for sparse tensors"):
         copied(x)
+
+
+def test_members_that_ask_no_rules_ask_none_under_a_mode():
+    class Mode(weft.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **kwargs or {})
+
+    x = weft.ones(2).refine_names("row").requires_grad_()
+    (x * 2).sum().backward()
+    quantized = weft.quantize_per_tensor(weft.ones(3), 0.1, 0, weft.quint8)
+    with Mode():
+        assert x.grad.tolist() == [2, 2] and quantized.device == weft.device("cpu")
+        x.grad = None
+        assert x.grad is None

@@ -108,13 +108,18 @@ def test_traces_are_written(tmp_path):
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"][0]["ph"] == "X"
 
 
-def events(lib):
+def events(lib, **options):
     make = lib.autograd.profiler_util.FunctionEvent
-    outer = make(1, "outer", 0, 0, 1234.5, input_shapes=[])
-    inner = make(2, "inner with a long name", 0, 10, 500.25, input_shapes=[])
+    outer = make(1, "outer", 0, 0, 1234.5, input_shapes=[], flops=0, cpu_memory_usage=-3 << 20)
+    inner = make(
+        2, "inner with a long name", 0, 10, 500.25, input_shapes=[], flops=12345, cpu_memory_usage=1234
+    )
     outer.append_cpu_child(inner)
     inner.set_cpu_parent(outer)
-    return lib.autograd.profiler_util.EventList([outer, inner], use_device=None)
+    if options.pop("located", False):
+        inner.input_shapes = [[2, 3], []]
+        outer.stack, inner.stack = [], ["a/very/long/path/of/a/file.py(12): function", "file.py(1): main"]
+    return lib.autograd.profiler_util.EventList([outer, inner], use_device=None, **options)
 
 
 def test_tables_are_pytorchs():
@@ -125,14 +130,39 @@ def test_tables_are_pytorchs():
         {"sort_by": "self_cpu_time_total", "row_limit": 1},
         {"max_name_column_width": 8},
         {"header": "times"},
+        {"top_level_events_only": True},
+        {"time_unit": "ms"},
     ):
         assert own.table(**options) == reference.table(**options)
+    for columns in ({"profile_memory": True, "with_flops": True}, {"located": True}):
+        for options in ({}, {"max_src_column_width": 20, "max_shapes_column_width": 5}):
+            assert events(weft, **columns).table(**options) == events(torch, **columns).table(**options)
     assert own.self_cpu_time_total == reference.self_cpu_time_total
+
+
+def test_parents_and_children_follow_from_times():
+    def children(lib):
+        make = lib.autograd.profiler_util.FunctionEvent
+        ranges = [(1, 0, 2), (1, 1, 2), (0, 0, 2), (0, 1, 3), (0, 1, 2)]
+        found = lib.autograd.profiler_util.EventList(
+            make(k, "", thread, start, end, node_id=0) for k, (thread, start, end) in enumerate(ranges)
+        )
+        found._populate_cpu_children()
+        return [[child.id for child in each.cpu_children] for each in found]
+
+    assert children(weft) == children(torch) == [[1], [], [], [4], []]
 
 
 def test_what_is_not_observed_says_so(tmp_path):
     with pytest.raises(NotImplementedError):
         profile().export_memory_timeline("x")
+    with pytest.raises(NotImplementedError, match="types of events"):
+        profile(activities=[{ProfilerActivity.CPU: ["CPU_OP"]}])
+    with (
+        pytest.raises(ValueError, match="post_processing_timeout_s"),
+        profile(post_processing_timeout_s=-1.0),
+    ):
+        pass
     with pytest.raises(NotImplementedError):
         weft.profiler.ExecutionTraceObserver().register_callback("x")
     with pytest.raises(AssertionError, match="CUDA"), profiler.emit_nvtx():
@@ -154,8 +184,9 @@ def test_small_things():
         unique.see(1)
     assert profiler_util.Interval(1, 4).elapsed_us() == 3
     assert profiler_util.StringTable()["name"] == "name"
-    with weft.profiler.itt.range("x"), profiler.emit_itt():
-        weft.profiler.itt.mark("y")
+    for begin in (weft.profiler.itt.range("x"), profiler.emit_itt()):
+        with pytest.raises(RuntimeError, match="ITT"), begin:
+            pass
     step = profiler.KinetoStepTracker.increment_step("mine")
     assert profiler.KinetoStepTracker.increment_step("mine") == step + 1
     assert profiler.KinetoStepTracker.erase_step_count("mine")

@@ -32,7 +32,7 @@ from .variable import Variable
 __getattr__ = _module_getattr(
     __name__,
     ("anomaly_mode", "forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util"),
-    dict.fromkeys(("_calculate_shape", "kineto_available"), "questions"),
+    {"_calculate_shape": "questions", "kineto_available": "questions", "_profiler_enabled": "profiler"},
 )
 
 _dual.reverse_only.update(

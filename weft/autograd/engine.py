@@ -236,14 +236,19 @@ class _Pass:
             return None, ()
         if notes is not None and notes.before:
             ct = _before(node, ct)
-        found: Any = node._pull_over(ct, edges) if spare else None
-        if found is None:
-            found = (None,) * len(edges) if _ignores(node, ct) else self._pull(node, ct, edges)
+        found = self._cotangents(node, ct, edges, spare)
         if notes is not None and notes.after:
             found = _after(node, found, ct)
         if not self.keep_graph:
             node._release()
         return edges, found
+
+    def _cotangents(self, node: Node, ct: Any, edges: tuple, spare: bool) -> Sequence[Any]:
+        """The cotangents of the inputs of a node. `spare`: the memory of `ct` may be reused."""
+        found = node._pull_over(ct, edges) if spare else None
+        if found is not None:
+            return found
+        return (None,) * len(edges) if _ignores(node, ct) else self._pull(node, ct, edges)
 
     def _runs_on_nothing(self, node: Node) -> bool:
         """Whether a node that no cotangent has reached runs: as in PyTorch, its hooks and its Function get None or zeros."""

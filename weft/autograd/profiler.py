@@ -1,21 +1,21 @@
-"""`torch.autograd.profiler`: the wall time of named ranges of a program.
+"""`torch.autograd.profiler`: the wall time of the operators of a program, and of ranges with names.
 
-A profile sees the ranges that `record_function` marks while it is open, in all threads. It does not see single operations.
+While a profile is open, it sees in all threads the ranges that `record_function` marks, and the operators that
+`profiler/operators.py` reports. docs/profiling.md says what the times mean.
 """
 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NoReturn
-from uuid import uuid4
 
 from ..compat.missing import module_getattr
-from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, next_id, trace_events
+from .event_recorder import Options, Range, Recorder
+from .profiler_util import USER_SCOPE, EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, trace_events
+from .questions import kineto_available as kineto_available
+from .ranges import profiling
 
 __all__ = [
     "EnforceUnique",
@@ -31,50 +31,13 @@ __all__ = [
     "record_function",
 ]
 
-_is_profiler_enabled = False  # libraries read it before they mark ranges
-_open: list[Recorder] = []  # the profiles that are open
+
+def _profiler_enabled() -> bool:
+    """Whether a profile is open."""
+    return profiling.on
 
 
-class Recorder:
-    """Collects the ranges of one profile."""
-
-    def __init__(self) -> None:
-        self.events: list[FunctionEvent] = []
-        self._byte_offset = time.perf_counter_ns()
-
-    def since_start(self) -> float:
-        """Microseconds since the profile began."""
-        return (time.perf_counter_ns() - self._byte_offset) / 1000
-
-    def start(self) -> None:
-        """Start to collect the ranges that open from now on."""
-        global _is_profiler_enabled
-        if _open:
-            raise RuntimeError("Profiler is already enabled on this thread.")
-        self._byte_offset = time.perf_counter_ns()
-        _open.append(self)
-        _is_profiler_enabled = True
-
-    def stop(self) -> EventList:
-        """Stop, and return the ranges that were closed, in the order in which they began."""
-        global _is_profiler_enabled
-        if self in _open:
-            _open.remove(self)
-        _is_profiler_enabled = bool(_open)
-        return EventList(sorted(self.events, key=lambda event: event.time_range.start))
-
-
-class _Ranges(threading.local):
-    """The ranges that are open in this thread, with the profile that each belongs to."""
-
-    def __init__(self) -> None:
-        self.open: list[tuple[Recorder, FunctionEvent]] = []
-
-
-_ranges = _Ranges()
-
-
-class record_function(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
+class record_function(Range, contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
     """A range with a name, as a context or a decorator; a profile that is open notes its wall time.
 
     >>> import weft as torch
@@ -86,44 +49,14 @@ class record_function(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's nam
     """
 
     def __init__(self, name: str, args: str | None = None):
-        self.name, self.args = name, args
-        self._range: tuple[Recorder, FunctionEvent] | None = None
-
-    def __enter__(self) -> record_function:
-        self._range = None
-        if _open:
-            recorder = _open[-1]
-            began = recorder.since_start()
-            thread = threading.get_ident()
-            event = FunctionEvent(
-                next_id(), self.name, thread, began, began, "", None, [], [], is_user_annotation=True
-            )
-            if _ranges.open and _ranges.open[-1][0] is recorder:
-                parent = _ranges.open[-1][1]
-                parent.append_cpu_child(event)
-                event.set_cpu_parent(parent)
-            self._range = recorder, event
-            _ranges.open.append(self._range)
-        return self
-
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        if self._range is None:
-            return
-        recorder, event = self._range
-        event.time_range.end = recorder.since_start()
-        if self._range in _ranges.open:
-            del _ranges.open[_ranges.open.index(self._range) :]
-        if recorder in _open:
-            recorder.events.append(event)
-        elif event.cpu_parent is not None:  # the profile ended before the range did
-            event.cpu_parent.cpu_children.remove(event)
-        self._range = None
+        super().__init__(name, scope=USER_SCOPE, is_user_annotation=True, activity_type="user_annotation")
+        self.args = args
 
 
 class profile:  # noqa: N801
-    """Within this context, the ranges that `record_function` marks are noted with their wall times.
+    """Within this context, operators and the ranges that `record_function` marks are noted with their wall times.
 
-    record_shapes, with_stack, profile_memory and with_flops are about operations, which are not noted: they have no effect.
+    record_shapes, with_stack, profile_memory, with_flops: as in `torch.profiler.profile`. with_modules has no effect.
     use_device other than the CPU raises when the context is entered.
     """
 
@@ -146,6 +79,8 @@ class profile:  # noqa: N801
         post_processing_timeout_s: float | None = None,
         activity_filters: dict | None = None,
     ):
+        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
         self.enabled = enabled
         self.entered = False
         self.use_device = "cuda" if use_cuda else use_device
@@ -170,7 +105,9 @@ class profile:  # noqa: N801
         return self
 
     def _start_trace(self) -> None:
-        recorder = Recorder()
+        recorder = Recorder(
+            Options(self.record_shapes, self.with_stack, self.profile_memory, self.with_flops)
+        )
         recorder.start()
         self._recorder = recorder
         self.trace_id = self.create_trace_id()
@@ -179,14 +116,17 @@ class profile:  # noqa: N801
         if self.enabled and self._recorder is not None:
             found = self._recorder.stop()
             earlier = self._function_events if self.acc_events and self._function_events else []
-            self._function_events = EventList([*earlier, *found])
+            found[:0] = earlier
+            self._function_events = found
             self._recorder = None
 
     def create_trace_id(self) -> str:
         return self.custom_trace_id_callback() if self.custom_trace_id_callback else self.default_trace_id()
 
     def default_trace_id(self) -> str:
-        return uuid4().hex.upper()
+        import uuid
+
+        return uuid.uuid4().hex.upper()
 
     def config(self, create_trace_id: bool = False) -> NoReturn:
         raise NotImplementedError(
@@ -194,13 +134,9 @@ class profile:  # noqa: N801
         )
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
-        """Stop noting ranges, or go on."""
-        if self._recorder is None:
-            return
-        if enabled and self._recorder not in _open:
-            _open.append(self._recorder)
-        elif not enabled and self._recorder in _open:
-            _open.remove(self._recorder)
+        """Stop noting events, or go on."""
+        if self._recorder is not None:
+            self._recorder.resume() if enabled else self._recorder.pause()
 
     @property
     def function_events(self) -> EventList:
@@ -272,9 +208,8 @@ def write_trace(path: str, events: EventList, metadata: dict) -> None:
     import gzip
     import json
 
-    text = json.dumps(
-        {"schemaVersion": 1, **metadata, "traceName": str(path), "traceEvents": trace_events(events)}
-    )
+    trace = {"schemaVersion": 1, "displayTimeUnit": "ms", **metadata, "traceName": str(path)}
+    text = json.dumps({**trace, "traceEvents": trace_events(events)}, default=str)
     if str(path).endswith(".gz"):
         with gzip.open(path, "wt") as file:
             file.write(text)
@@ -284,18 +219,17 @@ def write_trace(path: str, events: EventList, metadata: dict) -> None:
 
 
 class emit_itt:  # noqa: N801
-    """PyTorch marks operations for Intel's tools here; weft has no such marks, and only refuses to nest."""
+    """PyTorch marks operators for Intel's tools here, if it was built with ITT. weft has no such marks.
+
+    Raises: RuntimeError when it is entered and enabled, as PyTorch without ITT.
+    """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False):
         self.enabled, self.entered, self.record_shapes = enabled, False, record_shapes
 
     def __enter__(self) -> Any:
-        if not self.enabled:
-            return None
-        if self.entered:
-            raise RuntimeError("ITT annotation context manager is not reentrant")
-        self.entered = True
-        return self
+        if self.enabled:
+            raise RuntimeError("Can't use ITT profiler - PyTorch was compiled without ITT")
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         """Nothing was begun."""
@@ -317,7 +251,9 @@ class emit_nvtx:  # noqa: N801
 
 def load_nvprof(path: str) -> EventList:
     """The events of a file that nvprof wrote."""
-    return EventList(parse_nvprof_trace(path))
+    events = EventList(parse_nvprof_trace(path))
+    events._populate_cpu_children()
+    return events
 
 
 class EnforceUnique:
@@ -334,6 +270,8 @@ class EnforceUnique:
 
 def parse_nvprof_trace(path: str) -> list[FunctionEvent]:
     """The ranges of a file that nvprof wrote under `emit_nvtx`, without the kernels that they started."""
+    import sqlite3
+
     connection = sqlite3.connect(path)
     try:
         strings = dict(connection.execute("SELECT _id_ as id, value FROM StringTable"))
@@ -375,9 +313,9 @@ class KinetoStepTracker:
         return cls._current_step
 
 
-def kineto_available() -> bool:
-    """False, because weft does not use Kineto, PyTorch's tracing library."""
-    return False
+_missing = module_getattr(__name__)
 
 
-__getattr__ = module_getattr(__name__)
+def __getattr__(name: str) -> Any:
+    """`_is_profiler_enabled`, which libraries read before they mark ranges."""
+    return profiling.on if name == "_is_profiler_enabled" else _missing(name)

@@ -6,8 +6,10 @@ import bisect
 import enum
 import itertools
 import json
+import math
+import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..compat.missing import module_getattr
@@ -49,6 +51,13 @@ class DeviceType(enum.Enum):
     IPU = 18
     MTIA = 19
     PrivateUse1 = 20
+
+
+# PyTorch's numbers for kinds of events: operators, nodes of backward passes, ranges of users.
+FUNCTION_SCOPE, BACKWARD_SCOPE, USER_SCOPE = 0, 1, 7
+
+
+MEMORY = "[memory]"  # the event of what a program allocates or frees between operators
 
 
 class Interval:
@@ -178,6 +187,12 @@ class FunctionEvent(FormattedTimesMixin):
         concrete_inputs: Any = None,
         kwinputs: Any = None,
         is_user_annotation: bool = False,
+        is_python_function: bool = False,
+        activity_type: str | None = None,
+        metadata_json: str | None = None,
+        flow_id: int | None = None,
+        flow_type: int | None = None,
+        flow_start: bool | None = None,
         **more: Any,
     ):
         self.id, self.node_id, self.name, self.overload_name = id, node_id, name, overload_name
@@ -195,6 +210,13 @@ class FunctionEvent(FormattedTimesMixin):
         self.device_type, self.device_index = device_type, device_index
         self.device_resource_id = thread if device_resource_id is None else device_resource_id
         self.is_legacy, self.flops, self.is_user_annotation = is_legacy, flops, is_user_annotation
+        self.is_python_function, self.activity_type, self._metadata_json = (
+            is_python_function,
+            activity_type,
+            metadata_json,
+        )
+        # An arrow of a trace, from a call to the node of the backward pass that it recorded: its number and its end.
+        self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
         vars(self).update(more)
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
@@ -240,7 +262,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def metadata_json(self) -> str:
-        return "{}"
+        return self._metadata_json or "{}"
 
     def __repr__(self) -> str:
         device = self.use_device
@@ -323,6 +345,24 @@ class EventList(list):
     def self_cpu_time_total(self) -> float:
         return sum(event.self_cpu_time_total for event in self)
 
+    def _populate_cpu_children(self) -> None:
+        """Set parents and children from the times: an event lies in the innermost one of its thread that is around it."""
+        by_start = sorted(
+            self, key=lambda event: (event.thread, event.time_range.start, -event.time_range.end)
+        )
+        for _, events in itertools.groupby(by_start, key=lambda event: event.thread):
+            around: list[FunctionEvent] = []
+            for event in events:
+                times = event.time_range
+                while around and (
+                    times.start >= around[-1].time_range.end or times.end > around[-1].time_range.end
+                ):
+                    around.pop()
+                if around:
+                    around[-1].append_cpu_child(event)
+                    event.set_cpu_parent(around[-1])
+                around.append(event)
+
     def total_average(self) -> FunctionEventAvg:
         """All events added up."""
         total = FunctionEventAvg()
@@ -344,15 +384,16 @@ class EventList(list):
             key = [event.key, event.is_user_annotation]
             key += [str(event.input_shapes)] * group_by_input_shapes
             key += [str((event.stack or ())[:group_by_stack_n])] * (group_by_stack_n > 0)
+            key += [event.overload_name] * group_by_overload_name
             groups[*key].add(event)
         averages = EventList(
-            groups.values(), use_device=self._use_device, profile_memory=self._profile_memory
-        )
+            groups.values(), use_device=self._use_device, profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+        )  # fmt: skip
         for each in averages:
+            each.stack = (each.stack or [])[:group_by_stack_n]
             if not group_by_input_shapes:
                 each.input_shapes = ""
-            if not group_by_stack_n:
-                each.stack = []
             if not group_by_overload_name:
                 each.overload_name = ""
         return averages
@@ -371,13 +412,13 @@ class EventList(list):
         """The events as text, the largest `sort_by` first."""
         return _build_table(
             self, sort_by, header, row_limit, max_src_column_width, max_name_column_width,
-            max_shapes_column_width, top_level_events_only=top_level_events_only, time_unit=time_unit,
+            max_shapes_column_width, self._with_flops, self._profile_memory, top_level_events_only, time_unit,
         )  # fmt: skip
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as JSON, which chrome://tracing and Perfetto show."""
         with open(path, "w") as file:
-            json.dump({"traceEvents": trace_events(self)}, file)
+            json.dump({"traceEvents": trace_events(self)}, file, default=str)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         return [
@@ -398,24 +439,66 @@ class EventList(list):
                     file.write(";".join(reversed(event.stack)) + f" {int(value)}\n")
 
 
+_FORWARD_TO_BACKWARD = 1  # Kineto's number for arrows from calls to nodes
+
+
+def link_passes(events: Iterable[FunctionEvent]) -> None:
+    """Number the nodes of backward passes, and give each call that recorded one of them the number of the node."""
+    calls: dict[int, FunctionEvent] = {}
+    count = 0
+    for event in events:
+        if event.sequence_nr < 0:
+            continue
+        if event.scope == FUNCTION_SCOPE and not event.fwd_thread:
+            calls.setdefault(event.sequence_nr, event)
+        elif event.scope == BACKWARD_SCOPE and (call := calls.pop(event.sequence_nr, None)) is not None:
+            count += 1
+            for end in (call, event):
+                end.flow_id, end.flow_type, end.flow_start = count, _FORWARD_TO_BACKWARD, end is call
+
+
 def trace_events(events: Iterable[FunctionEvent]) -> list[dict[str, Any]]:
-    """Events in the format of Chrome's traces; times are in microseconds."""
-    return [
-        {
-            "ph": "X",
-            "cat": "user_annotation",
-            "name": event.name,
-            "pid": "CPU",
-            "tid": event.thread,
-            "ts": event.time_range.start,
-            "dur": event.time_range.elapsed_us(),
-            "args": {},
-        }
-        for event in events
-    ]
+    """Events in the format of Chrome's traces, with arrows from calls to nodes; times are in microseconds."""
+    found = []
+    for event in events:
+        place = {"pid": os.getpid(), "tid": event.thread, "ts": event.time_range.start}
+        if event.name == MEMORY:
+            found.append({"ph": "i", "s": "t", "name": MEMORY, **place, "args": _trace_args(event)})
+            continue
+        shown = {"ph": "X", "cat": event.activity_type, "name": event.name, **place}
+        found.append({**shown, "dur": event.time_range.elapsed_us(), "args": _trace_args(event)})
+        if event.flow_id:
+            end = {"ph": "s"} if event.flow_start else {"ph": "f", "bp": "e"}
+            found.append({**end, "id": event.flow_id, "cat": "fwdbwd", "name": "fwdbwd", **place})
+    return found
+
+
+def _trace_args(event: FunctionEvent) -> dict[str, Any]:
+    """What a trace says of an event, under Kineto's names."""
+    known = {
+        "External id": event.id,
+        "Sequence number": event.sequence_nr if event.sequence_nr >= 0 else None,
+        "Fwd thread id": event.fwd_thread if event.scope == BACKWARD_SCOPE else None,
+        "Input Dims": event.input_shapes or None,
+        "Concrete Inputs": [str(each) for each in event.concrete_inputs or ()] or None,
+        "Call stack": ";".join(event.stack or ()) or None,
+        "Bytes": event.cpu_memory_usage or None,
+        "Flops": event.flops or None,
+    }
+    return {name: value for name, value in known.items() if value is not None}
 
 
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+_WIDTH = 12  # characters of a column of numbers
+
+
+class _Column(NamedTuple):
+    """A column of a table: its head, its width, the text of an event, and "<" if the text begins at the left."""
+
+    head: str
+    width: int
+    cell: Callable[[Any], str]
+    side: str = ">"
 
 
 def _build_table(
@@ -442,32 +525,87 @@ def _build_table(
     if sort_by is not None:
         name = sort_by.replace("cuda", "device").replace("xpu", "device")
         rows.sort(key=lambda event: getattr(event, name), reverse=True)
-    if top_level_events_only:
-        rows = [event for event in rows if event.cpu_parent is None]
-    shown = rows if row_limit == -1 else rows[:row_limit]
+    shown = [event for event in rows if not (top_level_events_only and event.cpu_parent is not None)]
+    shown = shown if row_limit == -1 else shown[:row_limit]
     longest = max(len(event.key) for event in rows) + 4
-    widths = [min(longest, max_name_column_width), *[12] * 6]
-    columns: list[tuple[str, Callable[[Any], str]]] = [
-        ("Name", lambda event: _cut(event.key, max_name_column_width)),
-        ("Self CPU %", lambda event: _format_time_share(event.self_cpu_time_total, total)),
-        ("Self CPU", lambda event: time(event.self_cpu_time_total)),
-        ("CPU total %", lambda event: _format_time_share(event.cpu_time_total, total)),
-        ("CPU total", lambda event: time(event.cpu_time_total)),
-        ("CPU time avg", lambda event: time(event.cpu_time)),
-        ("# of Calls", lambda event: str(event.count)),
+    columns = [
+        _Column(
+            "Name", min(longest, max_name_column_width), lambda event: _cut(event.key, max_name_column_width)
+        ),
+        _Column("Self CPU %", _WIDTH, lambda event: _format_time_share(event.self_cpu_time_total, total)),
+        _Column("Self CPU", _WIDTH, lambda event: time(event.self_cpu_time_total)),
+        _Column("CPU total %", _WIDTH, lambda event: _format_time_share(event.cpu_time_total, total)),
+        _Column("CPU total", _WIDTH, lambda event: time(event.cpu_time_total)),
+        _Column("CPU time avg", _WIDTH, lambda event: time(event.cpu_time)),
     ]
-    if any(event.input_shapes for event in shown):
-        columns.append(("Input Shapes", lambda event: _cut(str(event.input_shapes), max_shapes_column_width)))
-        widths.append(min(max_shapes_column_width, max(len(str(event.input_shapes)) for event in shown) + 4))
+    if profile_memory:
+        columns.append(_Column("CPU Mem", _WIDTH, lambda event: _format_memory(event.cpu_memory_usage)))
+        columns.append(
+            _Column("Self CPU Mem", _WIDTH, lambda event: _format_memory(event.self_cpu_memory_usage))
+        )
+    columns.append(_Column("# of Calls", _WIDTH, lambda event: str(event.count)))
+    if any(event.input_shapes for event in rows):
+        longest = max(len(str(event.input_shapes)) for event in rows) + 4
+        width = min(longest, max_shapes_column_width)
+        columns.append(_Column("Input Shapes", width, lambda event: str(event.input_shapes)[:width]))
+    frames = [frame for event in rows for frame in event.stack or ()]
+    if frames:
+        source = min(max(map(len, frames)) + 4, max_src_column_width)
+        columns.append(
+            _Column(
+                "Source Location", source, lambda event: _end(next(iter(event.stack or ()), ""), source), "<"
+            )
+        )
+    if with_flops:
+        columns += _flops_column(rows)
 
-    def line(values: Iterable[str]) -> str:
-        return "".join(f"{value:>{width}}  " for value, width in zip(values, widths, strict=True))
+    def line(cells: Iterable[str]) -> str:
+        return "".join(
+            f"{cell:{column.side}{column.width}}  " for cell, column in zip(cells, columns, strict=True)
+        )
 
-    rule = line("-" * width for width in widths)
-    lines = [] if header is None else ["=" * (len(rule) - 2), header]
-    lines += [rule, line(name for name, _ in columns), rule]
-    lines += [line(cell(event) for _, cell in columns) for event in shown]
+    rule = line("-" * column.width for column in columns)
+    double = "=" * (len(rule) - 2)
+    lines = [] if header is None else [double, header]
+    if top_level_events_only:
+        lines += [double, "This report only display top-level ops statistics"]
+    lines += [rule, line(column.head for column in columns), rule]
+    for event in shown:
+        lines.append(line(column.cell(event) for column in columns))
+        if frames:  # the other frames, and an empty line
+            further = [_end(frame, source) for frame in (event.stack or ())[1:]]
+            lines += [
+                line(text if column.side == "<" else "" for column in columns) for text in [*further, ""]
+            ]
     return "\n".join([*lines, rule, f"Self CPU time total: {time(total)}", ""])
+
+
+def _flops_column(rows: Sequence[Any]) -> list[_Column]:
+    """The column with numbers of operations, in the unit of the smallest; none if no event has a number."""
+    known = [event.flops for event in rows if event.flops]
+    if not known:
+        return []
+    power = min(int(math.log10(min(known)) // 3), 5)
+    unit = ("", "K", "M", "G", "T", "P")[power]
+    return [
+        _Column(
+            f"Total {unit}FLOPs",
+            _WIDTH,
+            lambda event: f"{event.flops * 1000.0**-power:8.3f}" if event.flops else "--",
+        )
+    ]
+
+
+def _format_memory(nbytes: int) -> str:
+    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
+        if abs(nbytes) >= unit:
+            return f"{nbytes / unit:.2f} {name}"
+    return f"{nbytes} B"
+
+
+def _end(text: str, width: int) -> str:
+    """The end of a text that is too long."""
+    return text if len(text) <= width else "..." + text[len(text) - width + 3 :]
 
 
 def _cut(text: str, width: int) -> str:

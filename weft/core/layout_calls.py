@@ -188,7 +188,8 @@ def answer(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     if kwargs and (renamed := _other_names(function)):  # x.sum(axis=1) is x.sum(dim=1), also for a rule
         kwargs = {renamed.get(name, name): value for name, value in kwargs.items()}
     name = public_name(function)
-    if name == "__set__":  # modes are told of x.names = names; without them, no setter asks
+    # While modes are on, setters and these members ask as well.
+    if name.endswith(("__set__", "__delete__")) or name in _UNGUARDED and name not in rules.functions:
         return PLAIN
     try:
         return rules.answer(name, function, args, kwargs)

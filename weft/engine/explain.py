@@ -90,7 +90,7 @@ def _user_line() -> _Line | None:
     """The innermost frame outside of weft."""
     frame = sys._getframe(1)
     inner = frame
-    while frame is not None and _is_ours(frame.f_code.co_filename):
+    while frame is not None and is_ours(frame.f_code.co_filename):
         inner, frame = frame, frame.f_back  # type: ignore[assignment]
     if frame is None:
         return None
@@ -98,7 +98,7 @@ def _user_line() -> _Line | None:
     return _Line(frame.f_code.co_filename, frame.f_lineno, called)
 
 
-def _is_ours(file: str) -> bool:
+def is_ours(file: str) -> bool:
     """Whether code is weft's own; the sources of functions that weft generates have names such as <recorder>."""
     return (
         file.startswith(_HERE)

@@ -59,8 +59,8 @@ class Bin(list):
             try:
                 _carve(self) if self.size <= SMALL else _map_large(self, nbytes)
             except (OSError, OverflowError):
-                raise out_of_memory(nbytes, f" {_allocated()} bytes are in use by tensors.") from None
-            note_peak(_allocated() + self.size)
+                raise out_of_memory(nbytes, f" {allocated()} bytes are in use by tensors.") from None
+            note_peak(allocated() + self.size)
 
 
 class LargeBin(Bin):
@@ -207,14 +207,15 @@ def _reserved() -> int:
     return len(_slabs) * SLAB + sum(bin.total * bin.size for bin in own_mappings)
 
 
-def _allocated() -> int:
+def allocated() -> int:
+    """Bytes of the blocks that are in use; a block has the size of its class."""
     return sum((bin.total - len(bin)) * bin.size for bin in list(_bins.values()))
 
 
-def note_peak(allocated: int) -> None:
+def note_peak(current: int) -> None:
     # Memory in use only reaches a new height when a bin had to grow.
     global _peak
-    _peak = max(_peak, allocated)
+    _peak = max(_peak, current)
 
 
 def memory_stats() -> dict[str, int]:
@@ -224,7 +225,7 @@ def memory_stats() -> dict[str, int]:
     >>> sorted(weft.cpu.memory_stats())
     ['allocated_bytes.all.current', 'allocated_bytes.all.peak', 'reserved_bytes.all.current']
     """
-    current = _allocated()
+    current = allocated()
     return {
         "allocated_bytes.all.current": current,
         "allocated_bytes.all.peak": max(_peak, current),
@@ -234,4 +235,4 @@ def memory_stats() -> dict[str, int]:
 
 def reset_peak_memory_stats() -> None:
     global _peak
-    _peak = _allocated()
+    _peak = allocated()

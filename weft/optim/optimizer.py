@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd.handles import RemovableHandle
+from ..autograd.ranges import as_range
 from ..core.dtype import float32, float64, get_default_dtype
 from ..core.grad_mode import enable_grad, no_grad
 from ..core.tensor import Tensor
@@ -190,6 +191,7 @@ class Optimizer:
         """Update a parameter by its sparse gradient."""
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
+    @as_range(lambda self: self._zero_grad_profile_name)
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zeros if `set_to_none` is False."""
         for group in self.param_groups:
@@ -336,6 +338,7 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 def _with_hooks(step: Callable) -> Callable:
     """Return `step` with the hooks of its optimizer and the hooks of all optimizers around it."""
 
+    @as_range(lambda self: f"Optimizer.step#{type(self).__name__}.step")
     @functools.wraps(step)
     def hooked(*args: Any, **kwargs: Any) -> Any:
         self = args[0]

@@ -1,4 +1,4 @@
-"""`torch.profiler`: the wall time of named ranges, over all of a program or over some of its steps."""
+"""`torch.profiler`: the wall time of operators and of ranges with names, over all of a program or over some of its steps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import enum
 from typing import Any
 
 from ..autograd.profiler import KinetoStepTracker as _Steps
-from ..autograd.profiler import kineto_available, record_function
+from ..autograd.profiler import record_function
 from ..autograd.profiler_util import DeviceType
+from ..autograd.questions import kineto_available
 from ..compat.missing import module_getattr
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from ..compat.missing import module_getattr
 
 __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
+
+_NOT_THERE = "ITT functions not installed. Are you sure you have a ITT build?"
 
 
 def is_available() -> bool:
@@ -16,16 +18,19 @@ def is_available() -> bool:
     return False
 
 
-def range_push(msg: str) -> None:
-    """Begin a range, if anything was listening."""
+def range_push(msg: str) -> NoReturn:
+    """PyTorch begins a range here. Raises: RuntimeError, as PyTorch without ITT."""
+    raise RuntimeError(_NOT_THERE)
 
 
-def range_pop() -> None:
-    """End the range that began last."""
+def range_pop() -> NoReturn:
+    """PyTorch ends a range here. Raises: RuntimeError, as PyTorch without ITT."""
+    raise RuntimeError(_NOT_THERE)
 
 
-def mark(msg: str) -> None:
-    """Mark a moment, if anything was listening."""
+def mark(msg: str) -> NoReturn:
+    """PyTorch marks a moment here. Raises: RuntimeError, as PyTorch without ITT."""
+    raise RuntimeError(_NOT_THERE)
 
 
 @contextmanager

@@ -96,8 +96,17 @@ def tensorboard_trace_handler(
     return handle
 
 
+def _activities(given: Iterable[Any]) -> set[ProfilerActivity]:
+    activities = list(given)
+    if any(isinstance(each, dict) for each in activities):
+        raise NotImplementedError(
+            "profile(activities=...): the types of events of an activity cannot be chosen"
+        )
+    return set(activities)
+
+
 class _KinetoProfile:
-    """A profile that its user starts and stops."""
+    """A profile that its user starts and stops. The arguments are those of `profile`."""
 
     def __init__(
         self,
@@ -114,12 +123,13 @@ class _KinetoProfile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ):
-        self.activities = supported_activities() if activities is None else set(activities)
+        self.activities = supported_activities() if activities is None else _activities(activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.with_flops, self.with_modules, self.acc_events = with_flops, with_modules, acc_events
         self.experimental_config = experimental_config
+        self.post_processing_timeout_s = post_processing_timeout_s
         self.execution_trace_observer = execution_trace_observer
         self.custom_trace_id_callback = custom_trace_id_callback
         self.profiler: ranges.profile | None = None
@@ -138,8 +148,11 @@ class _KinetoProfile:
     def prepare_trace(self) -> None:
         if self.profiler is None or not self.acc_events:
             self.profiler = ranges.profile(
-                acc_events=self.acc_events, custom_trace_id_callback=self.custom_trace_id_callback
-            )
+                record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack,
+                with_flops=self.with_flops, with_modules=self.with_modules, acc_events=self.acc_events,
+                custom_trace_id_callback=self.custom_trace_id_callback,
+                post_processing_timeout_s=self.post_processing_timeout_s,
+            )  # fmt: skip
 
     def start_trace(self) -> None:
         if self.profiler is None:
@@ -156,7 +169,7 @@ class _KinetoProfile:
         return self.profiler
 
     def events(self) -> EventList:
-        """The ranges that were observed, by their beginning."""
+        """The operators and ranges that were observed, by their beginning."""
         return self._initialized("accessing events").function_events
 
     def key_averages(
@@ -165,17 +178,17 @@ class _KinetoProfile:
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """The ranges of each name added up."""
+        """The events of each name added up; with the arguments, of each name, shapes of inputs, and `group_by_stack_n` frames."""
         found = self._initialized("getting key averages")
         return found.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Write the ranges as JSON for chrome://tracing and Perfetto; compressed if the name ends in .gz."""
+        """Write the events as JSON for chrome://tracing and Perfetto; compressed if the name ends in .gz."""
         self._initialized("exporting chrome trace").export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stacks of ranges; none has one."""
-        self._initialized("exporting stacks").function_events.export_stacks(path, metric)
+        """Write the stack of each event and its time, a line for each, as the programs that draw flame graphs read them."""
+        self._initialized("exporting stacks").export_stacks(path, metric)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Stop observing, or go on."""
@@ -195,23 +208,34 @@ class _KinetoProfile:
         self.preset_metadata[key] = json.loads(value)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> NoReturn:
-        raise NotImplementedError("profile.export_memory_timeline: memory is not observed")
+        raise NotImplementedError(
+            "profile.export_memory_timeline: profiles note how many bytes each event allocates, and not for which tensors"
+        )
 
 
 class profile(_KinetoProfile):  # noqa: N801 (PyTorch's name)
-    """A context in which ranges marked with `record_function` are observed, and the steps between calls of `step()`.
+    """A context in which operators are observed, and ranges marked with `record_function`.
 
-    schedule: from the number of a step to a ProfilerAction, see `schedule`; without it all steps are one. on_trace_ready:
-    called with the profile when the steps to record are over. Single operations are not observed, so record_shapes, with_stack,
-    profile_memory, with_flops and with_modules have no effect.
+    An event has PyTorch's name: `aten::addmm` for an operator, `AddmmBackward0` for a node of a backward pass,
+    `Optimizer.step#SGD.step` for a step; `weft::sgd` for a kernel that PyTorch has no operator for. The large elementwise operators
+    run later than they are called: docs/profiling.md says what their times mean.
+
+    activities: what is observed; only `ProfilerActivity.CPU` has events. schedule: from the number of a step to a ProfilerAction,
+    see `schedule`; without it all steps are one. on_trace_ready: called with the profile when the steps to record are over.
+    record_shapes: events have `input_shapes`. profile_memory: events have `cpu_memory_usage`, the bytes by which the memory of
+    tensors grew meanwhile. with_stack: events have `stack`, the lines of the program that led to the call. with_flops: products and
+    convolutions have `flops`. with_modules has no effect: `stack` tells the modules.
 
     >>> import weft as torch
-    >>> with torch.profiler.profile() as prof:
-    ...     for _ in range(3):
-    ...         with torch.profiler.record_function("forward"):
-    ...             pass
-    >>> [(each.key, each.count) for each in prof.key_averages()]
-    [('forward', 3)]
+    >>> layer, x = torch.nn.Linear(4, 2), torch.ones(3, 4)
+    >>> with torch.profiler.profile(record_shapes=True) as prof:
+    ...     with torch.profiler.record_function("forward"):
+    ...         y = layer(x)
+    >>> for event in prof.events():
+    ...     print(event.name, event.input_shapes)
+    forward []
+    aten::linear [[3, 4], [2, 4], [2]]
+    aten::addmm [[2], [3, 4], [2, 4]]
     """
 
     def __init__(
@@ -236,7 +260,7 @@ class profile(_KinetoProfile):  # noqa: N801 (PyTorch's name)
             activities=activities, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack,
             with_flops=with_flops, with_modules=with_modules, experimental_config=experimental_config,
             execution_trace_observer=execution_trace_observer, acc_events=acc_events,
-            custom_trace_id_callback=custom_trace_id_callback,
+            custom_trace_id_callback=custom_trace_id_callback, post_processing_timeout_s=post_processing_timeout_s,
         )  # fmt: skip
         self.schedule = schedule or _default_schedule_fn
         self.record_steps = schedule is not None
@@ -315,7 +339,7 @@ class _ITraceObserver:
 
 
 class ExecutionTraceObserver(_ITraceObserver):
-    """PyTorch writes the graph of operations with their arguments here; weft does not observe operations."""
+    """PyTorch writes the graph of operators with their arguments here; weft has no such files."""
 
     def __init__(self) -> None:
         self._registered = False
@@ -332,7 +356,9 @@ class ExecutionTraceObserver(_ITraceObserver):
         return self._path
 
     def register_callback(self, output_file_path: str) -> NoReturn:
-        raise NotImplementedError("ExecutionTraceObserver.register_callback: operations are not observed")
+        raise NotImplementedError(
+            "ExecutionTraceObserver.register_callback: execution traces are not written; export_chrome_trace writes events"
+        )
 
     def unregister_callback(self) -> None:
         """Nothing is registered."""

@@ -72,7 +72,7 @@ def called(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 def _public_tuple(name: str, results: Sequence[Any]) -> tuple:
     """Several results as PyTorch's Python functions give them: a named tuple if the schema of the operator names them, else a tuple."""
-    fields = _fields(_SYNONYMS.get(name, name), len(results))
+    fields = _fields(SYNONYMS.get(name, name), len(results))
     return return_type(name, fields)(results) if fields else tuple(results)
 
 
@@ -94,7 +94,7 @@ def by_schema(name: str, args: tuple, kwargs: dict[str, Any], function: Any = No
     if function is not None and (args and args[-1] is True or kwargs.get("inplace") is True):
         if _by_name(function, args, kwargs)[1].get("inplace") is True:
             name += "_"
-    name = _SYNONYMS.get(name, name)
+    name = SYNONYMS.get(name, name)
     if not aten_operators._listed().get(name):
         return PLAIN
     packet = getattr(aten, name)
@@ -163,7 +163,7 @@ def _with_list(args: tuple) -> tuple:
 
 
 # Functions that PyTorch composes of the operator of another name.
-_SYNONYMS = {
+SYNONYMS = {
     "absolute": "abs", "clip": "clamp", "clip_": "clamp_", "multiply": "mul", "multiply_": "mul_", "divide": "div",
     "divide_": "div_", "true_divide": "div", "true_divide_": "div_", "subtract": "sub", "subtract_": "sub_", "negative": "neg",
     "negative_": "neg_", "absolute_": "abs_", "concat": "cat", "concatenate": "cat", "greater": "gt", "less": "lt",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from ... import accelerator
+from ...autograd.ranges import as_range
 from ...compat.missing import module_getattr
 from ...core.generator import Generator
 from ...engine.workers import available_cpus
@@ -332,6 +333,7 @@ class _BaseDataLoaderIter:
     def _next_data(self) -> Any:
         raise NotImplementedError
 
+    @as_range(lambda self: f"enumerate(DataLoader)#{type(self).__name__}.__next__")
     def __next__(self) -> Any:
         data = self._next_data()
         if self._pin_memory:

@@ -96,13 +96,18 @@ def entry(
     return public
 
 
-def observe(observer: Callable | None) -> None:
-    """Let `observer(function, args, kwargs, is_operator)` see the calls of all threads while `core/modes.py` watches functions.
+def observe(observer: Callable[[Callable, tuple, dict[str, Any]], Any] | None) -> None:
+    """Let `observer(function, args, kwargs)` answer the calls of all threads while `core/modes.py` watches functions.
 
-    It stands in place of `overridden`, and has the same arguments and results. None puts `overridden` back.
+    Calls that it answers with PLAIN go on. None takes the observer back.
     """
     global _ask
-    _ask = observer or overridden
+
+    def ask(function: Callable, args: tuple, kwargs: dict[str, Any], is_operator: bool = False) -> Any:
+        answer = observer(function, args, kwargs)  # type: ignore[misc]
+        return overridden(function, args, kwargs, is_operator) if answer is PLAIN else answer
+
+    _ask = overridden if observer is None else ask
 
 
 def numpy_names(function: Callable) -> dict[str, str]:

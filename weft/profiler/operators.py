@@ -19,7 +19,7 @@ from ..core import entry
 from ..core.batched import function_hooks
 from ..core.dispatch import PLAIN, unwatch, watch
 from ..core.modes import unwatch_functions, watch_functions
-from ..core.overrides import overridden, public_function
+from ..core.overrides import public_function
 from ..core.tensor import Tensor
 from ..engine import defer
 from ..families.kernel_graph import KernelGraph
@@ -61,17 +61,17 @@ def stop() -> None:
 # ---- Forward ----------------------------------------------------------------------------------------------------------
 
 
-def _called(function: Any, args: tuple, kwargs: dict[str, Any], is_operator: bool = False) -> Any:
-    """In place of `overridden`: run the call of a public function that is an operator as an event."""
+def _called(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Observer of entries: run the call of a public function that is an operator as an event."""
     recorder = recording()
     if _thread.passing is function or recorder is None or any(type(each) is Traced for each in args):
         _thread.passing = None
-        return overridden(function, args, kwargs, is_operator)
+        return PLAIN
     name = name_of_function(public_function(function))
     if name is not None and kwargs.get("inplace") is True:
         name += "_"
     if name is None or _is_open(recorder, name):
-        return overridden(function, args, kwargs, is_operator)
+        return PLAIN
     inputs = (*args, *kwargs.values())
     event = recorder.begin(name, inputs)
     _thread.passing = function

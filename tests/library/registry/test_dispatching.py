@@ -1,5 +1,6 @@
 """`TorchDispatchMode` is told of the operators that PyTorch's is told of: forward, backward and in place."""
 
+import contextlib
 import importlib
 import warnings
 
@@ -243,3 +244,14 @@ def test_backward_outside_of_the_mode_in_which_a_graph_was_recorded(lib):
         y = x.exp().sum()
     y.backward()
     lib.testing.assert_close(x.grad, x.detach().exp())
+
+
+@LIBRARIES
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_dense_gradient_after_a_sparse_one(lib, inside):
+    weight = lib.ones(3, 2, requires_grad=True)
+    lib.nn.functional.embedding(lib.tensor([1, 2]), weight, sparse=True).sum().backward()
+    loss = (weight * 2).sum()
+    with logging_mode(lib) if inside else contextlib.nullcontext():
+        loss.backward()
+    assert weight.grad.layout is lib.strided and weight.grad.tolist() == [[2, 2], [3, 3], [3, 3]]

@@ -24,6 +24,7 @@ from ...core.dispatch import PLAIN, watch
 from ...core.dtype import FLOAT
 from ...core.grad_mode import mode as grad_mode
 from ...core.layout import contiguous_format, strided
+from ...core.layout_spec import refuse_layouts
 from ...core.op import Op
 from ...core.overrides import DisableTorchFunctionSubclass, handles_dispatch, modes, public_function, switch
 from ...core.recording import record, record_inplace, tape, unrecorded
@@ -495,6 +496,7 @@ class _ToldPass(engine._Pass):
 
     @staticmethod
     def _add_into(target: Tensor, ct: Tensor) -> Tensor:
+        refuse_layouts((target.spec, ct.spec))  # the pass adds a dense cotangent to a sparse one itself
         return target.add_(ct)
 
     def _finish(self, leaf: Any, ct: Any, lone: bool) -> None:

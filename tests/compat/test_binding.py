@@ -119,6 +119,14 @@ def test_the_users_sitecustomize_still_runs(run_weft, tmp_path):
     assert done.stdout == f"True {folder / 'sitecustomize.py'}\n", done.stderr
 
 
+def test_tools_can_import_the_start_up_file(run_weft):
+    code = """
+import sys, torch.compat.startup.sitecustomize
+print(sum(type(finder).__name__ == "_Binding" for finder in sys.meta_path))
+"""
+    assert run_weft("run", "-c", code).stdout == "1\n"
+
+
 def test_start_up_does_not_import_weft(run_weft):
     code = "import sys; print(any(name in sys.modules for name in ('weft', 'numpy', 'llvmlite')))"
     assert run_weft("run", "-c", code).stdout == "False\n"

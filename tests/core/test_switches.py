@@ -106,7 +106,7 @@ except RuntimeError as error:
 with weft.backends.cudnn.flags(enabled=False):
     print(weft.backends.cudnn.enabled)
 print(weft.backends.cudnn.enabled)
-weft.backends.quantized.engine = "none"  # no flag
+weft.backends.quantized.engine = "fbgemm"  # no flag
 """
     done = run("-c", code)
     assert done.stdout.split() == ["True", "True", "False", "True"], done.stderr

@@ -32,6 +32,7 @@ from ...core.qscheme import SCHEMES, qscheme
 from ...core.tensor import Tensor
 from ...layouts.quantized.ranges import EPSILON
 from ...nn import Module
+from ...nn.factory import factory_kwargs as nn_factory_kwargs
 from ...ops.creation.from_data import tensor
 from ...ops.reductions.histograms import histc
 from .utils import calculate_qmin_qmax, check_min_max_valid, qparams_of_range, validate_qmin_qmax
@@ -126,7 +127,8 @@ class UniformQuantizationObserverBase(ObserverBase):
     ):
         super().__init__(dtype, is_dynamic)
         self.qscheme, self.reduce_range = qscheme, reduce_range
-        self.register_buffer("eps", tensor([eps]))
+        factory = nn_factory_kwargs(factory_kwargs)
+        self.register_buffer("eps", tensor([eps], **factory))
         if qscheme not in self._schemes:
             raise NotImplementedError(f"{type(self).__name__} has the schemes {self._schemes}, not {qscheme}")
         if dtype not in _DTYPES:
@@ -137,8 +139,8 @@ class UniformQuantizationObserverBase(ObserverBase):
         self.quant_min, self.quant_max = calculate_qmin_qmax(
             quant_min, quant_max, self.has_customized_qrange, dtype, reduce_range
         )
-        self.register_buffer("min_val", tensor(float("inf")))
-        self.register_buffer("max_val", tensor(float("-inf")))
+        self.register_buffer("min_val", tensor(float("inf"), **factory))
+        self.register_buffer("max_val", tensor(float("-inf"), **factory))
 
     def _calculate_qparams(self, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
         if not check_min_max_valid(least, most):
@@ -186,7 +188,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         """Note the tensor, and return it."""
         if x_orig.numel() == 0:
             return x_orig
-        least, most = self._merged(*self._ends(x_orig.detach().to(float32)))
+        least, most = self._merged(*self._ends(x_orig.detach().to(self.min_val.dtype)))
         for name, value in (("min_val", least), ("max_val", most)):
             kept = getattr(self, name)
             kept.resize_(value.shape).copy_(value)
@@ -196,9 +198,8 @@ class MinMaxObserver(UniformQuantizationObserverBase):
 class MovingAverageMinMaxObserver(MinMaxObserver):
     """Moving averages of the least and the greatest numbers."""
 
-    def __init__(self, averaging_constant: float = 0.01, **kwargs: Any):
-        self.averaging_constant = averaging_constant
-        super().__init__(**kwargs)
+    def __init__(self, averaging_constant: float = 0.01, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         self.averaging_constant = averaging_constant
 
     def _merged(self, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
@@ -216,10 +217,17 @@ class PerChannelMinMaxObserver(MinMaxObserver):
 
     _schemes = EACH_CHANNEL
 
-    def __init__(self, ch_axis: int = 0, **kwargs: Any):
-        super().__init__(**{"qscheme": PER_CHANNEL, **kwargs})
+    def __init__(
+        self,
+        ch_axis: int = 0,
+        dtype: DType = quint8,
+        qscheme: qscheme = PER_CHANNEL,
+        *args: Any,
+        **kwargs: Any,
+    ):
+        super().__init__(dtype, qscheme, *args, **kwargs)
         self.ch_axis = ch_axis
-        self.min_val, self.max_val = tensor([]), tensor([])
+        self.min_val, self.max_val = self.min_val.new_empty(0), self.max_val.new_empty(0)
 
     def _ends(self, x: Tensor) -> tuple[Tensor, Tensor]:
         rows = x.movedim(self.ch_axis, 0).flatten(1) if x.dim() > 1 else x.reshape(-1, 1)
@@ -236,8 +244,8 @@ class PerChannelMinMaxObserver(MinMaxObserver):
 class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
     """Moving averages of the least and the greatest number of each channel."""
 
-    def __init__(self, averaging_constant: float = 0.01, **kwargs: Any):
-        super().__init__(**kwargs)
+    def __init__(self, averaging_constant: float = 0.01, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         self.averaging_constant = averaging_constant
 
     _merged = MovingAverageMinMaxObserver._merged
@@ -249,8 +257,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
     _schemes = WHOLE
     histogram: Tensor
 
-    def __init__(self, bins: int = 2048, **kwargs: Any):
-        super().__init__(**kwargs)
+    def __init__(self, bins: int = 2048, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         self.bins, self.upsample_rate = bins, 16
         self.dst_nbins = 2 ** (8 * QUANTIZED.get(self.dtype, self.dtype).itemsize)
         self.register_buffer("histogram", tensor([0.0] * bins))
@@ -297,7 +305,6 @@ class HistogramObserver(UniformQuantizationObserverBase):
 
     def _non_linear_param_search(self) -> tuple[Tensor, Tensor]:
         """The range with the least error: bins are left out at the end where more of them hold a given share of all numbers."""
-        counts = self.histogram.numpy()
         sums = self.histogram.cumsum(0).numpy()
         total, share = float(self.histogram.sum()), 1e-5
         low_share, high_share, first, last, best = 0.0, 1.0, 0, self.bins - 1, float("inf")
@@ -314,14 +321,14 @@ class HistogramObserver(UniformQuantizationObserverBase):
                 stop, high_share = right, next_high
             if (start, stop) == (first, last):
                 continue
-            error = self._error(counts, start, stop)
+            error = self._compute_quantization_error(start, stop)
             if error > best:
                 break
             best, first, last = error, start, stop
         width = (self.max_val - self.min_val) / self.bins
         return self.min_val + width * first, self.min_val + width * (last + 1)
 
-    def _error(self, counts: np.ndarray, first: int, last: int) -> float:
+    def _compute_quantization_error(self, first: int, last: int) -> float:
         """The squared error of rounding to the steps of the bins `first` to `last`, with equal density within each bin."""
         width = (self.max_val.item() - self.min_val.item()) / self.bins
         step = width * (last - first + 1) / self.dst_nbins
@@ -331,7 +338,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         end = begin + np.float32(width)
         steps = [np.clip(np.floor(each / np.float32(step)), 0, self.dst_nbins - 1) for each in (begin, end)]
         middles = [(each + np.float32(0.5)) * np.float32(step) for each in steps]
-        density = counts / np.float32(width)
+        density = self.histogram.numpy() / np.float32(width)
         half = np.float32(step / 2)
 
         def norm(low: Any, high: Any) -> np.ndarray:

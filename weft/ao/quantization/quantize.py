@@ -90,6 +90,13 @@ def _add_observer(module: Any, make: Callable | None = None) -> None:
         module.register_forward_hook(_observe, prepend=True)
 
 
+def _get_observer_dict(mod: Module, target_dict: dict[str, Any], prefix: str = "") -> None:
+    """Put the observers of results of a model into a dict, by their names, to look for where numbers go wrong."""
+    for name, module in mod.named_modules(prefix=prefix):
+        if hasattr(module, "activation_post_process"):
+            target_dict[f"{name}.activation_post_process".lstrip(".")] = module.activation_post_process
+
+
 def _device(module: Module) -> Any:
     """The device of the parameters and buffers; None if there are none.
 

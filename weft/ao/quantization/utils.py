@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -285,6 +287,37 @@ def determine_qparams(
         min_val, max_val, quant_min, quant_max, dtype, float(eps), has_customized_qrange, qscheme
     )
     return scale.to(float64), zero_point.to(int64)
+
+
+def get_fqn_to_example_inputs(model: Module, example_inputs: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+    """The arguments that each module of a model gets in a call, all as positional ones, defaults as well. Runs the model.
+
+    >>> import weft as torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3))
+    >>> found = get_fqn_to_example_inputs(model, (torch.ones(1, 2),))
+    >>> {name: [each.shape for each in inputs] for name, inputs in found.items()}
+    {'': [torch.Size([1, 2])], '0': [torch.Size([1, 2])]}
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+
+    def noting(name: str) -> Callable:
+        def note(module: Module, args: tuple, kwargs: dict[str, Any]) -> None:
+            bound = inspect.signature(module.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            found[name] = tuple(bound.arguments.values())
+
+        return note
+
+    hooks = [
+        module.register_forward_pre_hook(noting(name), with_kwargs=True)
+        for name, module in model.named_modules()
+    ]
+    try:
+        model(*example_inputs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
 
 
 __getattr__ = module_getattr(__name__)

@@ -32,9 +32,10 @@ def _run_next():
         spec.loader.exec_module(module)
 
 
-_folder = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _folder]
-# An older Python that a script starts is not ours to bind.
-if sys.version_info >= (3, 11):  # noqa: UP036
-    _bind(_folder)
-_run_next()
+if __name__ == "sitecustomize":  # and not the name by which a tool imports every file of a package
+    _folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _folder]
+    # An older Python that a script starts is not ours to bind.
+    if sys.version_info >= (3, 11):  # noqa: UP036
+        _bind(_folder)
+    _run_next()

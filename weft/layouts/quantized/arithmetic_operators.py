@@ -20,6 +20,7 @@ from ...ops.indexing.masking import where
 from .calculation import leaky_relu as leaky_relu_in_place
 from .numbers import RANGES, op_of, quantized_number
 from .operators import operator, relu_forms
+from .rules import QUANTIZED
 from .tensors import dequantize, like, per_tensor, plain, quantize, quantized
 from .views import assign, cat_as
 
@@ -224,6 +225,11 @@ def prelu(qx: Tensor, weight: Tensor, output_scale: float, output_zero_point: in
     negative = positive * np.float32(of_weight.scale)
     operands = plain(qx), factors, by.zero_point, of_weight.zero_point, float(positive), float(negative)
     return _rounded(_bent_line, operands, QParams(output_scale, output_zero_point), qx)
+
+
+@QUANTIZED.rule("prelu", "nn.functional.prelu")
+def _prelu(input: Tensor, weight: Tensor) -> Tensor:
+    return prelu(input, weight, *per_tensor(input, "prelu"))
 
 
 @operator("sigmoid(Tensor qx, float output_scale, int output_zero_point) -> Tensor")

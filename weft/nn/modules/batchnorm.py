@@ -204,6 +204,8 @@ class SyncBatchNorm(_BatchNorm):
             for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
                 setattr(converted, name, getattr(module, name))
             converted.training = module.training
+            if hasattr(module, "qconfig"):
+                converted.qconfig = module.qconfig
         for name, child in module.named_children():
             converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return converted

@@ -62,6 +62,25 @@ class Switches(ModuleType):
             self.__dict__.update(outer)
 
 
+class _Quantized(Switches):
+    """Which library computes with quantized tensors. weft has one way for all of them, and layers give FBGEMM's integers."""
+
+    engine: str
+    supported_engines: list[str]
+
+    def __init__(self, name: str, doc: str, answers: dict[str, Any]):
+        super().__init__(name, doc, answers)
+        # No flags: as in PyTorch, the engine can be set after `disable_global_flags`.
+        self.__dict__.update(engine="x86", supported_engines=["qnnpack", "onednn", "x86", "fbgemm"])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "engine" and value not in self.supported_engines:
+            raise RuntimeError(f"{value} is not a valid value for quantized engine")
+        if name == "supported_engines":
+            raise RuntimeError("Assignment not supported")
+        super().__setattr__(name, value)
+
+
 def _answer(question: str, answer: Any) -> Any:
     if callable(answer):
         return answer
@@ -154,8 +173,6 @@ cusparselt = Switches(
     "cusparselt", "cuSPARSELt, which weft does not use.", {**_ABSENT, "version": None, "get_max_alg_id": None}
 )
 xnnpack = Switches("xnnpack", "XNNPACK, which weft does not use.", {}, enabled=False)
-quantized = Switches("quantized", "Libraries for quantized tensors, of which weft has none.", {})
-# No flags: as in PyTorch, they can be set after `disable_global_flags`.
-quantized.engine, quantized.supported_engines = "none", ["none"]
+quantized = _Quantized("quantized", "Libraries that compute with quantized tensors in PyTorch.", {})
 
 __getattr__ = module_getattr(__name__, ("mha", "python_native", "xeon"))

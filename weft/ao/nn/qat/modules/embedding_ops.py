@@ -20,8 +20,9 @@ class _RoundedTable(FakeQuantizedWeight):
         super()._set_qconfig(qconfig, **keywords)
         scheme = self.weight_fake_quant.qscheme
         if scheme is not SCHEMES["per_channel_affine_float_qparams"]:
+            name = "Embedding Bag" if isinstance(self, FloatEmbeddingBag) else "Embedding"
             raise AssertionError(
-                f"Embedding weights requires a qscheme of torch.per_channel_affine_float_qparams Got {scheme}"
+                f"{name} weights requires a qscheme of torch.per_channel_affine_float_qparams Got {scheme}"
             )
 
 

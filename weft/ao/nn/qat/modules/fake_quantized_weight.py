@@ -40,7 +40,9 @@ class FakeQuantizedWeight(Module):
             raise AssertionError(
                 f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}, got {kind.__name__}"
             )
-        if not getattr(mod, "qconfig", None):
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        if not mod.qconfig:
             raise AssertionError("Input float module must have a valid qconfig")
         return mod.qconfig
 

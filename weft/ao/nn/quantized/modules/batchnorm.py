@@ -27,9 +27,9 @@ class _QuantizedBatchNorm:
         device: Any = None,
         dtype: Any = None,
     ):
-        super().__init__(num_features, eps, momentum)  # type: ignore[call-arg]
-        self.register_buffer("scale", tensor(1.0))  # type: ignore[attr-defined]
-        self.register_buffer("zero_point", tensor(0))  # type: ignore[attr-defined]
+        super().__init__(num_features, eps, momentum, device=device, dtype=dtype)  # type: ignore[call-arg]
+        self.register_buffer("scale", tensor(1.0, device=device, dtype=dtype))  # type: ignore[attr-defined]
+        self.register_buffer("zero_point", tensor(0, device=device, dtype=dtype))  # type: ignore[attr-defined]
 
     def forward(self: Any, input: Tensor) -> Tensor:
         call = getattr(ops.quantized, f"batch_norm{self._kind}{'_relu' if self._relu else ''}")

@@ -20,10 +20,10 @@ class _Normalization(nn.Module):
     scale: Tensor
     zero_point: Tensor
 
-    def _set(self, weight: Any, bias: Any, scale: Any, zero_point: Any) -> None:
+    def _set(self, weight: Any, bias: Any, scale: Any, zero_point: Any, device: Any, dtype: Any) -> None:
         self.weight, self.bias = weight, bias
-        self.register_buffer("scale", tensor(scale))
-        self.register_buffer("zero_point", tensor(zero_point))
+        self.register_buffer("scale", tensor(scale, device=device, dtype=dtype))
+        self.register_buffer("zero_point", tensor(zero_point, device=device, dtype=dtype))
 
     def _result(self) -> tuple[float, int]:
         return float(self.scale), int(self.zero_point)
@@ -57,7 +57,7 @@ class LayerNorm(_Normalization, nn.LayerNorm):
         elementwise_affine: bool = True, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(normalized_shape, eps, elementwise_affine, device=device, dtype=dtype)
-        self._set(weight, bias, scale, zero_point)
+        self._set(weight, bias, scale, zero_point, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return ops.quantized.layer_norm(
@@ -79,7 +79,7 @@ class GroupNorm(_Normalization, nn.GroupNorm):
         affine: bool = True, device: Any = None, dtype: Any = None,
     ):  # fmt: skip
         super().__init__(num_groups, num_channels, eps, affine, device=device, dtype=dtype)
-        self._set(weight, bias, scale, zero_point)
+        self._set(weight, bias, scale, zero_point, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return ops.quantized.group_norm(input, self.num_groups, *self._weights(), self.eps, *self._result())
@@ -97,7 +97,7 @@ class _InstanceNorm(_Normalization):
     ):  # fmt: skip
         options = num_features, eps, momentum, affine, track_running_stats
         super().__init__(*options, device=device, dtype=dtype)  # type: ignore[call-arg]
-        self._set(weight, bias, scale, zero_point)
+        self._set(weight, bias, scale, zero_point, device, dtype)
 
     def forward(self: Any, input: Tensor) -> Tensor:
         return ops.quantized.instance_norm(input, *self._weights(), self.eps, *self._result())

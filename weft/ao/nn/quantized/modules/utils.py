@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .....compat.missing import module_getattr
-from .....core.dtype import float32, qint8
+from .....core.dtype import QUANTIZED, float32, qint8, qint32, quint8
+from .....core.limits import iinfo
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
 from .....nn import Module, Sequential
@@ -106,10 +107,25 @@ def _quantize_weight(float_wt: Tensor, observer: Any) -> Tensor:
     scale, zero_point = observer.calculate_qparams()
     weight = float_wt.detach().to(float32)
     if str(observer.qscheme).startswith("torch.per_tensor"):
-        return FUNCTIONS["quantize_per_tensor"](weight, float(scale), int(zero_point), observer.dtype)
+        given: tuple = float(scale), int(zero_point)
+        return _clamped(
+            FUNCTIONS["quantize_per_tensor"](weight, *given, observer.dtype), observer, "tensor", *given
+        )
     if not zero_point.is_floating_point():
         scale, zero_point = scale.double(), zero_point.long()
-    return FUNCTIONS["quantize_per_channel"](weight, scale, zero_point, observer.ch_axis, observer.dtype)
+    given = scale, zero_point, observer.ch_axis
+    return _clamped(
+        FUNCTIONS["quantize_per_channel"](weight, *given, observer.dtype), observer, "channel", *given
+    )
+
+
+def _clamped(weight: Tensor, observer: Any, kind: str, *given: Any) -> Tensor:
+    """The weight without integers outside of the observer's. Their averages may not contain all of the weight."""
+    bounds = getattr(observer, "quant_min", None), getattr(observer, "quant_max", None)
+    stored = iinfo(QUANTIZED[weight.dtype])
+    if None in bounds or bounds == (stored.min, stored.max) or weight.dtype not in (qint8, quint8, qint32):
+        return weight
+    return FUNCTIONS[f"_make_per_{kind}_quantized_tensor"](weight.int_repr().clamp(*bounds), *given)
 
 
 def observed_weight(weight: Tensor, observer: Any) -> Tensor:

@@ -24,7 +24,7 @@ class Linear(StaticLinear):
         super().__init__(in_features, out_features, bias, qconfig, device, dtype)
         if not activation_is_memoryless(qconfig):
             raise ValueError(
-                "Dynamic QAT requires a memoryless observer: a moving average with averaging_constant=1"
+                "Dynamic QAT requires a memoryless observer.This means a MovingAverage observer with averaging constant equal to 1"
             )
 
 

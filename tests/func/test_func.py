@@ -75,6 +75,59 @@ def argnum_twice(lib):
 
 
 @program
+def transforms_within_no_grad(lib):
+    x, w = lib.tensor(1.5, requires_grad=True), lib.ones(2, requires_grad=True)
+    func, made = lib.func, x * 1
+
+    def cube(x):
+        return x**3
+
+    with lib.no_grad():
+        output, push = func.linearize(cube, x)
+        found = [
+            func.grad(cube)(x),
+            func.grad(func.grad(cube))(x),
+            *func.vjp(cube, x)[1](lib.tensor(2.0)),
+            *func.jvp(func.grad(cube), (x,), (lib.tensor(1.0),)),
+            func.jacrev(lambda a: a * w)(w),
+            func.jacfwd(cube)(x),
+            lib.vmap(func.grad(lambda a: (a * w).sum()))(w),
+            lib.vmap(lambda a: func.grad(lambda b: (a * b * x).sin())(a))(w),
+            output,
+            push(lib.tensor(2.0)),
+        ]
+        gradient, (same, before) = func.grad(lambda a: (a * x, (x, made)), has_aux=True)(x)
+    return found, [each.requires_grad for each in (*found, gradient, before)], same is x
+
+
+@program
+def a_cotangent_pulled_back_within_no_grad(lib):
+    x = lib.tensor(3.0, requires_grad=True)
+    y, pull = lib.func.vjp(lambda x: x**2, x)
+    with lib.no_grad():
+        (g,) = pull(lib.tensor(1.0))
+    return g, g.requires_grad, lib.autograd.grad(y, x)
+
+
+@program
+def a_transform_within_no_grad_within_a_transform(lib):
+    def h(x):
+        with lib.no_grad():
+            shift = lib.func.grad(lambda x: 0.25 * x**4)(x)
+        return x**3 - shift
+
+    x = lib.tensor(1.5, requires_grad=True)
+    y = lib.func.grad(h)(x)
+    return y, lib.autograd.grad(y, x)
+
+
+@program
+def jvp_while_tangents_are_switched_off(lib):
+    with lib.autograd.forward_ad._set_fwd_grad_enabled(False):
+        return lib.func.jvp(lib.sin, (lib.tensor(0.0),), (lib.tensor(2.0),))
+
+
+@program
 def a_list_of_argnums(lib):
     return lib.func.grad(lambda x: x.sum(), argnums=[0])(x3(lib))
 

@@ -56,7 +56,7 @@ def jacrev(
         def inner(*values: Any) -> Any:
             return func(*with_arguments(args, positions, values), **kwargs)
 
-        with enable_grad(), running():
+        with running() as start, enable_grad():
             values, inputs = stand_ins(list(picked))
             output, aux = split_aux("jacrev", inner(*values), has_aux)
         outputs, structure = tree_flatten(output)
@@ -72,7 +72,7 @@ def jacrev(
             shaped = [each.reshape(*y.shape, *x.shape) for each, x in zip(found, inputs, strict=True)]
             columns = like_inputs(values, inputs, shaped)
             rows.append(columns[0] if isinstance(argnums, int) else tuple(columns))
-        result, aux = released((tree_unflatten(rows, structure), aux), inputs)
+        result, aux = released((tree_unflatten(rows, structure), aux), inputs, start)
         return (result, aux) if has_aux else result
 
     return wrapper

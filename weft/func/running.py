@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
+from ..autograd.graph import next_order
 from ..core.restoring import Restoring
 
 
@@ -17,13 +17,14 @@ _running = _Running()
 
 
 class running(Restoring):  # noqa: N801 (used like a function)
-    """Inside, a transform calls the function of the user."""
+    """Inside, a transform calls the function of the user. What is recorded inside has at least the order that `as` gives."""
 
     __slots__ = ("outer",)
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> int:
         self.outer = _running.depth
         _running.depth = self.outer + 1
+        return next_order()
 
     def _restore(self) -> None:
         _running.depth = self.outer

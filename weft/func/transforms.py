@@ -2,7 +2,7 @@
 
 A transform differentiates with respect to a stand-in for each argument: a new leaf, or a view of the tensor if an outer
 transform differentiates it as well. Results keep a grad_fn only if they depend on a tensor that requires grad outside of the
-transform.
+transform, and if grad mode is on there: a transform records what its function does, even within `no_grad`, but not for others.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd import dual, engine
-from ..autograd.graph import Leaf, Output
+from ..autograd.forward_ad import _set_fwd_grad_enabled
+from ..autograd.graph import Leaf, Node, Output
 from ..autograd.saved import Saved, SavedOutputs
 from ..autograd.tensor import require_grad
-from ..core.batched import open_levels, takes_part, takes_part_around, within
+from ..core.batched import BatchedStorage, open_levels, takes_part, takes_part_around, within
 from ..core.dtype import FLOAT
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import enable_grad, is_grad_enabled
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor, make
 from ..ops.creation.creation import ones_like, zeros_like
@@ -49,17 +50,41 @@ def stand_ins(tree: Any) -> tuple[Any, list[Tensor]]:
     return tree_unflatten(replaced, structure), replaced
 
 
-def released(tree: Any, stood_in: Sequence[Tensor]) -> Any:
-    """Detach the results whose graph leads only to stand-ins."""
+def released(tree: Any, stood_in: Sequence[Tensor], start: int) -> Any:
+    """Detach the results that nobody outside of a transform differentiates.
+
+    These are the results whose graph leads only to stand-ins. If grad mode is off outside, they are all results that were recorded
+    inside; `start` is what `running` gave.
+    """
     own = {each._autograd for each in stood_in if type(each._autograd) is Leaf}
+    recording = is_grad_enabled()
 
     def release(x: Any) -> Any:
-        if not isinstance(x, Tensor) or not x.requires_grad or _reaches_others(x._autograd, own):
+        if not isinstance(x, Tensor):
             return x
-        bare = make(x._storage, x._byte_offset, x.spec)
-        return dual.set_tangents(bare, dual.tangents(x))
+        if recording:
+            stays = not x.requires_grad or _reaches_others(x._autograd, own)
+        else:
+            stays = not _recorded_since(x, start, own)
+        return x if stays else _detached(x, recording)
 
     return tree_map(release, tree)
+
+
+def _recorded_since(x: Tensor, start: int, own: set) -> bool:
+    """Whether the tensor, or the batch of a sample, is a stand-in or the result of a step after `start`."""
+    edge, storage = x._autograd, x._storage
+    node = edge.node if type(edge) is Output else edge
+    if node in own or isinstance(node, Node) and node._order >= start:
+        return True
+    return type(storage) is BatchedStorage and _recorded_since(storage.value, start, own)
+
+
+def _detached(x: Tensor, recording: bool) -> Tensor:
+    storage: Any = x._storage
+    if not recording and type(storage) is BatchedStorage:
+        storage = storage.detached()
+    return dual.set_tangents(make(storage, x._byte_offset, x.spec), dual.tangents(x))
 
 
 def _reaches_others(edge: Any, own: set) -> bool:
@@ -79,7 +104,9 @@ def _reaches_others(edge: Any, own: set) -> bool:
 
 
 def needs_graph(outputs: Sequence[Tensor], stood_in: Sequence[Tensor]) -> bool:
-    """Whether the vjp of `outputs` must be recorded, because they depend on more than stand-ins, or a transform is active."""
+    """Whether the vjp of `outputs` must be recorded: if grad mode is on, and they depend on more than stand-ins or a transform is active."""
+    if not is_grad_enabled():
+        return False
     own = {each._autograd for each in stood_in if type(each._autograd) is Leaf}
     return (
         len(own) < len(stood_in)
@@ -116,7 +143,7 @@ def pullback(
 ) -> list[Tensor]:
     """The cotangents of `inputs`, recorded if `recording`; None finds out whether something may ask for that. Zeros for inputs that the outputs do not depend on."""
     if recording is None:
-        recording = any(map(takes_part, cts)) or needs_graph(outputs, inputs)
+        recording = is_grad_enabled() and any(map(takes_part, cts)) or needs_graph(outputs, inputs)
     roots = [(y._autograd, ct) for y, ct in zip(outputs, cts, strict=True) if y.requires_grad]
     edges = [x._autograd for x in inputs]
     found = engine.run(roots, wanted=edges, keep_graph=True, create_graph=recording, accumulate=False)
@@ -176,16 +203,17 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         positions = chosen(args, argnums)
-        with enable_grad(), running():
-            values, inputs = stand_ins([args[k] for k in positions])
-            output, aux = split_aux(
-                "grad_and_value", func(*with_arguments(args, positions, values), **kwargs), has_aux
-            )
+        with running() as start:
+            with enable_grad():
+                values, inputs = stand_ins([args[k] for k in positions])
+                output, aux = split_aux(
+                    "grad_and_value", func(*with_arguments(args, positions, values), **kwargs), has_aux
+                )
             _check_scalar(output)
             found = pullback([output], inputs, [ones_like(output.detach())])
         gradients = like_inputs(values, inputs, found)
         gradients = gradients[0] if isinstance(argnums, int) else tuple(gradients)
-        gradients, output, aux = released((gradients, output, aux), inputs)
+        gradients, output, aux = released((gradients, output, aux), inputs, start)
         return gradients, ((output, aux) if has_aux else output)
 
     return wrapper
@@ -240,7 +268,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> pull(torch.ones(2))
     (tensor([1.0000, 0.5403]),)
     """
-    with enable_grad(), running():
+    with running() as start, enable_grad():
         values, inputs = stand_ins(list(primals))
         output, aux = split_aux("vjp", func(*values), has_aux)
     outputs, structure = tree_flatten(output)
@@ -259,11 +287,10 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
                     f"Mismatch in shape: grad_output[{position}] has a shape of {ct.shape} and output[{position}] has a "
                     f"shape of {y.shape}."
                 )
-        with enable_grad():
-            found = pullback(outputs, inputs, cts)
-        return tuple(released(like_inputs(values, inputs, found), inputs))
+        found = pullback(outputs, inputs, cts)
+        return tuple(released(like_inputs(values, inputs, found), inputs, start))
 
-    output, aux = released((tree_unflatten(outputs, structure), aux), inputs)
+    output, aux = released((tree_unflatten(outputs, structure), aux), inputs, start)
     return (output, pull, aux) if has_aux else (output, pull)
 
 
@@ -294,31 +321,31 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
                 f"{list(tangent.shape)}."
             )
     level = dual.open_level()
+
+    def tangent_of(y: Tensor) -> Tensor:
+        found = dual.tangents(y).get(level)
+        if found is None:
+            if strict:
+                raise RuntimeError(
+                    "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                    "not allowed with strict=True."
+                )
+            return zeros_like(y.detach())
+        return found
+
     try:
-        with enable_grad(), running():
+        with running() as start, enable_grad(), _set_fwd_grad_enabled(True):
             values = [dual.with_tangent(x, level, t) for x, t in zip(leaves, given, strict=True)]
             output, aux = split_aux("jvp", func(*tree_unflatten(values, structure)), has_aux)
             check_tensors("jvp(f, primals, tangents): expected f(*primals)", tree_flatten(output)[0])
-
-        def tangent_of(y: Tensor) -> Tensor:
-            found = dual.tangents(y).get(level)
-            if found is None:
-                if strict:
-                    raise RuntimeError(
-                        "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
-                        "not allowed with strict=True."
-                    )
-                return zeros_like(y.detach())
-            return found
-
-        pushed = tree_map(tangent_of, output)
+            pushed = tree_map(tangent_of, output)
         output, aux = tree_map(
             lambda y: dual.at_outer_levels(y, level) if isinstance(y, Tensor) else y, (output, aux)
         )
         del values
     finally:
         dual.close_level(level)
-    output, pushed, aux = released((output, pushed, aux), ())
+    output, pushed, aux = released((output, pushed, aux), (), start)
     return (output, pushed, aux) if has_aux else (output, pushed)
 
 
@@ -330,7 +357,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     >>> push(torch.tensor(2.0)), push(torch.tensor(3.0))
     (tensor(2.), tensor(3.))
     """
-    with enable_grad(), running():
+    with running() as start, enable_grad():
         values, inputs = stand_ins(list(primals))
         outputs, structure = tree_flatten(func(*values))
         dummies = [require_grad(zeros_like(y.detach())) for y in outputs]
@@ -338,8 +365,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
 
     def push(*tangents: Any) -> Any:
         given, _ = tree_flatten(list(tangents))
-        with enable_grad():
-            found = pullback(pulled, dummies, given)
-        return released(tree_unflatten(found, structure), [*inputs, *dummies])
+        found = pullback(pulled, dummies, given)
+        return released(tree_unflatten(found, structure), [*inputs, *dummies], start)
 
-    return released(tree_unflatten(outputs, structure), inputs), push
+    return released(tree_unflatten(outputs, structure), inputs, start), push

@@ -128,6 +128,36 @@ def jvp_while_tangents_are_switched_off(lib):
 
 
 @program
+def hessians_of_a_layer(lib):
+    layer = lib.nn.Linear(2, 2)
+    with lib.no_grad():
+        layer.weight.copy_(lib.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        layer.bias.copy_(lib.ones(2))
+    hessian = lib.func.hessian(lambda x: layer(x).sin().sum())
+    return lib.vmap(hessian)(lib.tensor([[0.1, 0.2], [0.3, 0.4]])).round(decimals=4)
+
+
+@program
+def a_jacobian_in_parts_of_nothing(lib):
+    return lib.func.jacrev(lib.sin, chunk_size=0)
+
+
+@program
+def a_jacobian_of_nothing(lib):
+    return lib.func.jacrev(lambda x: None)(x3(lib))
+
+
+@program
+def jvp_of_a_number(lib):
+    return lib.func.jvp(lambda x: x, (1,), (1,))
+
+
+@program
+def jvp_without_primals(lib):
+    return lib.func.jvp(lib.sin, (), ())
+
+
+@program
 def a_list_of_argnums(lib):
     return lib.func.grad(lambda x: x.sum(), argnums=[0])(x3(lib))
 
@@ -695,6 +725,10 @@ def batch_norms_replaced(lib):
         "grad_of_a_tuple",
         "aux_missing",
         "grad_with_respect_to_integers",
+        "a_jacobian_in_parts_of_nothing",
+        "a_jacobian_of_nothing",
+        "jvp_of_a_number",
+        "jvp_without_primals",
         "a_list_of_argnums",
         "no_argnums",
         "an_argnum_that_is_no_int",

@@ -136,6 +136,14 @@ def test_values_of_samples(function):
             lib.vmap(function)(lib.ones(3, 2))
 
 
+def test_the_level_of_a_sample_is_its_depth():
+    texts = []
+    for _ in range(2):
+        weft.vmap(lambda x: weft.vmap(lambda y: texts.append(repr(y)) or y)(x))(weft.ones(2, 2))
+    assert texts[0] == texts[1]
+    assert texts[0].startswith("BatchedTensor(lvl=2, bdim=0, value=\n    BatchedTensor(lvl=1, bdim=0")
+
+
 def test_writes_into_tensors_from_outside():
     for lib in (torch, weft):
         outside = lib.zeros(())
@@ -280,6 +288,53 @@ def test_functions(by_rule):
         )
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy())
+
+
+def function_with_rule(lib, rule, **attributes):
+    methods = {
+        "forward": lambda *inputs: inputs[0] * 2,
+        "setup_context": lambda ctx, inputs, output: None,
+        "vmap": rule,
+    }
+    return type("F", (lib.autograd.Function,), {k: staticmethod(v) for k, v in methods.items()} | attributes)
+
+
+RULES = {
+    "one return": lambda lib, x: lib.vmap(function_with_rule(lib, lambda info, dims, x: x).apply)(x),
+    "four returns": lambda lib, x: lib.vmap(
+        function_with_rule(lib, lambda info, dims, x: (x, x, 0, 0)).apply
+    )(x),
+    "out_dims that do not fit": lambda lib, x: lib.vmap(
+        function_with_rule(lib, lambda info, dims, x: (x, (None,))).apply
+    )(x),
+    "two rules": lambda lib, x: lib.vmap(
+        function_with_rule(lib, lambda info, dims, x: (x, 0), generate_vmap_rule=True).apply
+    )(x),
+}
+
+
+@pytest.mark.parametrize("call", RULES.values(), ids=RULES)
+def test_rules_of_functions_that_are_refused(call):
+    with pytest.raises(RuntimeError) as theirs:
+        call(torch, torch.ones(2, 3))
+    with pytest.raises(RuntimeError) as ours:
+        call(weft, weft.ones(2, 3))
+    assert str(ours.value)[:80] == str(theirs.value)[:80]
+
+
+def test_a_rule_of_a_function_gets_arguments_in_lists():
+    def program(lib):
+        found = []
+
+        def rule(info, dims, x, rest):
+            found.append((info.batch_size, dims))
+            return [x, *rest], [0, *dims[1]]
+
+        apply = function_with_rule(lib, rule).apply
+        found.append([each.tolist() for each in lib.vmap(lambda x: apply(x, [x + 1]))(lib.ones(2))])
+        return found
+
+    assert program(weft) == program(torch)
 
 
 def test_a_function_that_computes_with_numpy():

@@ -82,7 +82,7 @@ def _kernel_graph(level: Level, op: KernelGraph, args: tuple, named: dict[str, A
 @rule_for(linear._LINEAR, linear._LINEAR_WITH_BIAS)
 def _linear(level: Level, op: KernelGraph, args: tuple, named: dict[str, Any]) -> Any:
     """With one weight for all samples, the samples are more rows."""
-    (inputs,) = args
+    inputs = args[0]
     *bias, input, weight = inputs
     if any(batched_at(x, level) for x in (*bias, weight)) or not batched_at(input, level):
         return _kernel_graph(level, op, args, named)

@@ -8,11 +8,6 @@ from ..core.batched import Level, as_batch, batched_at, is_sample, open_levels, 
 from ..core.tensor import Tensor
 
 
-def number_of(level: Level) -> int:
-    """The number of an open level. The outermost `vmap` is 1."""
-    return open_levels.stack.index(level) + 1
-
-
 def current_level() -> int | None:
     """The number of the innermost `vmap`, None outside of all."""
     return len(open_levels.stack) or None

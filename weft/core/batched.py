@@ -190,7 +190,13 @@ class BatchedTensor(Tensor):
         storage: Any = self._storage
         kind = "constant" if storage.step is None else "bdim=0"
         value = repr(physical(self, storage.level)).replace("\n", "\n    ")
-        return f"BatchedTensor(lvl={storage.level.number}, {kind}, value=\n    {value})"
+        return f"BatchedTensor(lvl={number_of(storage.level)}, {kind}, value=\n    {value})"
+
+
+def number_of(level: Level) -> int:
+    """The number of an open level, 0 for a closed one. The outermost `vmap` is 1."""
+    stack = open_levels.stack
+    return stack.index(level) + 1 if level in stack else 0
 
 
 BatchedStorage.new_tensor = staticmethod(functools.partial(_new, BatchedTensor))

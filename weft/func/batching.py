@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..batching import families  # noqa: F401 (the rules)
-from ..batching.numbered import number_of
 from ..batching.opening import opened
+from ..core.batched import number_of
 from ..core.generator import load_states, states
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..ops.assembly.joining import cat
 from . import steps as steps
-from .running import running
+from .running import check_refused, running
 
 
 def vmap(
@@ -72,6 +72,7 @@ def _map(
     kwargs: dict[str, Any],
 ) -> Any:
     """The results of `func` for a batch of this size."""
+    check_refused()
     with opened(size, randomness) as level, running():
         number = number_of(level)
         samples = steps._create_batched_inputs(dims, leaves, number, structure)

@@ -13,7 +13,8 @@ from ..ops.creation.creation import eye, zeros_like
 from .batching import vmap
 from .running import running
 from .transforms import (
-    check_tensors,
+    VJP,
+    check_outputs,
     chosen,
     jvp,
     like_inputs,
@@ -48,6 +49,9 @@ def jacrev(
             [0., 4.]])
     """
 
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         positions = chosen(args, argnums)
@@ -58,9 +62,9 @@ def jacrev(
 
         with running() as start, enable_grad():
             values, inputs = stand_ins(list(picked))
-            output, aux = split_aux("jacrev", inner(*values), has_aux)
+            output, aux = split_aux(VJP, inner(*values), has_aux)
         outputs, structure = tree_flatten(output)
-        check_tensors("jacrev: expected func(*args)", outputs)
+        check_outputs(VJP, outputs)
         recording = needs_graph(outputs, inputs)
         rows = []
         for y in outputs:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 
 from ..autograd.graph import next_order
+from ..core.overrides import switch
 from ..core.restoring import Restoring
 
 
 class _Running(threading.local):
     def __init__(self) -> None:
         self.depth = 0
+        self.refusal: str | None = None  # why transforms cannot make stand-ins of arguments
 
 
 _running = _Running()
@@ -28,6 +30,27 @@ class running(Restoring):  # noqa: N801 (used like a function)
 
     def _restore(self) -> None:
         _running.depth = self.outer
+
+
+class refused(Restoring):  # noqa: N801
+    """Inside, transforms that make stand-ins of arguments raise NotImplementedError with this reason."""
+
+    __slots__ = ("reason", "outer")
+
+    def __init__(self, reason: str):
+        self.reason = reason
+
+    def __enter__(self) -> None:
+        self.outer, _running.refusal = _running.refusal, self.reason
+
+    def _restore(self) -> None:
+        _running.refusal = self.outer
+
+
+def check_refused() -> None:
+    """Raises: NotImplementedError within `refused`, unless classes with `__torch_function__` are not asked."""
+    if _running.refusal is not None and switch.on:
+        raise NotImplementedError(_running.refusal)
 
 
 def is_running() -> bool:

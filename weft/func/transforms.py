@@ -22,7 +22,7 @@ from ..core.grad_mode import enable_grad, is_grad_enabled
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor, make
 from ..ops.creation.creation import ones_like, zeros_like
-from .running import running
+from .running import check_refused, running
 
 
 def stand_in(tensor: Tensor) -> Tensor:
@@ -40,6 +40,7 @@ def stand_ins(tree: Any) -> tuple[Any, list[Tensor]]:
 
     Raises: ValueError for leaves that are not tensors, RuntimeError for integer tensors.
     """
+    check_refused()
     leaves, structure = tree_flatten(tree)
     for x in leaves:
         if not isinstance(x, Tensor):
@@ -153,12 +154,12 @@ def pullback(
     ]
 
 
-def split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+def split_aux(call: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
-            f"{name}(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
+            f"{call}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
     return result
 
@@ -207,7 +208,9 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             with enable_grad():
                 values, inputs = stand_ins([args[k] for k in positions])
                 output, aux = split_aux(
-                    "grad_and_value", func(*with_arguments(args, positions, values), **kwargs), has_aux
+                    "grad_and_value(f)(*args)",
+                    func(*with_arguments(args, positions, values), **kwargs),
+                    has_aux,
                 )
             _check_scalar(output)
             found = pullback([output], inputs, [ones_like(output.detach())])
@@ -254,10 +257,30 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
     return wrapper
 
 
-def check_tensors(who: str, outputs: Sequence[Any]) -> None:
+# What messages call these two; jacrev is made of the first, jacfwd of the second.
+VJP, _JVP = "vjp(f, *primals)", "jvp(f, primals, tangents)"
+
+
+def check_outputs(call: str, outputs: Sequence[Any]) -> None:
+    """Raises: RuntimeError unless the outputs of a function are tensors, at least one."""
+    if not outputs or len(outputs) == 1 and outputs[0] is None:
+        raise RuntimeError(
+            f"{call}: Expected f to be a function that has non-empty output (got output = {outputs})"
+        )
     for y in outputs:
         if not isinstance(y, Tensor):
-            raise RuntimeError(f"{who} to return only tensors, got unsupported type {type(y)}")
+            raise RuntimeError(
+                f"{call}: expected f(*primals) to return only tensors, got unsupported type {type(y)}"
+            )
+
+
+def _check_inputs(name: str, inputs: Sequence[Any]) -> None:
+    """Raises: RuntimeError unless the primals or tangents of `jvp` are tensors, at least one."""
+    if not inputs:
+        raise RuntimeError(f"{_JVP}: Expected {name} to contain at least one Tensor.")
+    for x in inputs:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"{_JVP}: Expected {name} to only contain Tensors, got {type(x)}")
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
@@ -270,9 +293,9 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """
     with running() as start, enable_grad():
         values, inputs = stand_ins(list(primals))
-        output, aux = split_aux("vjp", func(*values), has_aux)
+        output, aux = split_aux(VJP, func(*values), has_aux)
     outputs, structure = tree_flatten(output)
-    check_tensors("vjp(f, *primals): expected f(*primals)", outputs)
+    check_outputs(VJP, outputs)
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         cts, given = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
@@ -303,16 +326,18 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+            f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
     leaves, structure = tree_flatten(primals)
     given, given_structure = tree_flatten(tangents)
     if len(leaves) != len(given):
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if "
+            f"{_JVP}: Expected primals and tangents to have the same python structure. For example, if "
             "primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
             f"{structure} and tangents with structure {given_structure}"
         )
+    _check_inputs("primals", leaves)
+    _check_inputs("tangents", given)
     for primal, tangent in zip(leaves, given, strict=True):
         if primal.shape != tangent.shape:
             raise RuntimeError(
@@ -320,6 +345,7 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
                 f"supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
                 f"{list(tangent.shape)}."
             )
+    check_refused()
     level = dual.open_level()
 
     def tangent_of(y: Tensor) -> Tensor:
@@ -336,8 +362,8 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
     try:
         with running() as start, enable_grad(), _set_fwd_grad_enabled(True):
             values = [dual.with_tangent(x, level, t) for x, t in zip(leaves, given, strict=True)]
-            output, aux = split_aux("jvp", func(*tree_unflatten(values, structure)), has_aux)
-            check_tensors("jvp(f, primals, tangents): expected f(*primals)", tree_flatten(output)[0])
+            output, aux = split_aux(_JVP, func(*tree_unflatten(values, structure)), has_aux)
+            check_outputs(_JVP, tree_flatten(output)[0])
             pushed = tree_map(tangent_of, output)
         output, aux = tree_map(
             lambda y: dual.at_outer_levels(y, level) if isinstance(y, Tensor) else y, (output, aux)

@@ -21,6 +21,7 @@ from ...core import pytree as pytree
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...func.running import refused
 from ...nn import Module, Parameter
 from ...overrides import is_tensor_method_or_property
 from .._symbolic_trace import Tracer, _new_patcher
@@ -149,6 +150,9 @@ def _has_tensor(value: Any) -> bool:
 _FACTORIES = "zeros ones empty full rand randn randint randperm arange linspace logspace eye".split()
 
 
+_TRANSFORMS_REFUSED = "a transform of torch.func within make_fx: weft records functions of torch, and a transform works on tensors that are not recorded"
+
+
 def _refusal(name: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
@@ -160,7 +164,7 @@ def _refusal(name: str) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _intercepted(state: _Tracing) -> Iterator[None]:
-    """Inside, factories are recorded and backward is refused: its results would look like constants."""
+    """Inside, factories are recorded, and backward and transforms are refused: their results would look like constants."""
 
     def recording(function: Callable) -> Callable:
         @functools.wraps(function)
@@ -170,7 +174,7 @@ def _intercepted(state: _Tracing) -> Iterator[None]:
 
         return factory
 
-    with _new_patcher() as patcher:
+    with _new_patcher() as patcher, refused(_TRANSFORMS_REFUSED):
         for name in _FACTORIES:
             patcher.patch(vars(weft), name, recording(FUNCTIONS[name]))
         for name in ("grad", "backward"):
@@ -195,7 +199,7 @@ def make_fx(
 ) -> Callable[..., GraphModule]:
     """A function that takes the arguments of `f` and returns a GraphModule of what `f` does with such arguments.
 
-    The nodes are functions and methods of `torch`. `decomposition_table` must be empty, and derivatives cannot be taken
+    The nodes are functions and methods of `torch`. `decomposition_table` must be empty, and derivatives and `vmap` cannot be taken
     inside. Only `tracing_mode="real"` is there.
 
     >>> import weft as torch

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.batching import fallback, numbered
 from weft.compat.missing import module_getattr
-from weft.core.batched import is_sample
+from weft.core.batched import is_sample, number_of
 
 
 class TransformType(enum.Enum):
@@ -46,7 +46,7 @@ def is_legacy_batchedtensor(tensor: Any) -> bool:
 def maybe_get_level(tensor: Any) -> int:
     """The number of the `vmap` that a tensor is a sample of, -1 if it is none."""
     level = numbered.level_of(tensor)
-    return -1 if level is None else numbered.number_of(level)
+    return -1 if level is None else number_of(level)
 
 
 def maybe_get_bdim(tensor: Any) -> int:

@@ -357,7 +357,7 @@ def test_distributions_are_copied_and_pickled():
 
 FAMILY = [
     *("normal", "exponential", "gamma", "beta", "dirichlet", "bernoulli", "poisson"),
-    *("bernoulli of logits", "chi squared"),
+    *("bernoulli of logits", "chi squared", "wishart", "wisharts of precisions"),
 ]
 
 
@@ -380,6 +380,29 @@ def test_entropy_follows_from_the_log_normalizer():
     scale = weft.tensor([1.0, 3.0])
     found = Family(weft.tensor([0.0, 2.0]), scale).entropy()
     same(found, torch.distributions.Normal(torch.zeros(2), torch.tensor([1.0, 3.0])).entropy())
+
+
+@pytest.mark.parametrize("name", ["wishart", "wisharts of factors", "gamma", "continuous bernoulli"])
+def test_entropy_is_the_divergence_of_the_log_normalizer(name):
+    distribution = MAKERS[name](weft)
+    found = weft.distributions.ExponentialFamily.entropy(distribution)
+    assert weft.allclose(found, distribution.entropy(), rtol=1e-4, atol=1e-4)
+
+
+def test_log_prob_of_numbers():
+    for name in ("gamma", "chi squared"):
+        theirs, ours = both(MAKERS[name])
+        same(ours.log_prob(2), theirs.log_prob(2))
+
+
+def test_the_gradient_of_a_binomial_where_the_logit_is_zero():
+    def program(lib):
+        logits = lib.tensor([-30.0, 0.0, 30.0], requires_grad=True)
+        y = lib.distributions.Binomial(1.0, logits=logits).log_prob(lib.zeros(3))
+        return y, *lib.autograd.grad(y.sum(), logits)
+
+    for one, other in zip(program(weft), program(torch), strict=True):
+        same(one, other)
 
 
 # Two distributions of one kind whose parameters all differ, so that every term of their divergence counts.

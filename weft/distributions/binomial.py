@@ -68,8 +68,8 @@ class Binomial(FromProbsOrLogits):
             self._validate_sample(value)
         n, logits = self.total_count, self.logits
         log_ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        # log(1 + exp(logits)) without overflow
-        log_norm = n * logits.clamp(min=0) + n * (-logits.abs()).exp().log1p()
+        # n * log(1 + exp(logits)) without overflow. The first term is n * max(logits, 0), with slope n / 2 at 0.
+        log_norm = n * ((logits + logits.abs()) / 2) + n * (-logits.abs()).exp().log1p()
         return value * logits + log_ways - log_norm
 
     def entropy(self) -> Tensor:

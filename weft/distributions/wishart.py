@@ -144,11 +144,13 @@ class Wishart(OfCovariance, ExponentialFamily):
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        return 0.5 * self.df, -0.5 * self.precision_matrix
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         n = self._event_shape[-1]
-        return x * (-weft.linalg.slogdet(-2 * y).logabsdet + n * math.log(2)) + weft.mvlgamma(x, n)
+        half_df = y + (n + 1) / 2
+        log_det = weft.linalg.slogdet(-2 * x).logabsdet
+        return half_df * (n * math.log(2) - log_det) + weft.mvlgamma(half_df, n)
 
     def entropy(self) -> Tensor:
         n, df = self._event_shape[-1], self.df

@@ -72,6 +72,33 @@ def the_same_numbers_in_each_part_of_the_batch(lib):
 
 
 @program
+def a_bias_for_each_sample(lib):
+    x, w = lib.arange(6.0).view(3, 2), lib.ones(4, 2)
+    rows = lib.arange(6.0).view(2, 3)
+    return [
+        lib.vmap(lambda bias: lib.nn.functional.linear(x, w, bias))(lib.arange(8.0).view(2, 4)),
+        lib.vmap(lambda bias: lib.addmm(bias, x, x.t(), beta=2))(rows),
+        lib.vmap(lambda bias: lib.addr(bias, x[0], x[1]))(lib.arange(4.0).view(2, 2)),
+    ]
+
+
+@program
+def a_bias_for_each_sample_of_one_of_two_batches(lib):
+    x, w = lib.arange(6.0).view(3, 2), lib.ones(2, 4, 2)
+    rows, linear = lib.arange(6.0).view(2, 3), lib.nn.functional.linear
+    biases, vectors = lib.arange(8.0).view(2, 4), lib.arange(4.0).view(2, 2)
+    found = [
+        lib.vmap(lambda bias: lib.vmap(lambda vector: lib.addmv(bias, x, vector, alpha=3))(vectors))(rows),
+        lib.vmap(lambda bias: lib.vmap(lambda vector: lib.addmv(bias, x, w[0, 0]) * vector[1])(vectors))(
+            rows
+        ),
+        lib.vmap(lambda bias: lib.vmap(lambda weight: linear(x, weight, bias))(w))(biases),
+        lib.vmap(lambda weight: lib.vmap(lambda bias: linear(x, weight, bias))(biases))(w),
+    ]
+    return [each.contiguous() for each in found]
+
+
+@program
 def permutations(lib):
     return lib.vmap(lambda x: x[lib.randperm(3)], randomness="different")(lib.arange(6.0).view(2, 3))
 

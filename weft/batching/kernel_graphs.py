@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.batched import Level, batched_at, physical, resumed, wrap
+from ..core.batched import Level, batched_at, fresh, physical, resumed, wrap
 from ..core.plans import PlanCache
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty
@@ -28,7 +28,7 @@ class OnSamples(EagerBuilder):
 
     @staticmethod
     def matmul(op: Product, a: Tensor, b: Tensor) -> Tensor:
-        return op(a, b)
+        return fresh(op(a, b))
 
     @staticmethod
     def scatter(

@@ -239,6 +239,19 @@ def lift(value: Tensor, level: Level, fresh: bool = False) -> Tensor:
     return make(BatchedStorage(value, value.spec, None, level, fresh), value._byte_offset, value.spec)
 
 
+def fresh(result: Tensor) -> Tensor:
+    """A new result of an op, as one that samples of every open level can be written into. It is the same for all of them so far."""
+    storage: Any = result._storage
+    inner = open_levels.stack
+    if inner and type(storage) is BatchedStorage:
+        with suspended(storage.level):
+            storage.value = fresh(storage.value)
+        inner = inner[number_of(storage.level) :]
+    for level in inner:
+        result = lift(result, level, fresh=True)
+    return result
+
+
 @PlanCache
 def samples_of(batch: Spec) -> tuple[Spec, int]:
     """The metadata of a sample, and how many bytes the samples lie apart."""

@@ -52,7 +52,7 @@ class Gamma(ExponentialFamily):
         value.detach().clamp_(min=weft.finfo(value.dtype).tiny)  # so that its logarithm is finite
         return value
 
-    def log_prob(self, value: Tensor | float) -> Tensor:
+    def log_prob(self, value: Any) -> Tensor:
         value = weft.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.autocast import open_contexts
+from ...core.batched import fresh
 from ...core.checking import check_tensor, sizes
 from ...core.dtype import (
     INTEGER,
@@ -479,7 +480,7 @@ def added(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], prod
     if dtype.category <= INTEGER:
         kind = bool if dtype is bool_ else int
         beta, alpha = kind(beta), kind(alpha)
-    result = product(*operands)
+    result = fresh(product(*operands))
     if alpha != 1:
         result.mul_(alpha)
     if input.spec.shape != result.spec.shape[-1:]:  # a bias needs no check

@@ -5,6 +5,7 @@ The framework is Python and in the wheel of PyTorch, which the tests have anyway
 """
 
 import importlib.machinery
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -33,8 +34,10 @@ def folder():
 
 
 def bind():
-    """Bind `import torch` to weft and the framework to the wheel, in this process."""
+    """Bind `import torch` to weft and the framework to the wheel, in this process and in those that it starts."""
     import weft.compat
 
     weft.compat.install()
     sys.meta_path.insert(0, FromWheel())
+    startup = Path(__file__).resolve().parent / "startup"
+    os.environ["PYTHONPATH"] = os.pathsep.join((os.environ["PYTHONPATH"], str(startup)))

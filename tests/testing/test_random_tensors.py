@@ -22,6 +22,10 @@ torch.testing.make_tensor(1, 2, 3, 3, dtype=torch.float32, device='cpu', memory_
 torch.testing.make_tensor((), dtype=torch.float32, device='cpu')
 torch.testing.make_tensor(4, dtype=torch.uint8, device='cpu', low=0.5, high=2)
 torch.testing.make_tensor(4, dtype=torch.float32, device='cpu', low=3, high=2)  # raises
+torch.testing.make_tensor(4, dtype=torch.int8, device='cpu', low=127, high=128)
+torch.testing.make_tensor(4, dtype=torch.uint8, device='cpu', low=-3, high=-2)  # raises
+torch.testing.make_tensor(4, dtype=torch.float16, device='cpu', low=10**5, high=10**6)  # raises
+torch.testing.make_tensor(4, dtype=torch.float64, device='cpu', low=-10**310, high=-10**309)  # raises
 torch.testing.make_tensor(4, dtype=torch.float32, device='cpu', low=float('nan'))  # raises
 torch.testing.make_tensor(4, dtype=torch.int64, device='cpu', requires_grad=True)  # raises
 torch.testing.assert_allclose(torch.ones(2), [1.0, 1.00001])

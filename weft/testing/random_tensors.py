@@ -30,7 +30,7 @@ def make_tensor(
 
     Bounds that the dtype cannot hold are narrowed. With the same seed the numbers are PyTorch's.
     noncontiguous: every other element of a larger tensor. exclude_zero: zeros become the smallest positive number.
-    Raises: ValueError if `low` is not less than `high`.
+    Raises: ValueError if `low` is not less than `high`, or if the dtype has no number between them.
 
     >>> import weft as torch
     >>> _ = torch.manual_seed(0)
@@ -44,7 +44,7 @@ def make_tensor(
         )
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(
-            f"`requires_grad=True` is only supported for floating point and complex dtypes, but got {dtype}"
+            f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype}"
         )
     first, last = _bounds(low, high, dtype)
     if noncontiguous and math.prod(sizes) > 1:
@@ -65,7 +65,8 @@ def _bounds(low: float | None, high: float | None, dtype: DType) -> tuple[Any, A
         limits, default = (0, 2), (0, 2)
     elif dtype.is_integral:
         info = iinfo(dtype)
-        limits, default = (info.min, info.max), (max(-9, info.min), 10)
+        # `high` is exclusive, and `randint` takes none beyond int64.
+        limits, default = (info.min, info.max + (dtype.itemsize < 8)), (max(-9, info.min), 10)
     else:
         most = finfo(dtype.to_real())
         limits, default = (most.min, most.max), (-9, 9)
@@ -82,6 +83,11 @@ def _bounds(low: float | None, high: float | None, dtype: DType) -> tuple[Any, A
         )
     elif first >= last:
         raise ValueError(f"`low` must be less than `high`, but got {first} >= {last}")
+    elif last < limits[0] or first >= limits[1]:
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{first}, {last}), but {dtype} only supports "
+            f"[{limits[0]}, {limits[1]})"
+        )
     first, last = max(first, limits[0]), min(last, limits[1])
     if dtype.is_integral or dtype is bool_:
         first, last = math.ceil(first), math.ceil(last)

@@ -301,6 +301,8 @@ def test_functions_with_numbers(dtype):
     check("heaviside", a, sample(dtype, 1))
     check("isclose", a, a * 1.00001)
     check("isclose", a, a, equal_nan=True)
+    large = torch.tensor([2**53, 2**53, -3])
+    check("isclose", large, large + torch.tensor([1, 0, 0]), rtol=0, atol=0)
     check("mvlgamma", a.abs()[16:] + 2, 3)
     for n in (0, 2, 3) if dtype == "float64" else range(4):  # torch's trigamma is right to 9 digits only
         check("polygamma", n, a[16:].abs() + 0.1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.checking import check_tensor
 from ...core.derivative import nondifferentiable
-from ...core.dtype import LEGACY_NAMES, DType, bool_, float32, float64
+from ...core.dtype import FLOAT, LEGACY_NAMES, DType, bool_, float32, float64
 from ...core.limits import check_number
 from ...core.promotion import common_dtype
 from ...core.public import public
@@ -233,6 +233,8 @@ def isclose(
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if not tolerance >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
+    if rtol == atol == 0 and input.spec.dtype.category < FLOAT:
+        return OPS["eq"](input, other)  # float64 cannot tell integers beyond 2**53 apart
     return ISCLOSE[bool(equal_nan)](input, other, float(rtol), float(atol))
 
 

@@ -363,3 +363,50 @@ def test_tensors_of_python_2(weights_only, little_endian):
     content += b"\x80\2]U\3keya." + struct.pack("<q", 2) + struct.pack(f"{order}2f", 1.0, 2.5)
     found = weft.load(io.BytesIO(content), encoding="bytes", weights_only=weights_only)
     assert found.tolist() == [2.5]
+
+
+FROM_NUMBERS = {
+    "coo": lambda t: t.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse(),
+    "csr": lambda t: t.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr(),
+    "one scale": lambda t: t.quantize_per_tensor(t.tensor([0.5, 2.0]), 0.1, 3, t.quint8),
+    "scales": lambda t: t.quantize_per_channel(
+        t.tensor([[0.5], [2.0]]), t.tensor([0.1, 0.2]), t.tensor([1, 2]), 0, t.quint8
+    ),
+    "jagged": lambda t: t.nested.nested_tensor([t.ones(2, 3), t.zeros(3, 3)], layout=t.jagged),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", FROM_NUMBERS)
+@pytest.mark.parametrize("writer", [weft, torch])
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_streams_with_tensors_that_are_made_from_numbers(kind, writer, weights_only):
+    """The numbers come behind the pickle: before they are read, the memory of indices and scales has any content."""
+
+    def numbers(x):
+        return (
+            [each.tolist() for each in x.unbind()]
+            if x.is_nested
+            else (x.int_repr() if x.is_quantized else x.to_dense()).tolist()
+        )
+
+    file = io.BytesIO()
+    value = {"x": FROM_NUMBERS[kind](writer), "y": writer.ones(2)}
+    writer.save(value, file, _use_new_zipfile_serialization=False)
+    writer.save(1, file, _use_new_zipfile_serialization=False)  # another object in the same file
+    file.seek(0)
+    _ = [weft.full((size,), -7) for size in range(1, 40)]  # leaves numbers in memory that is used next
+    found = weft.load(file, weights_only=weights_only)
+    assert numbers(found["x"]) == numbers(value["x"]) and found["y"].tolist() == [1, 1]
+    assert weft.load(file, weights_only=weights_only) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wrong_indices_in_a_stream_are_refused():
+    x = torch.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (6,))
+    file = io.BytesIO()
+    torch.save(x, file, _use_new_zipfile_serialization=False)
+    content = file.getvalue()
+    place = content.rindex(struct.pack("<2q", 0, 5))
+    with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
+        weft.load(io.BytesIO(content[:place] + struct.pack("<2q", 0, 6) + content[place + 16 :]))

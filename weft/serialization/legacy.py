@@ -18,6 +18,7 @@ from ..core.tensor import Tensor
 from ..ops.tensor.pickling import rebuilt
 from ..ops.tensor.storage import TypedStorage
 from .identity import parsed, storage_dtype
+from .passes import first_pass
 from .pickler import Storages, dumps
 from .rebuild import MOST_DIMS
 from .source import Source
@@ -67,11 +68,18 @@ def read_legacy(file: Any, restore: Callable[[Storage, str], Any], unpickle: Cal
         and {as_text(key): system[key] for key in system}.get("little_endian") is False
     )
     storages = _Storages(file, restore)
-    result = unpickle(file, storages.find)
+    start = file.tell()
+    with first_pass() as left_out:
+        result = unpickle(file, storages.find)
     keys = [as_text(key) for key in _list(unpickle(file))]
     if any(type(key) is not str for key in keys):
         raise pickle.UnpicklingError("the list of storages is no list of their keys")
     storages.fill(keys, swap)
+    if left_out:
+        end = file.tell()
+        file.seek(start)
+        result = unpickle(file, storages.find)
+        file.seek(end)
     return result
 
 

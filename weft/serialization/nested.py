@@ -9,6 +9,7 @@ from ..core.layout import strided
 from ..core.overrides import disabled
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from .passes import needs_numbers
 
 
 class NestedTensor(Tensor):
@@ -45,6 +46,7 @@ def reduce_nested(tensor: Tensor) -> tuple:
     return rebuild_jagged_tensor, (arguments,)
 
 
+@needs_numbers
 def rebuild_nested_tensor(buffer: Tensor, sizes: Tensor, strides: Tensor, offsets: Tensor) -> Tensor:
     """A strided nested tensor. Raises: TypeError or RuntimeError unless its components lie within the buffer."""
     for each in (buffer, sizes, strides, offsets):
@@ -52,6 +54,7 @@ def rebuild_nested_tensor(buffer: Tensor, sizes: Tensor, strides: Tensor, offset
     return FUNCTIONS["_nested_view_from_buffer"](buffer, sizes, strides, offsets)
 
 
+@needs_numbers
 def rebuild_jagged_tensor(arguments: dict) -> Tensor:
     """A jagged tensor. Raises: TypeError or ValueError unless its components lie within the values."""
     if not isinstance(arguments, dict):

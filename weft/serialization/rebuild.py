@@ -20,6 +20,7 @@ from ..core.tensor import Tensor, empty
 from ..ops.tensor.pickling import OF_AUTOGRAD, rebuilt
 from ..ops.tensor.storage import TypedStorage
 from .nested import rebuild_jagged_tensor
+from .passes import needs_numbers
 
 MOST_DIMS = 1000  # dims of a tensor; computing the product of a million sizes takes minutes
 COLLISIONS = 100  # keys with the same hash in one dict or set, because each is compared with all the others
@@ -65,6 +66,7 @@ def rebuild_meta_tensor(dtype: DType, size: tuple, stride: tuple, requires_grad:
     return rebuilt(Tensor, empty(own)._storage, 0, own, _boolean(requires_grad, "requires_grad"))
 
 
+@needs_numbers
 def rebuild_qtensor(
     storage: TypedStorage,
     storage_offset: int,
@@ -87,6 +89,7 @@ def rebuild_qtensor(
     return rebuilt_tensor(integers, dtype, sizes, _check(quantizer, tuple, "quantizer"))
 
 
+@needs_numbers
 def rebuild_sparse_tensor(layout: Layout, state: tuple) -> Tensor:
     """A sparse tensor. `state` has its parts and its size, and whether a tensor in COO is coalesced."""
     from ..layouts.sparse.files import rebuilt_tensor  # most files have no sparse tensor

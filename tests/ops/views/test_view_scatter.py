@@ -49,3 +49,15 @@ torch.arange(6).reshape(2, 3)[1].as_strided_scatter(torch.tensor([7]), (1,), (1,
 def test_storage_of_the_copy(expression):
     """The copy has the offset of the input, and a storage as large."""
     check_expression(expression)
+
+
+@pytest.mark.parametrize("strides", [(3, 1), (1, 3), (6, 2)])
+def test_the_gradient_of_as_strided_scatter_for_cotangents_of_any_strides(strides):
+    input = weft.ones(3, 6)[:, ::2] if strides == (6, 2) else weft.empty_strided((3, 3), strides)
+    input, src = input.requires_grad_(), weft.ones(2, 2, requires_grad=True)
+    out = input.as_strided_scatter(src, (2, 2), (2 * strides[0], 2 * strides[1]))  # the four corners
+    ct = weft.arange(9.0).view(3, 3)
+    for laid_out in (ct, ct.t().contiguous().t(), weft.stack([ct, -ct], -1)[..., 0]):
+        to_input, to_src = weft.autograd.grad(out, (input, src), laid_out, retain_graph=True)
+        assert to_input.tolist() == [[0.0, 1.0, 0.0], [3.0, 4.0, 5.0], [0.0, 7.0, 0.0]]
+        assert to_src.tolist() == [[0.0, 2.0], [6.0, 8.0]]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.public import public
-from ...core.spec import contiguous_spec
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make
 from ...families.custom_vjp import CustomVjp
 from ...families.view import View
+from ..assembly.copying import contiguous
 from .slicing import check_bounds
 from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE
 
@@ -30,14 +31,31 @@ def _scatter_of(view: View) -> CustomVjp:
         place.copy_(src)
         return result
 
+    def input_rule(ct, out, input, src, *static, specs):
+        return op(laid_out(ct, specs[0]), ct.new_zeros(specs[1].shape), *static)
+
+    def src_rule(ct, out, input, src, *static, specs):
+        return view(laid_out(ct, specs[0]), *static)
+
+    laid_out = _laid_out if view is AS_STRIDED else lambda ct, spec: ct
     op = CustomVjp(
         scatter,
-        lambda ct, out, input, src, *static, specs: op(ct, ct.new_zeros(specs[1].shape), *static),
-        lambda ct, out, input, src, *static: view(ct, *static),
+        input_rule,
+        src_rule,
         inputs=2,
         name=f"{view.name}_scatter",
     )
     return op
+
+
+def _laid_out(ct: Tensor, spec: Spec) -> Tensor:
+    """The cotangent with the strides of the input, because `as_strided` looks at memory."""
+    if ct.spec.stride == spec.stride:
+        return ct
+    if spec.is_contiguous:
+        return contiguous(ct)
+    placed = AS_STRIDED(ct.new_zeros((spec.span,)), spec.shape, spec.stride, 0)
+    return placed.copy_(ct)
 
 
 def _same_strides(input: Tensor) -> Tensor:

@@ -99,6 +99,22 @@ def a_bias_for_each_sample_of_one_of_two_batches(lib):
 
 
 @program
+def a_recorded_reduction_into_slices_that_is_the_same_for_all_samples(lib):
+    x, w = lib.arange(4.0, requires_grad=True), lib.tensor([1.0, 2.0], requires_grad=True)
+    place = lib.tensor([0])
+    y = lib.vmap(lambda a: lib.index_reduce(x[:1] * 1, 0, place, x[1:2], "mean") * a)(w)
+    return y.detach(), *lib.autograd.grad(y.sum(), (x, w))
+
+
+@program
+def second_derivatives_of_a_function_without_a_rule(lib):
+    mask, x = lib.tensor([True, False, True]), lib.arange(6.0).view(2, 3).requires_grad_()
+    gradient = lib.func.grad(lambda x: (lib.ones(3).masked_scatter(mask, x) ** 3).sum())
+    y = lib.vmap(gradient)(x)
+    return y.detach(), *lib.autograd.grad(y.sum(), x)
+
+
+@program
 def permutations(lib):
     return lib.vmap(lambda x: x[lib.randperm(3)], randomness="different")(lib.arange(6.0).view(2, 3))
 

@@ -24,6 +24,7 @@ from ..core.derivative import Derivative
 from ..core.generator import load_states, states
 from ..core.grad_mode import enable_grad, mode
 from ..core.grad_mode import open_levels as open_duals
+from ..core.op import Op
 from ..core.overrides import PLAIN, public_function
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.recording import tape
@@ -90,12 +91,10 @@ def looped(level: Level, name: str, function: Callable, args: tuple, kwargs: dic
     return tree_unflatten(list(recorded), result_structure)
 
 
-class _Looped:
+class _Looped(Op):
     """A function of samples as a recorded step: its derivative runs sample by sample as well."""
 
     def __init__(self, name: str, function: Callable, leaves: Sequence[Any], structure: Any):
-        self.name = name
-
         from ..autograd import grad  # which the rules of derivatives are part of
 
         def pulled(cts: Sequence[Any], *inputs: Any) -> list:
@@ -131,7 +130,7 @@ class _Looped:
             rest = iter(found)
             return [next(rest) if _is_smooth(x) else None for x in given]
 
-        self.derivative = Derivative(joint=joint)
+        super().__init__(name, Derivative(joint=joint))
 
 
 def _as_input(x: Tensor, recording: bool) -> Tensor:

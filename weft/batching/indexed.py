@@ -133,6 +133,16 @@ def _reduction(level: Level, op: Reduction, args: tuple, named: dict[str, Any]) 
     """
     target, source, index, *static = args
     check_writable(target, (source, index), level)
+    inputs = (target, source, index)
+    if not any_batched(inputs, level):
+        return written(
+            op,
+            target,
+            inputs,
+            tuple(static),
+            level,
+            lambda: op(*[physical(x, level) for x in inputs], *static),
+        )
 
     def reduced(old: Tensor, source: Tensor, index: Tensor) -> Tensor:
         return op.run(old.clone(), source, index, *static)
@@ -142,7 +152,6 @@ def _reduction(level: Level, op: Reduction, args: tuple, named: dict[str, Any]) 
     result = on_samples(level, op, reduced, (old, source, index), tuple(static)).result
 
     def write() -> None:
-        read = as_batch if batched_at(target, level) else physical
-        physical(target, level).copy_(read(result, level))
+        physical(target, level).copy_(as_batch(result, level))
 
-    return written(op, target, (target, source, index), tuple(static), level, write)
+    return written(op, target, inputs, tuple(static), level, write)

@@ -22,8 +22,9 @@ from .code_exchange import code_like, displaced, exchange_code, guarded, with_ow
 from .dispatch import PLAIN, recoverers
 from .dtype import QUANTIZED
 from .entry import numpy_names
+from .layout import strided
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
-from .outputs import check_unrecorded
+from .outputs import check_unrecorded, resize_out
 from .overrides import REFLECTED, DisableTorchFunctionSubclass, full_name, override_types, public_function
 from .recording import unrecorded
 from .registry import ALIASES, FUNCTIONS, entry_of
@@ -113,6 +114,12 @@ class Rules:
 
         return note
 
+    def _write_out(self, result: Tensor, out: Tensor, name: str) -> None:
+        assert self.assign is not None
+        if result.layout is out.layout is strided and result.shape != out.shape:
+            resize_out(out, result.shape, name)
+        self.assign(result, out)
+
     def answer(self, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The result of a call of the public function `name`; PLAIN if it runs as it is."""
         name, args = self.forward(name, args)
@@ -121,8 +128,13 @@ class Rules:
             if self.assign is None or (out := kwargs.pop("out", None)) is None:
                 return rule(*args, **kwargs)
             check_unrecorded(name, (*args, *kwargs.values(), out))
-            self.assign(rule(*args, **kwargs), out)
-            return out
+            result = rule(*args, **kwargs)
+            if not isinstance(out, tuple | list):
+                self._write_out(result, out, name)
+                return out
+            for each, target in zip(result, out, strict=True):
+                self._write_out(each, target, name)
+            return type(result)(out)
         if self.assign is not None:
             if name.endswith("_") and (rule := self.functions.get(name[:-1])) is not None:
                 self.assign(rule(*self.operands(args), **kwargs), args[0])

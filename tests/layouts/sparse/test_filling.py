@@ -114,3 +114,15 @@ def test_empty_like_keeps_the_indices_of_a_compressed_tensor():
         made.dtype is weft.int32 and made.col_indices().equal(x.col_indices()) and made.values().shape == (3,)
     )
     assert made.col_indices().data_ptr() != x.col_indices().data_ptr()
+
+
+@pytest.mark.parametrize("library", [torch, weft])
+def test_compressed_layouts_need_two_dims_and_keep_their_layout(library):
+    for name in ("empty", "zeros"):
+        for layout in (library.sparse_csr, library.sparse_csc):
+            with pytest.raises(RuntimeError, match="Only batched sparse compressed"):
+                getattr(library, name)(5, layout=layout)
+    x = library.eye(4).to_sparse_csr()
+    for layout in (library.sparse_csc, library.sparse_coo, library.strided):
+        with pytest.raises(RuntimeError, match="empty_like with different sparse layout is not supported"):
+            library.empty_like(x, layout=layout)

@@ -123,3 +123,46 @@ def test_derivatives_of_two_sparse_matrices(layout, dtype):
     values = [each.values().clone().requires_grad_() for each in (x, y)]
     assert weft.autograd.gradcheck(product, values)
     assert weft.autograd.gradgradcheck(product, values)
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_sampled_addmm_of_batches(batch):
+    mask = torch.tensor([[1.0, 0, 2], [0, 3, 0]]).expand(*batch, 2, 3)
+    left, right = torch.randn(*batch, 2, 4), torch.randn(*batch, 4, 3)
+    expected = torch.sparse.sampled_addmm(mask.to_sparse_csr(), left, right, alpha=0.5)
+    left, right = (weft.from_numpy(each.numpy()).requires_grad_() for each in (left, right))
+    found = weft.sparse.sampled_addmm(
+        weft.from_numpy(mask.contiguous().numpy()).to_sparse_csr(), left, right, alpha=0.5
+    )
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.values().detach().numpy(), expected.values().numpy(), rtol=1e-5)
+    found.values().sum().backward()
+    assert left.grad.shape == left.shape
+    assert right.grad.shape == right.shape
+
+
+def test_sparse_input_of_dense_products():
+    x = weft.eye(2)
+    with pytest.raises(RuntimeError, match="sparse input of two dense matrices"):
+        weft.addmm(x.to_sparse(), x, x)
+
+
+def test_beta_zero_ignores_the_input():
+    x = weft.tensor([[1.0, 0], [2, 3]])
+    bad = weft.full((2, 2), weft.nan)
+    for layout in (weft.sparse_csr, weft.sparse_csc, weft.sparse_coo):
+        found = weft.addmm(bad.to_sparse(layout=layout), *[x.to_sparse(layout=layout)] * 2, beta=0)
+        assert found.layout is layout
+        assert weft.equal(found.to_dense(), x @ x)
+        dense = weft.addmm(bad, *[x.to_sparse(layout=layout)] * 2, beta=0)
+        assert dense.layout is weft.strided
+        assert weft.equal(dense, x @ x)
+
+
+def test_sampled_addmm_of_one_pattern_for_a_batch():
+    mask = weft.tensor([[1.0, 0, 2], [0, 3, 0]])
+    left, right = weft.randn(2, 2, 4), weft.randn(2, 4, 3)
+    found = weft.sparse.sampled_addmm(mask.to_sparse_csr(), left, right)
+    np.testing.assert_allclose(
+        found.to_dense().numpy(), (mask + (left @ right) * (mask != 0)).numpy(), rtol=1e-5
+    )

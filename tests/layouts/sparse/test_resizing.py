@@ -79,3 +79,13 @@ def test_a_compressed_tensor_resized_as_another_takes_its_indices(layout):
 def test_another_layout_cannot_be_resized_as():
     with pytest.raises(RuntimeError, match="same layout"):
         weft.eye(3).to_sparse_csr().resize_as_sparse_(weft.eye(4).to_sparse_csc())
+
+
+def test_resizing_as_another_tensor_keeps_the_dtype_of_indices():
+    x = weft.eye(3).to_sparse_csr()
+    narrow = weft.sparse_csr_tensor(
+        weft.tensor([0, 1], dtype=weft.int32), weft.tensor([0], dtype=weft.int32), weft.ones(1), (1, 1)
+    )
+    narrow.resize_as_sparse_(x)
+    assert narrow.crow_indices().dtype is narrow.col_indices().dtype is weft.int32
+    assert narrow.shape == (3, 3)

@@ -128,3 +128,20 @@ def test_linalg_solve_triangular(left, unitriangular):
         return weft.linalg.solve_triangular(weft.sparse_coo_tensor(indices, values, (3, 3)), other, **options)
 
     assert weft.autograd.gradcheck(solved, (values, other.clone().requires_grad_()))
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_triangular_solve_divides_by_zeros_of_the_diagonal(transpose):
+    dense, other = weft.tensor([[2.0, 1, 0], [0, 0, 4], [0, 0, 5]]), weft.ones(3, 2)
+    expected = weft.triangular_solve(other, dense, transpose=transpose).solution
+    solved = weft.triangular_solve(other, dense.to_sparse_csr(), transpose=transpose)
+    np.testing.assert_array_equal(solved.solution.numpy(), expected.numpy())
+    assert solved.cloned_coefficient.numel() == 0
+
+
+def test_triangular_solve_writes_both_results():
+    triangle, other = weft.tensor([[2.0, 1], [0, 4]]), weft.ones(2, 2)
+    out = weft.empty(0), weft.empty(0)
+    solved = weft.triangular_solve(other, triangle.to_sparse_csr(), out=out)
+    assert solved.solution is out[0]
+    np.testing.assert_allclose((triangle @ out[0]).numpy(), other.numpy())

@@ -75,7 +75,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     Raises: RuntimeError if the layouts differ; for COO tensors with entries if a size shrinks; for others if the numbers of entries differ.
     """
     tape.check_write(self)
-    if is_plain(self) or not isinstance(src, Tensor) or is_plain(src):
+    if is_plain(self) or not isinstance(src, Tensor) or (is_plain(src) and self.layout is sparse_coo):
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented: write x.to_dense() or x.to_sparse()"
         )
@@ -94,7 +94,9 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 def _check_copy(self: Tensor, src: Tensor) -> None:
     if self.layout is not src.layout:
         raise RuntimeError(
-            f"torch.copy_: copy of sparse tensors having different layouts is not supported: {self.layout} and {src.layout}"
+            "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. self layout is "
+            f"{TITLES.get(self.layout, self.layout)} and src layout is {TITLES.get(src.layout, src.layout)}: write "
+            "x.to_dense() or x.to_sparse(layout=)"
         )
     if self.layout is sparse_coo:
         if self._nnz():
@@ -107,8 +109,13 @@ def _check_copy(self: Tensor, src: Tensor) -> None:
             "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported, "
             f"but {TITLES[self.layout]} tensors have {counts[0]} and {counts[1]}"
         )
-    if self.shape != src.shape or blocksize_of(self) != blocksize_of(src):
+    if self.shape != src.shape:
         raise RuntimeError(
-            f"torch.copy_: expected the same shapes and blocksizes, but got {list(self.shape)} and {list(src.shape)}, "
-            f"{blocksize_of(self)} and {blocksize_of(src)}"
+            "torch.copy_: expected shapes of self and src to match along dimensions, but got "
+            f"{list(self.shape)} and {list(src.shape)}"
+        )
+    if blocksize_of(self) != blocksize_of(src):
+        raise RuntimeError(
+            "torch.copy_: copy of sparse compressed tensors having different block sizes is not supported. self block size is "
+            f"{blocksize_of(self)} and src block size is {blocksize_of(src)}"
         )

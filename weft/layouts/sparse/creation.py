@@ -196,9 +196,14 @@ def empty_sparse(
         values = empty((0, *size[len(size) - dense_dim :]), dtype=dtype, device=device)
         return coo(indices, values, size, True)
     form = FORMATS[layout]
+    if len(size) - dense_dim < 2:
+        raise RuntimeError(
+            "torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size "
+            f"{list(size)}: a matrix has two dims"
+        )
     if form.blocks and blocksize is None:
         raise RuntimeError(
-            f"zeros expected sparse compressed (non-block) tensor layout but got {layout}: the blocksize is not known"
+            f"torch.empty: expected sparse compressed (non-block) tensor layout but got {layout}: the blocksize is not known"
         )
     blocks = blocksize if form.blocks and blocksize is not None else ()
     batch = size[: len(size) - 2 - dense_dim]

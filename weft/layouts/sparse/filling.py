@@ -10,7 +10,7 @@ from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
 from ..parts import parts_of
 from .access import dense_dim, with_parts
-from .compressed import batch_dim_of, blocksize_of, compressed
+from .compressed import TITLES, batch_dim_of, blocksize_of, compressed
 from .compression import Compressed
 from .coo import coo, sparse_dim_of
 from .creation import empty_sparse
@@ -65,6 +65,11 @@ def _define_like(name: str) -> None:
         if layout is None or layout is input.layout:
             keeps = name == "empty" and input.layout is not sparse_coo
             made = (_uninitialized if keeps else without_entries)(input, dtype, device)
+        elif name == "empty" and input.layout in TITLES:
+            raise RuntimeError(
+                f"empty_like with different sparse layout is not supported (self is {TITLES[input.layout]} but you requested "
+                f"{TITLES.get(layout, layout)}): write zeros_like"
+            )
         elif layout is not strided:
             blocksize = None if input.layout is sparse_coo else blocksize_of(input)
             made = empty_sparse(

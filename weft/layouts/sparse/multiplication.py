@@ -25,6 +25,7 @@ from .compressed import TITLES, compressed, compressed_parts, matrix_sizes, narr
 from .compression import Compressed, check_inner, majors_of, swapped
 from .conversion import as_compressed, as_coo, coalesce, to_dense
 from .coo import coo, indices_of
+from .filling import without_entries
 from .rules import SPARSE
 
 rule = SPARSE.rule
@@ -433,6 +434,10 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @rule("addmm")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    if is_plain(mat1) and is_plain(mat2):
+        raise RuntimeError(
+            "addmm: a sparse input of two dense matrices is not supported: write input.to_dense()"
+        )
     return _added(input, mm(mat1, mat2), beta, alpha)
 
 
@@ -445,8 +450,10 @@ def _added(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     if is_plain(product) and not is_plain(input):
         input = to_dense(input)
     scaled = product if alpha == 1 else product * alpha
-    if beta == 0 and is_plain(scaled):
-        return scaled
+    if beta == 0:  # NaN and infinities of the input do not count
+        if is_plain(scaled):
+            return scaled
+        return to_dense(scaled) if is_plain(input) else without_entries(input) + scaled
     return (input if beta == 1 else input * beta) + scaled
 
 
@@ -516,6 +523,13 @@ def _zeros(rows: int, columns: int, like: Tensor) -> Tensor:
 # ---- Products at the entries of a matrix --------------------------------------------------------------------------------
 
 
+def _sampled_batch(left: Tensor, right: Tensor, outer: Tensor, inner: Tensor) -> Tensor:
+    """`_sampled` for each matrix of a batch; all have as many entries."""
+    last = inner.dim() - 2
+    batch = [each.flatten(0, last).unbind(0) for each in (left, right, outer, inner)]
+    return stack([_sampled(*parts) for parts in zip(*batch, strict=True)]).unflatten(0, inner.shape[:-1])
+
+
 @rule("sparse.sampled_addmm")
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)` at the entries of `input`, a CSR or CSC matrix."""
@@ -534,12 +548,13 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0,
     outer, inner, values = compressed_parts(input)
     right = mat2.transpose(-1, -2)
     left, right = (mat1, right) if input.layout is sparse_csr else (right, mat1)
-    if inner.dim() > 1:
-        pairs = zip(left.unbind(0), right.unbind(0), outer.unbind(0), inner.unbind(0), strict=True)
-
-        product = stack([_sampled(a, b, begins, columns) for a, b, begins, columns in pairs])
-    else:
-        product = _sampled(left, right, outer, inner)
+    if left.dim() > inner.dim() + 1:  # one pattern for a batch of products
+        batch = left.shape[: left.dim() - inner.dim() - 1]
+        outer, inner, values = (each.expand(*batch, *each.shape) for each in (outer, inner, values))
+    shape = (*inner.shape[:-1], rows, columns)
+    product = (
+        _sampled_batch(left, right, outer, inner) if inner.dim() > 1 else _sampled(left, right, outer, inner)
+    )
     scaled = product if alpha == 1 else product * alpha
     result = scaled if beta == 0 else values * beta + scaled
-    return compressed(Compressed(outer, inner, result), input.shape, input.layout)
+    return compressed(Compressed(outer, inner, result), shape, input.layout)

@@ -90,24 +90,33 @@ def sparse_resize_and_clear_(self: Tensor, size: Sequence[int], sparse_dim: int,
 def resize_as_sparse_(self: Tensor, the_template: Tensor) -> Tensor:
     """Take the sizes of another tensor of the layout; a compressed tensor takes its indices, too, and keeps values as far as there is room."""
     if is_plain(self):
-        raise RuntimeError("resize_as_sparse_: the tensor is dense: write resize_as_")
+        raise RuntimeError(
+            "resize_as_sparse_compressed_: self  expected sparse compressed tensor layout but got Strided: write resize_as_"
+        )
     if self.layout is sparse_coo and (the_template.layout is sparse_coo or is_plain(the_template)):
         sparse_dim = the_template.sparse_dim()
         if the_template.shape == self.shape and sparse_dim == sparse_dim_of(self):
             return self
         return sparse_resize_(self, tuple(the_template.shape), sparse_dim, the_template.dense_dim())
+    if is_plain(the_template):
+        raise RuntimeError(
+            "resize_as_sparse_compressed_: src  expected sparse compressed tensor layout but got Strided"
+        )
     if self.layout is not the_template.layout:
         raise RuntimeError(
-            f"resize_as_sparse_: self and src must have the same layout, but got {self.layout} and {the_template.layout}"
+            "resize_as_sparse_compressed_tensor_: self and src must have the same layout, but got "
+            f"{self.layout} and {the_template.layout}"
         )
     tape.check_write(self)
     *structure, values = parts_of(the_template)
-    own = parts_of(self)[-1]
+    *indices, own = parts_of(self)
     if self.shape != the_template.shape or own.shape != values.shape:
         count = min(own.numel(), values.numel())
         resized = own.new_zeros(values.shape)
         resized.view(-1)[:count].copy_(own.reshape(-1)[:count])
-        outer, inner = (part.clone() for part in structure)
+        outer, inner = (
+            part.to(index.dtype, copy=True) for part, index in zip(structure, indices, strict=True)
+        )
         assign(compressed(Compressed(outer, inner, resized), the_template.shape, self.layout), self)
     return self
 
@@ -143,12 +152,13 @@ def _resize_compressed(self: Tensor, sizes: tuple[int, ...]) -> None:
     others = [dim for dim in range(self.dim()) if dim not in (major, minor)]
     if len(sizes) != self.dim() or any(sizes[dim] != self.shape[dim] for dim in others):
         raise RuntimeError(
-            f"resize_: only rows and columns can change, but got {list(self.shape)} and {list(sizes)}"
+            f"torch.resize_: Only batched sparse {TITLES[self.layout][6:].upper()} matrices are supported, whose rows and columns "
+            f"change, but got size {list(sizes)} for {list(self.shape)}"
         )
     if sizes[minor] < self.shape[minor]:
         raise RuntimeError(
-            f"torch.resize_: Resizing {'columns' if by_rows else 'rows'} of sparse {TITLES[self.layout]} tensors to a smaller "
-            f"value is not supported: {self.shape[minor]} to {sizes[minor]}"
+            f"torch.resize_: Resizing {'columns' if by_rows else 'rows'} of sparse {TITLES[self.layout][6:].upper()} tensors "
+            f"to a smaller value is not supported. They are {self.shape[minor]}, and {sizes[minor]} are wanted"
         )
     blocks = blocksize_of(self) or (1, 1)
     if sizes[first] % blocks[0] or sizes[first + 1] % blocks[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...core.layout import sparse_csc
@@ -108,7 +109,20 @@ def triangular_solve(
     if is_plain(A):
         return FUNCTIONS["triangular_solve"](b, A, upper, transpose, unitriangular)
     triangle = _triangle(A, upper, unitriangular)
-    return TriangularSolve((spsolve(triangle.t() if transpose else triangle, b), b.new_empty(0)))
+    if not triangle._nnz():
+        solution = b.new_full(b.shape, math.nan)
+    elif _has_zero_on_diagonal(
+        triangle
+    ):  # SuperLU raises; the dense function divides by zero, as PyTorch does
+        solution = FUNCTIONS["triangular_solve"](b, to_dense(triangle), upper, transpose)[0]
+    else:
+        solution = spsolve(triangle.t() if transpose else triangle, b)
+    return TriangularSolve((solution, b.new_empty(0)))
+
+
+def _has_zero_on_diagonal(matrix: Tensor) -> bool:
+    rows, columns = indices_of(matrix)
+    return int(((rows == columns) & (values_of(matrix) != 0)).sum()) < len(matrix)
 
 
 def _triangle(A: Tensor, upper: bool, unitriangular: bool) -> Tensor:

@@ -7,5 +7,6 @@ from weft.core.registry import namespace
 from weft.core.tensor import Tensor as Tensor
 
 globals().update(namespace("fft"))
+__all__ = [*namespace("fft"), "Tensor"]
 
 __getattr__ = module_getattr(__name__)

@@ -6,5 +6,6 @@ from weft.compat.missing import module_getattr
 from weft.core.registry import namespace
 
 globals().update(namespace("nested"))
+__all__ = [*namespace("nested")]
 
 __getattr__ = module_getattr(__name__)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from weft.compat.missing import module_getattr
-from weft.core.registry import FUNCTIONS
+from weft.core.registry import namespace
 
-PREFIX = "special."
-globals().update({name.removeprefix(PREFIX): f for name, f in FUNCTIONS.items() if name.startswith(PREFIX)})
+globals().update(namespace("special"))
+__all__ = [*namespace("special")]
 
 __getattr__ = module_getattr(__name__)

@@ -121,7 +121,7 @@ def triangular_solve(
 
 
 def _has_zero_on_diagonal(matrix: Tensor) -> bool:
-    rows, columns = indices_of(matrix)
+    rows, columns = indices_of(matrix).unbind(0)
     return int(((rows == columns) & (values_of(matrix) != 0)).sum()) < len(matrix)
 
 

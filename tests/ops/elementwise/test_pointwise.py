@@ -810,3 +810,9 @@ def test_the_smallest_integer_divided_by_minus_one_wraps(dtype):
     least = weft.full((40,), weft.iinfo(dtype).min, dtype=dtype)
     assert bool((least // -weft.ones(40, dtype=dtype) == least).all())
     assert not bool((least % -weft.ones(40, dtype=dtype)).any())
+
+
+def test_gradient_of_sinc_of_tiny_numbers():
+    x = weft.tensor([0.0, 1e-200, -5e-324], dtype=weft.float64, requires_grad=True)
+    weft.sinc(x).sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]

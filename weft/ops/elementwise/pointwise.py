@@ -98,9 +98,9 @@ def _acosh_rule(ct, out, a):
 
 
 def _sinc_rule(ct, out, a):
-    angle = a * math.pi
-    slope = (angle * angle.cos() - angle.sin()) / (a * a * math.pi)
-    return (ct * slope.conj()).masked_fill(a == 0, 0)
+    angle, square = a * math.pi, a * a * math.pi
+    slope = (angle * angle.cos() - angle.sin()) / square
+    return (ct * slope.conj()).masked_fill(square == 0, 0)  # the square of a tiny number is zero, too
 
 
 LN_2, LN_10, TWO_BY_ROOT_PI = math.log(2), math.log(10), 2 / math.sqrt(math.pi)

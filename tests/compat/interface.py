@@ -112,11 +112,7 @@ _SHARED = (
     "rebuild_sparse_compressed_tensor reduce_sparse_tensor rebuild_cuda_tensor rebuild_storage_fd rebuild_storage_filename"
 ).split()
 _COUNTED = "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts".split()
-_MASKED = "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor".split()
 NAMES: dict[str, dict[str, str]] = {
-    "torch.masked": dict.fromkeys(
-        _MASKED, "tensors with a mask are not there yet; torch.masked has functions of a mask"
-    ),
     "torch": {**dict.fromkeys(_SPARSE, SPARSE), **dict.fromkeys(_QUANTIZED, QUANTIZED)},
     "torch.utils.benchmark": {
         **dict.fromkeys(_COUNTED, "weft does not count instructions"),
@@ -200,7 +196,9 @@ def main(areas: list[str]) -> None:
     for package, reason in PACKAGES.items():
         sections = files.setdefault(area_of(package), [])
         if not areas or area_of(package) in areas:
-            sections += [text for module in modules(package) if (text := section(module, reason)) is not None]
+            paths = modules(package)
+            texts = {path: section(path, reason) for path in sorted(paths, key=is_private)}
+            sections += [text for path in paths if (text := texts[path]) is not None]
     for module, names in NAMES.items():
         sections = files.setdefault(area_of(module), [])
         for reason in dict.fromkeys(names.values()):
@@ -221,6 +219,10 @@ def main(areas: list[str]) -> None:
 
 def area_of(module: str) -> str:
     return module.split(".")[1] if "." in module else "torch"
+
+
+def is_private(module: str) -> bool:
+    return any(part.startswith("_") for part in module.split("."))
 
 
 def modules(package: str) -> list[str]:
@@ -248,6 +250,10 @@ def quietly(name: str) -> types.ModuleType | None:
             return None
 
 
+# (file, class or function) -> the module and the name that declare it in the file.
+_declared: dict[tuple[str, Any], tuple[str, str]] = {}
+
+
 def section(path: str, reason: str, wanted: list[str] | None = None) -> str | None:
     """The declarations of a module, or of the names `wanted`; None if weft has the module and all of its names."""
     module = quietly(path)
@@ -259,11 +265,11 @@ def section(path: str, reason: str, wanted: list[str] | None = None) -> str | No
     for name, value in names.items():
         if (own is not None and name in vars(own)) or isinstance(value, types.ModuleType):
             continue
-        home = foreign_home(name, value, path)
-        if home:
-            imports.setdefault(home, []).append(
-                f"{own_name(value, name)} as {name}" if own_name(value, name) != name else name
-            )
+        home, real = foreign_home(name, value, path), own_name(value, name)
+        if not home and isinstance(value, type | types.FunctionType):  # declared once in a file
+            home, real = _declared.setdefault((area_of(path), value), (path, name))
+        if home and home != path:
+            imports.setdefault(home, []).append(f"{real} as {name}" if real != name else name)
         elif text := declaration(name, value, path):
             lines.append(text)
     lines = [*(import_line(home, names) for home, names in imports.items()), *lines]
@@ -410,8 +416,7 @@ def answer(function: Any) -> str:
 
 def is_importable(home: str, value: Any, name: str) -> bool:
     """Whether weft has `value`'s home, as a module or as a declaration, under the value's own name."""
-    is_private = any(part.startswith("_") for part in home.split(".")) and home not in PRIVATE
-    if is_private or name.startswith("_"):  # not declared there
+    if (is_private(home) and home not in PRIVATE) or name.startswith("_"):  # not declared there
         own = own_module(home)
         return own is not None and name in vars(own)
     module = quietly(home)

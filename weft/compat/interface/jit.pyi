@@ -258,6 +258,9 @@ def quantize_rnn_modules(module, dtype=...): ...
 # module torch.jit.unsupported_tensor_ops: weft has no TorchScript: programs run as they are
 def execWrapper(code, glob, loc): ...
 
+# module torch.jit: imported by this module
+from torch.utils import set_module
+
 # module torch.jit.annotations: imported by this module
 from torch.jit import Future, _Await
 from torch._ops import OpOverloadPacket

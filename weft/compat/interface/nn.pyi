@@ -319,6 +319,9 @@ from torch._utils import ExceptionWrapper
 # module torch.nn.parallel.replicate: imported by this module
 from torch._utils import _get_device_index
 
+# module torch.nn.parallel.scatter_gather: imported by this module
+from torch.nn.parallel._functions import Gather, Scatter
+
 # module torch.nn.parameter: imported by this module
 from torch._C import _disabled_torch_function_impl
 
@@ -328,6 +331,7 @@ from torch.utils._foreach_utils import (
 )
 
 # module torch.nn.utils.parametrize: imported by this module
+from torch.__future__ import get_swap_module_params_on_conversion
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 # module torch.nn.utils.stateless: imported by this module

@@ -428,10 +428,7 @@ class UnaryOpSparseFuzzer(torch.utils.benchmark.utils.fuzzer.Fuzzer):
     def __init__(self, seed, dtype=None, cuda=False): ...
 
 # module torch.utils.benchmark.utils.sparse_fuzzer: weft has sparse tensors, but not this
-class FuzzedSparseTensor(torch.utils.benchmark.utils.fuzzer.FuzzedTensor):
-    def __init__(self, name, size, min_elements=None, max_elements=None, dim_parameter=None, sparse_dim=None, nnz=None, density=None, coalesced=None, dtype=..., cuda=False): ...
-    @staticmethod
-    def sparse_tensor_constructor(size, dtype, sparse_dim, nnz, is_coalesced): ...
+from torch.utils.benchmark import FuzzedSparseTensor
 
 # module torch.utils: imported by this module
 from torch.utils.throughput_benchmark import ThroughputBenchmark
@@ -451,6 +448,7 @@ from torch.utils.benchmark.utils.fuzzer import FuzzedTensor
 from torch import tensor as _tensor
 
 # module torch.utils.checkpoint: imported by this module
+from torch._C._autograd import SavedTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
@@ -466,11 +464,15 @@ from torch.utils.data.dataset import Dataset
 from torch._utils import ExceptionWrapper
 from torch.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 
+# module torch.utils.data.datapipes.datapipe: imported by this module
+from torch.utils._import_utils import import_dill
+
 # module torch.utils.data.datapipes.iter.callable: imported by this module
 from torch.utils.data.datapipes.utils.common import _check_unpickable_fn
 
 # module torch.utils.data.datapipes.iter.combining: imported by this module
 from torch.utils.data.datapipes.utils.common import StreamWrapper, _check_unpickable_fn
+from torch.utils.data.datapipes._hook_iterator import _SnapshotState
 
 # module torch.utils.data.datapipes.iter.grouping: imported by this module
 from torch.utils.data.datapipes.utils.common import _check_unpickable_fn
@@ -489,14 +491,17 @@ from torch.utils.data.datapipes.utils.common import _check_unpickable_fn
 # module torch.utils.data.datapipes.map.combinatorics: imported by this module
 from torch.utils.data.datapipes.datapipe import IterDataPipe
 
+# module torch.utils.data.datapipes.utils.common: imported by this module
+from torch.utils._import_utils import dill_available
+
 # module torch.utils.data.datapipes.utils.decoder: imported by this module
 from torch.utils.data.datapipes.utils.common import StreamWrapper
 
-# module torch.utils.data.datapipes.utils.snapshot: imported by this module
-from torch.utils.data.graph_settings import apply_random_seed
-
 # module torch.utils.data.distributed: imported by this module
 from torch.utils.data.dataset import Dataset
+
+# module torch.utils.data.graph: imported by this module
+from torch.utils._import_utils import dill_available
 
 # module torch.utils.flop_counter: imported by this module
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten

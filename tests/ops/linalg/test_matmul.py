@@ -381,3 +381,11 @@ def test_out_is_written_directly_or_through_a_copy(name):
         function(needed, x, out=made)
     with pytest.raises(RuntimeError):
         function(x, x, out=made)
+
+
+@pytest.mark.parametrize("library", [torch, weft])
+@pytest.mark.parametrize(("beta", "alpha"), [(2.0, 1), (1, 2.0), (True, 1), (1, False)])
+def test_addr_refuses_factors_of_a_higher_category(library, beta, alpha):
+    vector = library.ones(2, dtype=library.int32)
+    with pytest.raises(RuntimeError, match="must not be a floating point number|only supported for Boolean"):
+        library.addr(library.ones(2, 2, dtype=library.int32), vector, vector, beta=beta, alpha=alpha)

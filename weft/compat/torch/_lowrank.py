@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from weft.core.tensor import Tensor
-from weft.ops.linalg.lowrank import _range_basis, pca_lowrank, svd_lowrank
+from weft.ops.creation.random import randn
+from weft.ops.linalg.lowrank import _products, _range_basis, pca_lowrank, svd_lowrank
 
 __all__ = ["get_approximate_basis", "pca_lowrank", "svd_lowrank"]
 
 
 def get_approximate_basis(A: Tensor, q: int, niter: int | None = 2, M: Tensor | None = None) -> Tensor:
     """An orthonormal basis, of `q` vectors, of nearly the space that the columns of A (less M) span."""
-    return _range_basis(A if M is None else A - M, q, 2 if niter is None else niter)
+    sketch = randn(A.shape[-1], q, dtype=A.dtype, device=A.device)
+    return _range_basis(*_products(A, M), sketch, 2 if niter is None else niter)

@@ -10,6 +10,7 @@ from . import (  # noqa: F401 (fill the rules)
     conversion,
     converting,
     creation,
+    eigen,
     files,
     filling,
     joining,

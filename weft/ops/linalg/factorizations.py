@@ -331,8 +331,6 @@ def lu_unpack(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
             "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
-    if not unpack_data and not unpack_pivots:
-        raise RuntimeError("torch.lu_unpack: at least one of unpack_data or unpack_pivots must be true")
     dtype = LU_data.spec.dtype
     nothing = new_empty(0, dtype=dtype)
     P = nothing

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ...core.layout import strided
 from ...core.public import public
 from ...core.tensor import Tensor
 from ..creation.random import randn
@@ -13,18 +15,34 @@ from .factorizations import linalg_cholesky, linalg_qr
 from .lapack import check_matrix, check_square
 from .matmul import matmul
 
+Product = Callable[[Tensor], Tensor]
 
-def _range_basis(A: Tensor, q: int, niter: int) -> Tensor:
-    """Orthonormal columns that span most of the range of A.
+
+def _range_basis(times: Product, adjoint: Product, sketch: Tensor, niter: int) -> Tensor:
+    """Orthonormal columns that span most of the range of a matrix, which is given by its products with columns.
 
     Source: Halko, Martinsson, Tropp 2011, "Finding structure with randomness", algorithm 4.4.
     """
-    sketch = matmul(A, randn(A.shape[-1], q, dtype=A.dtype, device=A.device))
-    basis = linalg_qr(sketch).Q
+    basis = linalg_qr(times(sketch)).Q
     for _ in range(niter):
-        basis = linalg_qr(matmul(A.mH, basis)).Q
-        basis = linalg_qr(matmul(A, basis)).Q
+        basis = linalg_qr(adjoint(basis)).Q
+        basis = linalg_qr(times(basis)).Q
     return basis
+
+
+def _products(A: Tensor, M: Tensor | None) -> tuple[Product, Product]:
+    """The products of A - M, and of its adjoint, with columns. M may be one row, which stands for all.
+
+    The difference of a sparse and a dense matrix is dense, so it is not computed.
+    """
+    if M is None:
+        return (lambda x: matmul(A, x)), (lambda y: matmul(A.mH, y))
+    is_row = M.shape[-2] == 1
+
+    def adjoint(y: Tensor) -> Tensor:
+        return matmul(A.mH, y) - matmul(M.mH, y.sum(-2, keepdim=True) if is_row else y)
+
+    return (lambda x: matmul(A, x) - matmul(M, x)), adjoint
 
 
 @public("function")
@@ -36,19 +54,25 @@ def svd_lowrank(
     Shapes: [..., m, n] -> [..., m, q], [..., q], [..., n, q]. Random numbers come from the default generator.
     """
     check_matrix(A, "svd_lowrank")
-    if M is not None:
-        A = A - M
+    if M is not None and A.layout is strided:
+        A, M = A - M, None
+    times, adjoint = _products(A, M)
     wide = A.shape[-2] < A.shape[-1]
-    tall = A.mH if wide else A
-    basis = _range_basis(tall, 6 if q is None else q, 2 if niter is None else niter)
-    U, S, Vh = linalg_svd(matmul(basis.mH, tall), False)
+    if wide:
+        times, adjoint = adjoint, times
+    sketch = randn(min(A.shape[-2:]), 6 if q is None else q, dtype=A.dtype, device=A.device)
+    basis = _range_basis(times, adjoint, sketch, 2 if niter is None else niter)
+    U, S, Vh = linalg_svd(adjoint(basis).mH, False)
     U, V = matmul(basis, U), Vh.mH
     return (V, S, U) if wide else (U, S, V)
 
 
 @public("function")
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, ...]:
-    """Principal components: `svd_lowrank` of A, its columns centered first if `center`. By default q = min(6, m, n)."""
+    """Principal components: `svd_lowrank` of A, its columns centered first if `center`. By default q = min(6, m, n).
+
+    A sparse matrix stays sparse: the products with its means are subtracted from its products.
+    """
     check_matrix(A, "pca_lowrank")
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
@@ -56,7 +80,8 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+    mean = A.sum(-2, keepdim=True).to_dense() / m if center else None
+    return svd_lowrank(A, q, niter, mean)
 
 
 @public("function")

@@ -262,7 +262,7 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
 @public("function", out=True)
 def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> Tensor:
     """The sums of the first dim of `input` with each row of coefficients as weights."""
-    return _F["tensordot"](coefficients, input, 1)
+    return _F["tensordot"](coefficients.to(input.dtype), input, 1)
 
 
 @public("function")

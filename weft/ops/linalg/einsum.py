@@ -82,7 +82,7 @@ def _from_equation(args: tuple) -> tuple[list[Labels], Labels | None, tuple]:
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
     left, arrow, right = equation.partition("->")
-    inputs = [_parse(part, "operands") for part in left.split(",")]
+    inputs = [_parse(part, f"operand {number}") for number, part in enumerate(left.split(","))]
     if len(inputs) < len(operands):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
     if len(inputs) > len(operands):
@@ -96,9 +96,13 @@ def _parse(text: str, what: str) -> Labels:
     while position < len(text):
         letter = text[position]
         if letter == ".":
-            if text[position : position + 3] != "..." or _ELLIPSIS in labels:
+            if _ELLIPSIS in labels:
                 raise RuntimeError(
-                    f"einsum(): found '.' for {what} that is not part of any ellipsis, or a second ellipsis: {text!r}"
+                    f"einsum(): found '.' for {what} for which an ellipsis was already found: {text!r}"
+                )
+            if text[position : position + 3] != "...":
+                raise RuntimeError(
+                    f"einsum(): found '.' for {what} that is not part of any ellipsis: {text!r}"
                 )
             labels.append(_ELLIPSIS)
             position += 3

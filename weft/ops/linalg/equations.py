@@ -426,11 +426,12 @@ def _lu_solve_specs(factors: Spec, pivots: Spec, b: Spec, *, adjoint: bool) -> S
 
 def _check_lu_pivots(pivots: Tensor, size: int) -> None:
     values = _values_of(pivots)
-    if values.size and not 1 <= values.min() <= values.max() <= size:
-        raise RuntimeError(
-            f"Pivots given to lu_solve must all be from 1 to {size}, the size of LU. Did you properly pass the result of "
-            "lu_factor?"
-        )
+    if not values.size or 1 <= values.min() <= values.max() <= size:
+        return
+    bound = "greater or equal to 1" if values.min() < 1 else f"smaller or equal to LU.size(-2), {size}"
+    raise RuntimeError(
+        f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?"
+    )
 
 
 def _check_ldl_pivots(pivots: Tensor, size: int) -> None:

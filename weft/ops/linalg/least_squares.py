@@ -157,7 +157,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if A.shape[-2] != right.shape[-2]:
         where = (
             "input.size(-2) should match other.size(-1)"
-            if vector
+            if B.dim() == 1
             else "input.size(-2) should match other.size(-2)"
         )
         raise RuntimeError(f"{name}: {where}\nshapes {list(A.shape)} and {list(B.shape)}")

@@ -37,6 +37,22 @@ CALLS = {
     "integers": lambda t, a: a.int() @ a.int(),
     "mixed": lambda t, a: a.half() @ a,
     "out": lambda t, a: t.mm(a, a, out=t.zeros(2, 2)),
+    "prelu": lambda t, a: t.nn.functional.prelu(a, a[0]),
+    "max_pool3d": lambda t, a: t.nn.functional.max_pool3d(a.bfloat16().expand(1, 2, 2, 2), 2),
+    "adaptive_max_pool3d": lambda t, a: t.nn.functional.adaptive_max_pool3d(
+        a.bfloat16().expand(1, 2, 2, 2), 2
+    ),
+    "max_pool2d": lambda t, a: t.nn.functional.max_pool2d(a.bfloat16()[None], 2),
+    "fractional_max_pool2d": lambda t, a: t.nn.functional.fractional_max_pool2d(
+        a.bfloat16()[None], 1, output_size=2
+    ),
+}
+CALLS |= {
+    f"pad, {mode}, {n}": lambda t, a, mode=mode, n=n: t.nn.functional.pad(
+        a.bfloat16().expand(*[2] * (n + 1)), (1, 1) * n, mode=mode
+    )
+    for mode in ("constant", "reflect", "replicate", "circular")
+    for n in (1, 2, 3)
 }
 
 

@@ -28,6 +28,11 @@ class _State(threading.local):
 state = _State()
 open_contexts: list[None] = []  # has an entry for each `autocast` that is open, in any thread
 
+
+def _widest(device_type: str, dtypes: tuple[DType, ...]) -> DType:
+    return max(dtypes, key=lambda dtype: dtype.itemsize, default=float32)
+
+
 # What becomes of the floating-point arguments of a function, by the class that its row states (`public(autocast=...)`).
 # The functions choose a dtype for a call, given the type of the device and the dtypes of the arguments.
 _DTYPES: dict[str, Callable[[str, tuple[DType, ...]], DType]] = {
@@ -35,8 +40,12 @@ _DTYPES: dict[str, Callable[[str, tuple[DType, ...]], DType]] = {
     "lower": lambda device_type, dtypes: state.dtype(device_type),
     # Sums of many terms, and functions that libraries compute, are computed in float32.
     "raise": lambda device_type, dtypes: float32,
+    # PyTorch's CPU has fewer functions in lower dtypes than its GPUs.
+    "raise on cpu": lambda device_type, dtypes: (
+        float32 if device_type == "cpu" else _widest(device_type, dtypes)
+    ),
     # Functions that put their arguments together take the widest of their dtypes.
-    "widen": lambda device_type, dtypes: max(dtypes, key=lambda dtype: dtype.itemsize, default=float32),
+    "widen": _widest,
 }
 
 

@@ -33,7 +33,7 @@ def public(
     with `out="apart"` they must not share memory with an argument either, with `out="decides"` the dtype of the tensor
     is that of the computation unless the caller states dtype=, and with `out="flags"` it must be bool or uint8. A function as `out`
     writes the result itself where it can (`with_out`). `autocast` is the class of the function under autocast
-    ("lower", "raise" or "widen", see `core/autocast.py`). With `asks` it asks the classes of its arguments although none is
+    ("lower", "raise", "raise on cpu" or "widen", see `core/autocast.py`). With `asks` it asks the classes of its arguments although none is
     annotated as a Tensor. `aliases` are further names for all forms.
     """
     form_names = forms.split()

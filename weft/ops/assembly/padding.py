@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core import view_rules
 from ...core.arguments import integers, number, text
+from ...core.autocast import casting
 from ...core.dtype import FLOAT, bool_
 from ...core.layout import contiguous_format, strides_for, suggested_format
 from ...core.limits import check_number
@@ -167,9 +168,17 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
         )
     if mode != "circular":
         _check_something_left(sizes[len(sizes) - n :], widths)
+    is_raised = mode == "replicate" or (mode == "reflect" and n < 3)
+    return (_bordered_under_autocast if is_raised else _bordered)(input, tuple(widths), mode, n)
+
+
+def _bordered(input: Tensor, widths: tuple[int, ...], mode: str, n: int) -> Tensor:
     if min(widths) < 0:
-        return _CUTTING[mode, n](input, tuple(widths), mode)
-    return _REPEATING[mode, n]((input,), (tuple(widths), mode))
+        return _CUTTING[mode, n](input, widths, mode)
+    return _REPEATING[mode, n]((input,), (widths, mode))
+
+
+_bordered_under_autocast = casting(_bordered, "raise on cpu")
 
 
 def _check_something_left(sizes: Sequence[int], widths: Sequence[int]) -> None:

@@ -321,7 +321,7 @@ def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool =
     return _finish(THRESHOLD, (input, threshold, value), inplace)
 
 
-@public("function method", "nn.functional.prelu")
+@public("function method", "nn.functional.prelu", autocast="lower")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; `weight` has one element or one per channel (dim 1)."""
     check_tensor(weight, "prelu", "weight", 2)

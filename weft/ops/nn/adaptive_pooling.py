@@ -169,10 +169,11 @@ def _define_adaptive_max(n: int) -> None:
     return_indices: also give where in the flattened {n} dims they lie.
     """
     with_indices.__doc__ = plain.__doc__ = f"The values and the indices of `nn.functional.{name}`."
-    public(name=f"nn.functional.{name}")(function)
-    public(name=f"nn.functional.{name}_with_indices")(with_indices)
+    cast = "raise on cpu" if n == 3 else None
+    public(name=f"nn.functional.{name}", autocast=cast)(function)
+    public(name=f"nn.functional.{name}_with_indices", autocast=cast)(with_indices)
     if n == 1:
-        public("function")(plain)
+        public("function", autocast=cast)(plain)
 
 
 for _n in (1, 2, 3):

@@ -131,8 +131,8 @@ def _define_fractional(n: int) -> None:
     Source: Graham 2014, "Fractional max-pooling".
     """
     with_indices.__doc__ = f"The values and the indices of `{name}`."
-    public(name=f"nn.functional.{name}")(function)
-    public(name=f"nn.functional.{name}_with_indices")(with_indices)
+    public(name=f"nn.functional.{name}", autocast="raise on cpu")(function)
+    public(name=f"nn.functional.{name}_with_indices", autocast="raise on cpu")(with_indices)
 
 
 for _n in (2, 3):

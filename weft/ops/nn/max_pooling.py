@@ -248,9 +248,10 @@ def _define_max(n: int) -> None:
     Shapes: [N, C, *sizes] or [C, *sizes]. return_indices: also give where in the flattened {n} dims it lies.
     """
     with_indices.__doc__ = f"The values and the indices of `{name}`."
-    public(name=f"nn.functional.{name}")(function)
-    public(name=f"nn.functional.{name}_with_indices")(with_indices)
-    public("function")(plain)
+    cast = "raise on cpu" if n == 3 else None
+    public(name=f"nn.functional.{name}", autocast=cast)(function)
+    public(name=f"nn.functional.{name}_with_indices", autocast=cast)(with_indices)
+    public("function", autocast=cast)(plain)
 
 
 for _n in (1, 2, 3):

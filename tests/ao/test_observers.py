@@ -130,3 +130,20 @@ def test_prelu_of_quantized_tensors():
             [f(x, weight).int_repr().tolist() for f in (lib.prelu, lib.nn.functional.prelu, lib.Tensor.prelu)]
         )
     assert found[0] == found[1]
+
+
+def test_what_prepared_layers_tell():
+    found = []
+    for lib in (weft, torch):
+        prepared, number = lib.ops.quantized, lib.quantize_per_tensor
+        linear = prepared.linear_prepack(number(lib.ones(2, 2), 1.0, 0, lib.qint8), lib.ones(2))
+        images = prepared.conv2d_prepack(
+            number(lib.ones(2, 1, 2, 3), 1.0, 0, lib.qint8), lib.ones(2), [1, 2], [0, 1], [1, 3], 2
+        )
+        series = prepared.conv1d_prepack(number(lib.ones(2, 1, 3), 1.0, 0, lib.qint8), None, [2], [1], [3], 2)
+        found.append([linear.bias().tolist(), prepared.linear_prepack_fp16(lib.ones(2, 2), None).bias()])
+        for each in (images, series):
+            names = ("stride", "padding", "output_padding", "dilation", "groups", "transpose")
+            found[-1] += [[getattr(each, name)() for name in names], each.weight().int_repr().tolist()]
+        found[-1] += [images.bias().tolist(), series.bias(), prepared.conv2d_stride(images)]
+    assert found[0] == found[1]

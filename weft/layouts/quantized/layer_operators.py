@@ -152,15 +152,12 @@ def _unpack_1d(packed_weights: Any) -> tuple[Tensor, Tensor | None]:
 
 def _members(name: str, kind: str) -> None:
     """Operators that tell how the kernel moves."""
-    for member in ("stride", "padding", "dilation"):
+    for member in ("stride", "padding", "dilation", "output_padding"):
         operator(f"{name}_{member}({kind} packed_weights) -> int[]")(
-            lambda packed, member=member: list(getattr(packed.window, member))
+            lambda packed, member=member: getattr(packed, member)()
         )
-    operator(f"{name}_output_padding({kind} packed_weights) -> int[]")(
-        lambda packed: list(packed.output_padding)
-    )
-    operator(f"{name}_groups({kind} packed_weights) -> int")(lambda packed: packed.window.groups)
-    operator(f"{name}_transpose({kind} packed_weights) -> int")(lambda packed: int(packed.is_transposed))
+    operator(f"{name}_groups({kind} packed_weights) -> int")(lambda packed: packed.groups())
+    operator(f"{name}_transpose({kind} packed_weights) -> int")(lambda packed: int(packed.transpose()))
 
 
 def _family(name: str, kind: str, prepack: Any, more: str) -> None:

@@ -39,7 +39,7 @@ class PackedLayer(ScriptObject):
                 f"a quantized layer has a weight of torch.qint8, not of {weight.dtype}: write torch.quantize_per_tensor(weight, scale, 0, "
                 "torch.qint8)"
             )
-        self.weight, self.bias = weight, None if bias is None else bias.detach()
+        self._weight, self._bias = weight, None if bias is None else bias.detach()
         self._last: tuple[Any, tuple[Tensor, Tensor]] | None = None
 
     def _requantized(self, a: Any, by: QParams, result: QParams, relu: bool) -> Tensor:
@@ -49,7 +49,7 @@ class PackedLayer(ScriptObject):
 
     def _scaling(self, scale: float, result: QParams) -> tuple[Tensor, Tensor]:
         """What `requantized` multiplies and adds. It is kept for the next call, which usually has the same scales."""
-        bias = self.bias
+        bias = self._bias
         version = None if bias is None else bias._storage.version
         key = scale, result.scale, version if type(version) is int or bias is None else object()
         last = self._last  # which another thread may exchange
@@ -63,18 +63,22 @@ class PackedLayer(ScriptObject):
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
         """The weight and the bias."""
-        return self.weight, self.bias
+        return self._weight, self._bias
+
+    def bias(self) -> Tensor | None:
+        """The bias."""
+        return self._bias
 
     def _check_bias(self, columns: int) -> None:
-        if self.bias is not None and self.bias.shape != (columns,):
+        if self._bias is not None and self._bias.shape != (columns,):
             raise RuntimeError(
                 f"the bias of a quantized layer is a vector of {columns} elements, one for each column of its results, but has the shape "
-                f"{list(self.bias.shape)}"
+                f"{list(self._bias.shape)}"
             )
 
     def _parameters(self, axis: int = 0) -> tuple[Tensor, Tensor | None]:
         """The scales, float32, and the zero points; None if all of them are 0."""
-        quantizer = quantizer_of(self.weight)
+        quantizer = quantizer_of(self._weight)
         if isinstance(quantizer, PerChannel):
             if quantizer.axis != axis:
                 raise RuntimeError(
@@ -93,11 +97,11 @@ class _Linear(PackedLayer):
         return self.unpack()
 
     def _check(self) -> None:
-        if self.weight.dim() != 2:
+        if self._weight.dim() != 2:
             raise RuntimeError(
-                f"the weight of a quantized linear layer is 2-dimensional, not {self.weight.dim()}-dimensional"
+                f"the weight of a quantized linear layer is 2-dimensional, not {self._weight.dim()}-dimensional"
             )
-        self._check_bias(self.weight.shape[0])
+        self._check_bias(self._weight.shape[0])
 
 
 class LinearPackedParams(_Linear):
@@ -110,8 +114,8 @@ class LinearPackedParams(_Linear):
     @functools.cached_property
     def _ready(self) -> tuple[Packed, Tensor]:
         scales, points = self._parameters()
-        each = None if points is None else points.expand(len(self.weight))
-        return pack(plain(self.weight), each), scales
+        each = None if points is None else points.expand(len(self._weight))
+        return pack(plain(self._weight), each), scales
 
     def __call__(self, input: Tensor, result: QParams, relu: bool = False) -> Tensor:
         by = per_tensor(input, "quantized.linear")
@@ -122,13 +126,13 @@ class LinearPackedParams(_Linear):
         """The layer of a quantized tensor, as float32."""
         by = per_tensor(input, "quantized.linear")
         packed, scales = self._ready
-        return linear_to_float(plain(input), by, packed, scales, self.bias)
+        return linear_to_float(plain(input), by, packed, scales, self._bias)
 
     def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
         """The layer of float32 numbers, which are quantized with parameters that suit them."""
         _check_numbers(input, "linear_dynamic")
         packed, scales = self._ready
-        return linear_dynamic(input, packed, scales, self.bias, reduce_range, relu)
+        return linear_dynamic(input, packed, scales, self._bias, reduce_range, relu)
 
 
 class LinearPackedParamsFp16(_Linear):
@@ -136,20 +140,20 @@ class LinearPackedParamsFp16(_Linear):
 
     def __init__(self, weight: Tensor, bias: Tensor | None):
         greatest = 65504.0
-        self.weight = weight.detach().clamp(-greatest, greatest).to(float16)
-        self.bias = None if bias is None else bias.detach()
+        self._weight = weight.detach().clamp(-greatest, greatest).to(float16)
+        self._bias = None if bias is None else bias.detach()
         self._check()
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
         """The weight, in float32, and the bias."""
-        return self.weight.float(), self.bias
+        return self._weight.float(), self._bias
 
     def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
         """The layer of float32 numbers."""
         _check_numbers(input, "linear_dynamic_fp16")
-        found = input @ self.weight.to(float32).t()
-        if self.bias is not None:
-            found = found + self.bias
+        found = input @ self._weight.to(float32).t()
+        if self._bias is not None:
+            found = found + self._bias
         return found.relu() if relu else found
 
 
@@ -168,18 +172,18 @@ class ConvPackedParams(PackedLayer):
         transpose: bool,
     ):
         super().__init__(weight, bias)
-        self.output_padding, self.is_transposed = tuple(output_padding), transpose
+        self._output_padding, self.is_transposed = tuple(output_padding), transpose
         kernel = tuple(weight.shape[2:])
         dims = len(kernel)
         steps, borders, gaps = (
             tuple(each) * (dims if len(each) == 1 else 1) for each in (stride, padding, dilation)
         )
         self.window = Window(kernel, steps, borders, gaps, groups)
-        if not all(len(each) == dims for each in (steps, borders, gaps, self.output_padding)):
+        if not all(len(each) == dims for each in (steps, borders, gaps, self._output_padding)):
             raise RuntimeError(
                 f"stride, padding, output_padding and dilation of a convolution of {dims} dims have {dims} elements each"
             )
-        if min(*steps, *gaps, groups) < 1 or min(*borders, *self.output_padding) < 0:
+        if min(*steps, *gaps, groups) < 1 or min(*borders, *self._output_padding) < 0:
             raise RuntimeError(
                 "a quantized convolution: stride, dilation and groups are positive, padding and output_padding are not negative"
             )
@@ -187,29 +191,57 @@ class ConvPackedParams(PackedLayer):
         # The plan of the last input's spec and number of threads; None if there is none for them.
         self._planned: tuple[Any, ImagePlan | None] | None = None
 
+    def weight(self) -> Tensor:
+        """The weight."""
+        return self._weight.unsqueeze(2) if len(self.window.kernel) == 1 else self._weight
+
+    def stride(self) -> list[int]:
+        """The stride of each dim."""
+        return self._for_each_dim(1, self.window.stride)
+
+    def padding(self) -> list[int]:
+        """The padding of each dim."""
+        return self._for_each_dim(0, self.window.padding)
+
+    def output_padding(self) -> list[int]:
+        """The padding of the results of a transposed convolution."""
+        return self._for_each_dim(0, self._output_padding)
+
+    def dilation(self) -> list[int]:
+        """The dilation of each dim."""
+        return self._for_each_dim(1, self.window.dilation)
+
+    def _for_each_dim(self, first: int, numbers: Sequence[int]) -> list[int]:
+        """PyTorch has a convolution with one dim as one with two, of which the first has the size 1."""
+        return [first, *numbers] if len(numbers) == 1 else [*numbers]
+
+    def groups(self) -> int:
+        """The number of groups."""
+        return self.window.groups
+
+    def transpose(self) -> bool:
+        """Whether the convolution is transposed."""
+        return self.is_transposed
+
     @property
     def _script_name(self) -> str:  # type: ignore[override]
         return f"__torch__.torch.classes.quantized.Conv{max(len(self.window.kernel), 2)}dPackedParamsBase"
 
     def _state(self) -> tuple:
-        """Version 2 of PyTorch's states. A convolution with one dim has the state of one with two, of which the first has the size 1."""
-        kernel, stride, padding, dilation, groups = self.window
-        weight, moves = self.weight, [stride, padding, dilation, self.output_padding]
-        if len(kernel) == 1:
-            weight = weight.unsqueeze(2)
-            moves = [(first, *each) for first, each in zip((1, 0, 1, 0), moves, strict=True)]
+        """Version 2 of PyTorch's states."""
+        moves = self.stride(), self.padding(), self.dilation(), self.output_padding()
         numbers = [
             len(moves[0]),
             *(number for each in moves for number in each),
-            groups,
+            self.groups(),
             int(self.is_transposed),
         ]
-        return "2", [new_tensor(numbers, dtype=int16), weight], [self.bias]
+        return "2", [new_tensor(numbers, dtype=int16), self.weight()], [self._bias]
 
     @functools.cached_property
     def _ready(self) -> tuple[Packed, Tensor]:
         groups = self.window.groups
-        kernel = transposed_kernel(plain(self.weight), groups) if self.is_transposed else plain(self.weight)
+        kernel = transposed_kernel(plain(self._weight), groups) if self.is_transposed else plain(self._weight)
         scales, points = self._parameters(1 if self.is_transposed else 0)
         if points is not None:
             points = (
@@ -229,7 +261,7 @@ class ConvPackedParams(PackedLayer):
             )
         window = self.window
         if self.is_transposed:
-            integers, window = spread(integers, zero_point, window, self.output_padding)
+            integers, window = spread(integers, zero_point, window, self._output_padding)
         return convolved(integers, zero_point, window, self._ready[0], layer)
 
     def __call__(self, input: Tensor, result: QParams, relu: bool = False) -> Tensor:
@@ -257,7 +289,9 @@ class ConvPackedParams(PackedLayer):
         """The convolution of a quantized tensor, as float32."""
         by = per_tensor(input, "quantized.conv")
         packed, scales = self._ready
-        layer = functools.partial(linear_to_float, by=by, packed=packed, weight_scales=scales, bias=self.bias)
+        layer = functools.partial(
+            linear_to_float, by=by, packed=packed, weight_scales=scales, bias=self._bias
+        )
         return self._convolved(plain(input), by.zero_point, layer)
 
     def dynamic(self, input: Tensor, reduce_range: bool = False) -> Tensor:

@@ -15,6 +15,7 @@ from ...core.dtype import LEGACY_NAMES, DType, float32, float64, uint8
 from ...core.layout import contiguous_format, suggested_format
 from ...core.public import public
 from ...core.recording import needs_recording
+from ...core.registry import FUNCTIONS
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address, empty
 from ...core.warn import user_level
@@ -455,6 +456,10 @@ def _antialias_taps(own: int, size: int, spacing: Any, mode: str) -> Taps:
 # ---- Older names -----------------------------------------------------------------------------------------------------------
 
 
+def _interpolate() -> Callable:
+    return FUNCTIONS["nn.functional.interpolate"]  # the public one, which asks for rules of layouts
+
+
 @public(name="nn.functional.upsample")
 def upsample(
     input: Tensor,
@@ -468,7 +473,7 @@ def upsample(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=user_level(),
     )
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    return _interpolate()(input, size, scale_factor, mode, align_corners)
 
 
 @public(name="nn.functional.upsample_nearest")
@@ -478,7 +483,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=user_level(),
     )
-    return interpolate(input, size, scale_factor, mode="nearest")
+    return _interpolate()(input, size, scale_factor, mode="nearest")
 
 
 @public(name="nn.functional.upsample_bilinear")
@@ -488,4 +493,4 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=user_level(),
     )
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    return _interpolate()(input, size, scale_factor, mode="bilinear", align_corners=True)

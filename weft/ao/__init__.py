@@ -2,4 +2,4 @@
 
 from ..compat.missing import module_getattr
 
-__getattr__ = module_getattr(__name__, ("nn", "pruning", "quantization"))
+__getattr__ = module_getattr(__name__, ("nn", "ns", "pruning", "quantization"))

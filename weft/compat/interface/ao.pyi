@@ -42,8 +42,6 @@ class LinearBlockSparsePattern:
     @staticmethod
     def block_size(): ...
 
-# module torch.ao.ns: weft has quantized tensors and the eager workflow of quantization, but not this
-
 # module torch.ao.ns.fx: weft has quantized tensors and the eager workflow of quantization, but not this
 
 # module torch.ao.ns.fx.graph_matcher: weft has quantized tensors and the eager workflow of quantization, but not this

@@ -351,3 +351,17 @@ def test_sizes_that_programs_add_up():
         return [sys.getsizeof(library.ones(count).untyped_storage()) for count in (0, 1, 100)]
 
     assert sizes(weft) == sizes(torch)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["QUInt8Storage", "QInt8Storage", "QInt32Storage", "QUInt4x2Storage"])
+def test_storages_of_quantized_numbers_hold_integers(name):
+    found = []
+    for lib in (weft, torch):
+        storage = getattr(lib, name)([0, 1, 2, 127])
+        storage[1] = 5
+        with pytest.raises(TypeError):
+            getattr(lib, name)(wrap_storage=storage)
+        again = getattr(lib, name)(wrap_storage=storage.untyped())
+        found.append((storage.tolist(), storage[3], storage.clone().tolist(), again.fill_(2).tolist()))
+    assert found[0] == found[1]

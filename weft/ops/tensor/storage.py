@@ -11,7 +11,7 @@ from ...core import dtype as dt
 from ...core.arguments import integers
 from ...core.checking import check_tensor
 from ...core.device import are_interchangeable, as_device, device
-from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
+from ...core.dtype import DTYPES, LEGACY_NAMES, QUANTIZED, DType, get_default_dtype
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
 from ...core.layout_spec import NotStrided
 from ...core.names import ROOT, set_name
@@ -33,6 +33,11 @@ from ..views.transposing import swapaxes, swapdims, t, transpose
 
 def _is_size(content: Any) -> bool:
     return isinstance(content, (int, np.integer))
+
+
+def _stored(dtype: DType) -> DType:
+    """The dtype of the elements of a storage: storages of quantized numbers have integers."""
+    return QUANTIZED.get(dtype, dtype)
 
 
 def _warn_deprecated() -> None:
@@ -76,11 +81,13 @@ class TypedStorage:
             _warn_deprecated()
         self.dtype = dtype or get_default_dtype()
         if wrap_storage is not None:
+            if not isinstance(wrap_storage, Storage):
+                raise TypeError(f"wrap_storage must be an UntypedStorage, not {type(wrap_storage).__name__}")
             self._untyped_storage = wrap_storage
         elif _is_size(content):
             self._untyped_storage = Storage(int(content) * self.dtype.itemsize, device=as_device(device))
         elif isinstance(content, Sequence) and not isinstance(content, str):
-            self._untyped_storage = new_tensor(content).to(self.dtype).to(as_device(device))._storage
+            self._untyped_storage = new_tensor(content).to(_stored(self.dtype)).to(as_device(device))._storage
         else:
             raise TypeError(
                 f"TypedStorage(): expected a size or a sequence of numbers, got {type(content).__name__}"
@@ -89,7 +96,7 @@ class TypedStorage:
     def _tensor(self) -> Tensor:
         """All elements, on this memory."""
         untyped = self._untyped_storage
-        return make(untyped, 0, contiguous_spec((self.size(),), self.dtype, untyped.device))
+        return make(untyped, 0, contiguous_spec((self.size(),), _stored(self.dtype), untyped.device))
 
     def untyped(self) -> Storage:
         """The same memory without a type."""
@@ -246,7 +253,7 @@ class TypedStorage:
     def _to(self, dtype: DType) -> TypedStorage:
         """A copy with every element converted."""
         return TypedStorage(
-            wrap_storage=self._tensor().to(dtype, copy=True)._storage, dtype=dtype, _internal=True
+            wrap_storage=self._tensor().to(_stored(dtype), copy=True)._storage, dtype=dtype, _internal=True
         )
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:

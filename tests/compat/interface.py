@@ -81,7 +81,7 @@ PACKAGES = {
     "torch.onnx": "it belongs to the exporter of TorchScript, which weft has not; torch.onnx.export exports what torch.export traces",
     "torch.package": "weft writes and reads no archives of torch.package",
     "torch.nn.modules.linear_cross_entropy": "weft has one implementation of linear_cross_entropy, which is not in parts",
-    "torch.profiler.python_tracer": "profiles of weft hold the ranges of record_function only",
+    "torch.profiler.python_tracer": "profiles of weft have no events of Python functions",
     "torch.quantization": QUANTIZED,
     "torch.sparse": TWO_OF_FOUR,
     "torch.utils.benchmark.utils.cpp_jit": "weft times Python statements only",

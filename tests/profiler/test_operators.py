@@ -351,13 +351,20 @@ def test_ranges_with_arguments():
         fast = lib._C._profiler._RecordFunctionFast
         with lib.profiler.profile(record_shapes=True) as prof:
             with fast("plain"), fast("given", [lib.ones(2, 3), "text"], {"grid": 4}):
-                pass
+                lib.ones(2, 3).as_strided((3, 2), (1, 3))
         events = {event.name: event for event in prof.events()}
         assert events["plain"].input_shapes == [] and events["plain"].kwinputs == {}
         assert events["given"].input_shapes == [[2, 3], []] and events["given"].kwinputs == {"grid": 4}
+        assert events["aten::as_strided"].concrete_inputs[1:3] == [[3, 2], [1, 3]]
+
+
+def test_experimental_options():
     config = weft._C._profiler._ExperimentalConfig
-    profiled(weft, arithmetic, experimental_config=config(verbose=True))
-    with pytest.raises(NotImplementedError, match="record_python_gc_info"):
-        config(record_python_gc_info=True)
-    with pytest.raises(TypeError, match="colour"):
-        config(colour=1)
+    with weft.profiler.profile(experimental_config=config(record_python_gc_info=True, verbose=True)) as prof:
+        with weft.profiler.record_function("range"):
+            gc.collect()
+    outer, *inside = prof.events()
+    assert "Python GC" in {event.name for event in inside} and gc.callbacks == []
+    assert all(event.cpu_parent is outer for event in inside)
+    with pytest.raises(NotImplementedError, match="profiler_metrics"):
+        profiled(weft, arithmetic, experimental_config=config(profiler_metrics=["cycles"]))

@@ -91,6 +91,16 @@ def test_on_trace_ready_runs_as_in_pytorch(options):
     assert observed(weft, **options) == observed(torch, **options)
 
 
+def test_steps_have_one_name_but_in_traces(tmp_path):
+    plan = schedule(wait=0, warmup=0, active=2)
+    with profile(schedule=plan) as prof:
+        prof.step()
+    assert [event.name for event in prof.events()] == ["ProfilerStep*", "ProfilerStep*"]
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [each["name"] for each in trace] == ["ProfilerStep#0", "ProfilerStep#1"]
+
+
 def test_traces_are_written(tmp_path):
     handler = tensorboard_trace_handler(str(tmp_path / "logs"), worker_name="me", use_gzip=True)
     with profile(on_trace_ready=handler) as prof:
@@ -156,6 +166,11 @@ def test_parents_and_children_follow_from_times():
 def test_what_is_not_observed_says_so(tmp_path):
     with pytest.raises(NotImplementedError):
         profile().export_memory_timeline("x")
+    with (
+        pytest.warns(UserWarning, match="none of CUDA"),
+        profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]),
+    ):
+        pass
     with pytest.raises(NotImplementedError, match="types of events"):
         profile(activities=[{ProfilerActivity.CPU: ["CPU_OP"]}])
     with (

@@ -37,12 +37,13 @@ class Options(NamedTuple):
     stack: bool = False
     memory: bool = False
     flops: bool = False
+    collections: bool = False  # of Python's garbage, as events
 
 
 _TIMES = Options()
 
 
-_CONCRETE = (bool, int, float, complex, str)  # arguments that an event keeps
+_CONCRETE = (bool, int, float, complex, str)
 
 
 class Recorder:
@@ -53,7 +54,7 @@ class Recorder:
         self.events: list[FunctionEvent] = []
         self._began = time.perf_counter_ns()
         self.threads: dict[int, int] = {}  # by the number of a node, the thread that recorded it
-        self._allocated = 0  # bytes, when the last event that has no parent ended
+        self._allocated = 0  # bytes, when the last event ended
 
     def since_start(self) -> float:
         """Microseconds since the profile began."""
@@ -107,8 +108,8 @@ class Recorder:
             _thread.open[-1].append_cpu_child(event)
         if self.options.shapes:
             event.input_shapes = [shape_of(each) for each in inputs]
-            event.concrete_inputs = [each if isinstance(each, _CONCRETE) else None for each in inputs]
-            event.kwinputs = {} if keywords is None else keywords
+            event.concrete_inputs = [_concrete(each) for each in inputs]
+            event.kwinputs = {name: _concrete(value) for name, value in (keywords or {}).items()}
         if self.options.stack:
             event.stack = user_frames()
         _thread.open.append(event)
@@ -123,9 +124,8 @@ class Recorder:
         """The event ends now, and with it those within it that are still open. It is dropped if the profile has ended."""
         event.time_range.end = self.since_start()
         if self.options.memory:
-            event.cpu_memory_usage += allocated()
-            if event.cpu_parent is None:
-                self._allocated = allocated()
+            self._allocated = allocated()
+            event.cpu_memory_usage += self._allocated
         if event in _thread.open:
             del _thread.open[_thread.open.index(event) :]
         if self in _open:
@@ -141,8 +141,16 @@ class Recorder:
             self.events.append(event)
 
 
+def _concrete(value: Any) -> Any:
+    """An argument as an event keeps it: a number, a string or a list of them; None for what may hold memory."""
+    if isinstance(value, (tuple, list)) and all(isinstance(each, _CONCRETE) for each in value):
+        return list(value)
+    return value if isinstance(value, _CONCRETE) else None
+
+
 def _new_event(name: str, **details: Any) -> FunctionEvent:
-    """An event of this thread, without times."""
+    """An event of this thread, without times. All steps of a training loop have one name, but in traces."""
+    shown = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
     known = {
         "overload_name": "",
         "fwd_thread": 0,
@@ -151,7 +159,7 @@ def _new_event(name: str, **details: Any) -> FunctionEvent:
         "kwinputs": {},
         "activity_type": "cpu_op",
     }
-    return FunctionEvent(next_id(), name, _thread.number, 0, 0, **{**known, **details})
+    return FunctionEvent(next_id(), shown, _thread.number, 0, 0, **{**known, "trace_name": name, **details})
 
 
 def shape_of(value: Any) -> list:

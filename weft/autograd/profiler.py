@@ -53,6 +53,20 @@ class record_function(Range, contextlib.ContextDecorator):  # noqa: N801 (PyTorc
         self.args = args
 
 
+# Options of `torch._C._profiler._ExperimentalConfig` that ask for what weft does not note.
+_NOT_NOTED = (
+    "profiler_metrics profiler_measure_per_kernel performance_events enable_cuda_sync_events capture_overload_names "
+    "expose_kineto_event_metadata custom_profiler_config"
+).split()
+
+
+def _checked(config: Any) -> Any:
+    for name in _NOT_NOTED:
+        if getattr(config, name, None):
+            raise NotImplementedError(f"profile: _ExperimentalConfig({name}={getattr(config, name)!r})")
+    return config
+
+
 class profile:  # noqa: N801
     """Within this context, operators and the ranges that `record_function` marks are noted with their wall times.
 
@@ -87,6 +101,7 @@ class profile:  # noqa: N801
         self.record_shapes, self.with_flops, self.profile_memory = record_shapes, with_flops, profile_memory
         self.with_stack, self.with_modules, self.acc_events = with_stack, with_modules, acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
+        self.experimental_config = _checked(experimental_config)
         self.trace_id = ""
         self._function_events: EventList | None = None
         self._recorder: Recorder | None = None
@@ -106,7 +121,13 @@ class profile:  # noqa: N801
 
     def _start_trace(self) -> None:
         recorder = Recorder(
-            Options(self.record_shapes, self.with_stack, self.profile_memory, self.with_flops)
+            Options(
+                self.record_shapes,
+                self.with_stack,
+                self.profile_memory,
+                self.with_flops,
+                collections=getattr(self.experimental_config, "record_python_gc_info", False),
+            )  # fmt: skip
         )
         recorder.start()
         self._recorder = recorder

@@ -230,8 +230,8 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """The key by which events are averaged: their name, or one key for all steps of a training loop."""
-        return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
+        """The key by which events are averaged."""
+        return self.name
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
@@ -465,7 +465,7 @@ def trace_events(events: Iterable[FunctionEvent]) -> list[dict[str, Any]]:
         if event.name == MEMORY:
             found.append({"ph": "i", "s": "t", "name": MEMORY, **place, "args": _trace_args(event)})
             continue
-        shown = {"ph": "X", "cat": event.activity_type, "name": event.name, **place}
+        shown = {"ph": "X", "cat": event.activity_type, "name": event.trace_name, **place}
         found.append({**shown, "dur": event.time_range.elapsed_us(), "args": _trace_args(event)})
         if event.flow_id:
             end = {"ph": "s"} if event.flow_start else {"ph": "f", "bp": "e"}
@@ -485,7 +485,10 @@ def _trace_args(event: FunctionEvent) -> dict[str, Any]:
         "Bytes": event.cpu_memory_usage or None,
         "Flops": event.flops or None,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    keywords = {
+        name: value for name, value in (event.kwinputs or {}).items() if isinstance(value, (int, float, str))
+    }
+    return keywords | {name: value for name, value in known.items() if value is not None}
 
 
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}

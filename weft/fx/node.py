@@ -431,7 +431,7 @@ class Node:
         if self.op == "call_function":
             if public_name(self.target) in _RANDOM:
                 return True
-            return self.target in _effects() or _writes_arguments(self.target)
+            return self.target in _effects() or _writes_arguments(self.target) or _marks_ranges(self.target)
         if self.op == "call_module":
             owner = self.graph.owning_module
             if owner is None:
@@ -538,6 +538,12 @@ def _writes_arguments(target: object) -> bool:
     """Whether the schema of an operator of `torch.ops` says that it writes into its arguments."""
     schema = getattr(target, "_schema", None)
     return bool(getattr(schema, "is_mutable", False))
+
+
+def _marks_ranges(target: object) -> bool:
+    """Whether an operator of `torch.ops` begins or ends a range of a profile."""
+    name = getattr(target, "_qualified_op_name", None) or getattr(target, "_name", None)
+    return isinstance(name, str) and name.startswith("profiler::")
 
 
 def _key_between(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:

@@ -33,10 +33,12 @@ def prepare() -> None:
 @functools.cache
 def name_of_function(function: Any) -> str | None:
     """The operator that a public function calls; None for functions without one, whose parts are noted instead."""
-    if isinstance(function, OpOverload):
-        return function._schema.name
-    if isinstance(function, OpOverloadPacket):
-        return function._qualified_op_name
+    if isinstance(function, (OpOverload, OpOverloadPacket)):
+        packet = function._overloadpacket if isinstance(function, OpOverload) else function
+        qualified = packet._qualified_op_name
+        return (
+            None if qualified.startswith("profiler::") else qualified
+        )  # those begin and end events themselves
     name = dispatching.paths().get(function)
     if name is None or name in _UNSEEN:
         return None

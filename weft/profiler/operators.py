@@ -7,6 +7,7 @@ class `_TimedPass`. While no profile is open, none of this exists. docs/profilin
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -46,10 +47,14 @@ def start(recorder: Recorder) -> None:
     engine.set_pass_type(_TimedPass)
     defer.observers.append(_kernels)
     function_hooks.insert(0, _applied)
+    if recorder.options.collections:
+        gc.callbacks.append(_collected)
 
 
 def stop() -> None:
     """Note no more operators."""
+    if _collected in gc.callbacks:
+        gc.callbacks.remove(_collected)
     function_hooks.remove(_applied)
     defer.observers.remove(_kernels)
     engine.set_pass_type(_UntimedPass)
@@ -170,6 +175,21 @@ def _of_node(prefix: str, node: Node, **details: Any) -> Range:
     recorder = recording()
     thread = 0 if recorder is None else recorder.threads.get(node._order, 0)
     return Range(prefix + node.name(), sequence_nr=node._order, fwd_thread=thread, **details)
+
+
+# ---- Garbage ----------------------------------------------------------------------------------------------------------
+
+
+def _collected(phase: str, info: dict[str, int]) -> None:
+    """Callback of Python's collector: a collection is an event."""
+    recorder = recording()
+    if recorder is None:
+        return
+    if phase == "start":
+        _thread.collection = recorder.begin("Python GC")
+    elif _thread.collection is not None:
+        recorder.end(_thread.collection)
+        _thread.collection = None
 
 
 # ---- Deferred work ----------------------------------------------------------------------------------------------------

@@ -7,12 +7,14 @@ import json
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from ..autograd import profiler as ranges
 from ..autograd.profiler_util import EventList
 from ..compat.missing import module_getattr
+from ..core.warn import user_level
 from . import ProfilerActivity
 
 __all__ = [
@@ -102,6 +104,12 @@ def _activities(given: Iterable[Any]) -> set[ProfilerActivity]:
         raise NotImplementedError(
             "profile(activities=...): the types of events of an activity cannot be chosen"
         )
+    others = [each.name for each in activities if each is not ProfilerActivity.CPU]
+    if others:
+        names = " and ".join(others)
+        warnings.warn(
+            f"profile: only the CPU has events, so there are none of {names}", stacklevel=user_level()
+        )
     return set(activities)
 
 
@@ -151,7 +159,7 @@ class _KinetoProfile:
                 record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack,
                 with_flops=self.with_flops, with_modules=self.with_modules, acc_events=self.acc_events,
                 custom_trace_id_callback=self.custom_trace_id_callback,
-                post_processing_timeout_s=self.post_processing_timeout_s,
+                post_processing_timeout_s=self.post_processing_timeout_s, experimental_config=self.experimental_config,
             )  # fmt: skip
 
     def start_trace(self) -> None:

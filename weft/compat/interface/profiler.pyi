@@ -1,1 +1,1 @@
-# module torch.profiler.python_tracer: profiles of weft hold the ranges of record_function only
+# module torch.profiler.python_tracer: profiles of weft have no events of Python functions

@@ -227,8 +227,19 @@ def _aten(name: str) -> dict[str, Operator]:
 def _quantized(name: str) -> dict[str, Operator]:
     from ...layouts.quantized import operators  # loaded when first used
 
+    return _composed(operators.overloads(name))
+
+
+def _profiler(name: str) -> dict[str, Operator]:
+    from . import profiler_operators  # loaded when first used
+
+    return _composed(profiler_operators.overloads(name))
+
+
+def _composed(overloads: list[tuple[str, Callable]]) -> dict[str, Operator]:
+    """Operators for pairs of a schema and a function, by the name of the overload."""
     found = {}
-    for text, function in operators.overloads(name):
+    for text, function in overloads:
         each = Operator(parse_schema(text))
         each.register("CompositeExplicitAutograd", Kernel(function))
         found[each.schema.overload_name] = each
@@ -236,7 +247,11 @@ def _quantized(name: str) -> dict[str, Operator]:
 
 
 # Namespace -> what finds the operators that weft itself has there, by name.
-SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {"aten": _aten, "quantized": _quantized}
+SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {
+    "aten": _aten,
+    "quantized": _quantized,
+    "profiler": _profiler,
+}
 
 
 def overloads(qualname: str) -> dict[str, Operator]:

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weft.autograd.event_recorder import Range
 from weft.compat.missing import module_getattr
 
-# Options that ask for what weft does not note.
-_NOT_NOTED = frozenset(
-    "profiler_metrics profiler_measure_per_kernel performance_events enable_cuda_sync_events adjust_profiler_step "
-    "disable_external_correlation capture_overload_names record_python_gc_info expose_kineto_event_metadata "
-    "custom_profiler_config adjust_timestamps trace_only".split()
-)
 
-
+@dataclass
 class _ExperimentalConfig:
-    """Options of a profile. Stacks are always `verbose`, and profiles always hold all threads.
+    """Further options of a profile, which raises NotImplementedError for those that ask for what weft does not note.
 
-    Raises: NotImplementedError for an option that asks for more.
+    Stacks are always verbose, profiles hold all threads, steps and times need no adjusting, and no event has a correlation.
     """
 
-    def __init__(self, *, verbose: bool = False, profile_all_threads: bool = False, **options: Any):
-        self.verbose, self.profile_all_threads = verbose, profile_all_threads
-        for name, value in options.items():
-            if name not in _NOT_NOTED:
-                raise TypeError(f"_ExperimentalConfig has no option {name}")
-            if value:
-                raise NotImplementedError(f"_ExperimentalConfig({name}={value!r})")
+    profiler_metrics: Sequence[str] = ()
+    profiler_measure_per_kernel: bool = False
+    verbose: bool = False
+    performance_events: Sequence[str] = ()
+    enable_cuda_sync_events: bool = False
+    adjust_profiler_step: bool = False
+    disable_external_correlation: bool = False
+    profile_all_threads: bool = False
+    capture_overload_names: bool = False
+    record_python_gc_info: bool = False
+    expose_kineto_event_metadata: bool = False
+    custom_profiler_config: str = ""
+    adjust_timestamps: bool = False
+    trace_only: bool = False
 
 
 class _RecordFunctionFast(Range):

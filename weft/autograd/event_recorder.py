@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..core.above import above
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..engine.explain import is_ours
 from ..engine.memory import allocated
@@ -164,7 +165,9 @@ def _new_event(name: str, **details: Any) -> FunctionEvent:
 
 def shape_of(value: Any) -> list:
     """The shape of a tensor as a list, those of the tensors in a list; an empty list for other arguments."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and isinstance(
+        value.spec, Spec
+    ):  # a tracer may put an object of its own there
         return list(value.spec.shape)
     if isinstance(value, (tuple, list)) and value and isinstance(value[0], Tensor):
         return [shape_of(each) for each in value]

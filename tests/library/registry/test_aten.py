@@ -109,6 +109,10 @@ aten._new_zeros_with_same_feature_meta.default(x, x.t())
 aten._new_zeros_with_same_feature_meta.default(x, torch.ones(4, 5).double()[1:, ::2], self_num_batch_dims=1).stride()
 aten._new_zeros_with_same_feature_meta.default(x, torch.ones(4, 5)[1:, ::2], self_num_batch_dims=2).storage_offset()
 aten._new_zeros_with_same_feature_meta.default(x, torch.ones(2, 2)[1:], self_num_batch_dims=2).untyped_storage().nbytes()
+aten.unique_dim.default(x.round(), 0)
+aten.unique_dim.default(torch.tensor([[1, 2], [0, 5], [1, 2]]), 0, True, False, True)
+aten.unique_dim_consecutive.default(torch.tensor([[1, 1, 2]]), 1)
+torch._VF.unique_dim(torch.tensor([3, 1, 3]), 0)
 aten.nope
 aten.add.nope
 aten.add.Tensor(x)

@@ -6,6 +6,9 @@ from typing import Any
 
 import weft
 
+# Functions in C++ that `torch` itself does not show.
+_HIDDEN = frozenset(("unique_dim",))
+
 
 def __getattr__(name: str) -> Any:
-    return getattr(weft, name)
+    return getattr(weft.ops.aten if name in _HIDDEN else weft, name)

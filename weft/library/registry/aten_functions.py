@@ -221,6 +221,20 @@ def _unique_consecutive(
     return values, inverse if return_inverse else nothing, counts if return_counts else nothing
 
 
+@own("unique_dim")
+def _unique_dim(
+    self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple:
+    return PUBLIC["unique"](self, sorted, True, True, dim)
+
+
+@own("unique_dim_consecutive")
+def _unique_dim_consecutive(
+    self: Tensor, dim: int, return_inverse: bool = False, return_counts: bool = False
+) -> tuple:
+    return PUBLIC["unique_consecutive"](self, True, True, dim)
+
+
 @own("block_diag")
 def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
     return PUBLIC["block_diag"](*tensors)

@@ -143,3 +143,17 @@ def test_operators_have_gradients():
         assert x.grad.tolist() == pytest.approx([1.3817733] * 2)
     with pytest.raises(NotImplementedError, match="kernels"):
         weft.library.Library("aten", "IMPL").impl("add.Tensor", lambda a, b: a, "CPU")
+
+
+@pytest.mark.parametrize("name", ["gelu_backward", "silu_backward", "threshold_backward"])
+def test_operators_for_gradients_are_recorded_around_vmap(name):
+    ct, x = (weft.linspace(-1, 2, 6).view(2, 3) + k for k in (0.5, 0.0))
+    ct, x = ct.requires_grad_(), x.requires_grad_()
+    options = (0.5,) if name == "threshold_backward" else ()
+
+    def operator(ct, x):
+        return getattr(weft.ops.aten, name)(ct, x, *options)
+
+    found = weft.autograd.grad(weft.vmap(operator)(ct, x).sum(), (ct, x), materialize_grads=True)
+    expected = weft.autograd.grad(operator(ct, x).sum(), (ct, x), materialize_grads=True)
+    assert all(weft.allclose(one, other) for one, other in zip(found, expected))

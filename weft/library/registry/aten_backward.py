@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.tensor import require_grad
+from ...core.batched import takes_part
 from ...core.grad_mode import enable_grad, is_grad_enabled
 from ...core.registry import FUNCTIONS as PUBLIC
 from ...core.tensor import Tensor
@@ -19,10 +20,10 @@ def pull(function: Callable, cotangent: Any, *inputs: Tensor) -> tuple:
 
     several = not isinstance(cotangent, Tensor)
     given = [each for each in cotangent if each is not None] if several else [cotangent]
-    recording = is_grad_enabled() and any(each.requires_grad for each in (*inputs, *given))
+    recording = is_grad_enabled() and any(map(takes_part, (*inputs, *given)))
     with enable_grad():
         leaves = [
-            each.view_as(each) if recording and each.requires_grad else require_grad(each.detach())
+            _smooth(each.view_as(each) if recording and takes_part(each) else each.detach())
             for each in inputs
         ]
         result = function(*leaves)
@@ -32,6 +33,11 @@ def pull(function: Callable, cotangent: Any, *inputs: Tensor) -> tuple:
             ]
             result, cotangent = zip(*pairs, strict=True)
         return grad(result, leaves, cotangent, create_graph=recording, allow_unused=True)
+
+
+def _smooth(x: Tensor) -> Tensor:
+    """The tensor as one that requires grad. A sample within `vmap` may require grad only around it."""
+    return x if x.requires_grad else require_grad(x)
 
 
 def _of_first(name: str, function: Callable) -> None:

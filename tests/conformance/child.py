@@ -6,6 +6,7 @@ Tests that LOG already has are left out, so that a run which crashed goes on beh
 """
 
 import importlib
+import inspect
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import unittest
 from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 
+import pytest
 from adapting import adapted
 
 HERE = Path(__file__).resolve().parent
@@ -122,6 +124,39 @@ def tests_in(suite):
             yield each
 
 
+class ByPytest:
+    """A plugin of pytest that writes the outcomes of the functions of a file that are tests themselves."""
+
+    def __init__(self, result, pattern, done):
+        self.result, self.pattern, self.done = result, pattern, done
+
+    def pytest_collection_modifyitems(self, items):
+        """Keep the functions whose names the pattern matches, and that have no outcome yet."""
+        items[:] = [
+            item
+            for item in items
+            if item.cls is None and re.search(self.pattern, item.name) and item.name not in self.done
+        ]
+
+    def pytest_runtest_protocol(self, item):
+        """Say that a test begins; pytest goes on with it."""
+        self.result.startTest(item.name)
+
+    def pytest_runtest_makereport(self, item, call):
+        """Take what a test raised as its outcome."""
+        error = call.excinfo
+        if error is not None and isinstance(error.value, (pytest.skip.Exception, unittest.SkipTest)):
+            self.result.addSkip(item.name, str(error.value))
+        elif error is not None:
+            self.result.addError(item.name, (error.type, error.value, error.tb))
+        elif call.when == "call":
+            self.result.addSuccess(item.name)
+
+    def pytest_runtest_logfinish(self, nodeid):
+        """Write the outcome."""
+        self.result.stopTest(nodeid.partition("::")[2])
+
+
 class Beside:
     """A finder of the files beside the test file, some of which it imports. They are adapted as well."""
 
@@ -178,6 +213,9 @@ def main(library, path, log, limit, pattern=""):
         chosen = [t for t in tests_in(suite) if re.search(pattern, name_of(t)) and name_of(t) not in done]
         for test in chosen:
             result.run(test)
+        if any(name.startswith("test") and inspect.isfunction(each) for name, each in vars(module).items()):
+            options = ["-q", "-p", "no:cacheprovider", f"--rootdir={path.parent}", str(path)]
+            pytest.main(options, plugins=[ByPytest(result, pattern, done)])
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ PACKAGES = {
     "torch.fx.experimental.migrate_gradual_types": GRADUAL,
     "torch.fx.experimental.optimization": "weft has no layout of MKL-DNN",
     "torch.fx.experimental.partitioner_utils": UNSPLIT,
-    "torch.fx.experimental.proxy_tensor": "weft records functions of torch; use make_fx",
+    "torch.fx.experimental.proxy_tensor": "its private steps; use make_fx",
     "torch.fx.experimental.recording": NO_SYMBOLS,
     "torch.fx.experimental.sym_node": NO_SYMBOLS,
     "torch.fx.experimental.symbolic_shapes": NO_SYMBOLS,

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "_C._schema": "library.schema",
     "_C._types": "library.types",
     "__future__": "nn.conversion_settings",
+    "_decomp": "library.decompositions",
     "_dynamo.backends": "compiler.backends",
     "_dynamo.config": "compiler.dynamo_config",
     "_dynamo.eval_frame": "compiler.optimized_module",
@@ -35,6 +36,7 @@ ELSEWHERE = {
     "_jit_internal": "jit.internal",
     "_library": "library.registry",
     "_ops": "library.namespaces",
+    "_subclasses.fake_tensor": "library.fake_tensor",
     "futures": "core.futures",
     "hub": "utils.hub",
     "jit._builtins": "library.builtins",
@@ -43,8 +45,10 @@ ELSEWHERE = {
     "nn.utils.stateless": "func.replaced",
     "torch_version": "compat.version",
     "utils._foreach_utils": "optim.foreach_utils",
+    "utils._python_dispatch": "library.python_dispatch",
     "utils._pytree": "core.pytree",
     "utils.hooks": "autograd.handles",
+    "utils.weak": "core.weak",
 }
 _OURS = {own: name for name, own in ELSEWHERE.items()}
 _PACKAGES, _OUR_PACKAGES = (tuple(f"{name}." for name in table) for table in (ELSEWHERE, _OURS))

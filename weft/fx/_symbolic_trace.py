@@ -357,7 +357,7 @@ class Tracer(TracerBase):
 
         args.extend(placeholder(next(names)) for _ in range(skipped, total))
 
-        if concrete_args is not None or code.co_kwonlyargcount > 0 or code.co_flags & HAS_VARSTUFF:
+        if code.co_kwonlyargcount > 0 or code.co_flags & HAS_VARSTUFF:
             if code.co_flags & inspect.CO_VARARGS:
                 args.append(placeholder("*" + next(names)))
             if code.co_flags & inspect.CO_VARKEYWORDS:

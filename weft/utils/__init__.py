@@ -13,7 +13,6 @@ __getattr__ = _module_getattr(
         "_dtype_abbrs",
         "_import_utils",
         "_mode_utils",
-        "_python_dispatch",
         "_triton",
         "backcompat",
         "backend_registration",
@@ -34,7 +33,6 @@ __getattr__ = _module_getattr(
         "tensorboard",
         "throughput_benchmark",
         "viz",
-        "weak",
     ),
     {
         "ThroughputBenchmark": "throughput_benchmark",

@@ -17,7 +17,7 @@ from ..core.dispatch import PLAIN
 from ..core.overrides import modes
 from ..core.tensor import Tensor
 from ..library.namespaces import OpOverloadPacket, ops
-from ._python_dispatch import TorchDispatchMode
+from ..library.python_dispatch import TorchDispatchMode
 from .module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]

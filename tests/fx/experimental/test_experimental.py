@@ -1,7 +1,6 @@
 """The experimental modules: folding, normalizing, recording, and questions about symbolic sizes."""
 
 import numpy as np
-import pytest
 import torch
 import torch.fx.experimental.const_fold
 import torch.fx.experimental.merge_matmul
@@ -13,7 +12,6 @@ import torch.fx.experimental.unification
 import torch.fx.operator_schemas
 
 import weft
-from weft.fx.experimental.proxy_tensor import make_fx
 
 
 def close(first, second):
@@ -213,64 +211,7 @@ def test_sizes_are_ints():
     assert str(answers(weft)) == str(answers(torch))
 
 
-# ---- make_fx -------------------------------------------------------------------------------------------------------------
-
-
-def branching(x, y):
-    x = x * 2 if x.dim() == 2 else x
-    return {"sum": weft.cat([x, y]).sum(dim=0), "parts": x.split(1)[0] + y[0]}
-
-
-def test_make_fx_follows_shapes():
-    x, y = weft.randn(2, 3), weft.randn(2, 3)
-    traced = make_fx(branching)(x, y)
-    traced.graph.lint()
-    assert "mul = x_1.mul(2)" in traced.code
-    other = weft.randn(2, 3)
-    for key, value in branching(other, y).items():
-        close(traced(other, y)[key], value)
-
-
-def test_make_fx_of_a_layer_and_of_random_numbers():
-    layer = weft.nn.Sequential(weft.nn.Linear(3, 4), weft.nn.ReLU(), weft.nn.LayerNorm(4))
-    traced = make_fx(lambda x: layer(x) + weft.rand(4) + weft.zeros(x.shape[0], 4))(weft.randn(2, 3))
-    x = weft.randn(2, 3)
-    weft.manual_seed(0)
-    expected = layer(x) + weft.rand(4)
-    weft.manual_seed(0)
-    close(traced(x), expected)
-
-
-def test_make_fx_records_writes():
-    def writing(x):
-        y = x.clone()
-        y.add_(1).mul_(2)
-        y[0] = 5
-        return y
-
-    traced = make_fx(writing)(weft.zeros(3))
-    x = weft.tensor([1.0, 2.0, 3.0])
-    close(traced(x), writing(x))
-
-
-@pytest.mark.parametrize(
-    "program, error",
-    [
-        (lambda x: x if x.sum() > 0 else -x, RuntimeError),
-        (lambda x: x * x.sum().item(), RuntimeError),
-        (lambda x: weft.autograd.grad(x.sum(), x)[0], NotImplementedError),
-    ],
-)
-def test_make_fx_refuses_what_it_cannot_record(program, error):
-    with pytest.raises(error, match="make_fx"):
-        make_fx(program)(weft.ones(2))
-
-
-def test_make_fx_refuses_other_modes():
-    with pytest.raises(NotImplementedError, match="tracing_mode"):
-        make_fx(branching, tracing_mode="symbolic")
-    with pytest.raises(NotImplementedError, match="decomposition_table"):
-        make_fx(branching, {"a": 1})
+# ---- Constants ----------------------------------------------------------------------------------------------------
 
 
 def test_a_folded_constant_keeps_what_is_known_about_it():

@@ -6,9 +6,8 @@ from typing import Any
 
 from weft.compat.missing import module_getattr
 from weft.core.pytree import tree_leaves
-from weft.utils._python_dispatch import _get_current_dispatch_mode_stack
-
-from ._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from weft.library.fake_tensor import FakeTensor, FakeTensorMode
+from weft.library.python_dispatch import _get_current_dispatch_mode_stack
 
 
 def active_fake_mode() -> FakeTensorMode | None:

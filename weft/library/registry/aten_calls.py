@@ -483,6 +483,8 @@ def _factory(name: str, sized: bool) -> None:
         named = {key: value for key, value in options.items() if value is not None}
         named.setdefault("device", get_default_device())
         named.setdefault("pin_memory", False)
+        if name == "full" and isinstance(positional[-1], Tensor):
+            positional[-1] = positional[-1].item()
         found = dispatching.resolve(getattr(aten, name), positional, named)
         if found is None:
             return PLAIN
@@ -780,4 +782,5 @@ def _moment(name: str) -> Callable:
     return function
 
 
-_CALLS["var"], _CALLS["std"] = _moment("var"), _moment("std")
+for _name in ("var", "std", "var_mean", "std_mean"):
+    _CALLS[_name] = _moment(_name)

@@ -349,6 +349,10 @@ class _Step:
                 f"the derivative of {self.overload} has no formula in aten operators yet, so it is not defined for "
                 f"{type(objects[0]).__name__}"
             )
+        if any(each._records for each in modes.dispatch):
+            raise NotImplementedError(
+                f"the derivative of {self.overload} has no formula in aten operators yet, so it cannot be recorded"
+            )
         if not objects:
             warnings.warn(
                 f"{self.overload}: its derivative has no formula in aten operators yet, so __torch_dispatch__ is not told of it",

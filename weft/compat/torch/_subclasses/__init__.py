@@ -1,8 +1,7 @@
 """`torch._subclasses`: kinds of tensors that PyTorch's tools use."""
 
 from weft.compat.missing import module_getattr
-
-from .fake_tensor import (
+from weft.library.fake_tensor import (
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,

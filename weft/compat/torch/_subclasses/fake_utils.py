@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.compat.missing import module_getattr
-from weft.utils._python_dispatch import TorchDispatchMode
+from weft.library.python_dispatch import TorchDispatchMode
 
 
 class CrossRefFakeMode(TorchDispatchMode):

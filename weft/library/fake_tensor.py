@@ -18,16 +18,17 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from weft.compat.missing import module_getattr
-from weft.core.device import as_device, claimed, device
-from weft.core.overrides import disabled, modes, override_types
-from weft.core.pytree import tree_map
-from weft.core.recording import unrecorded
-from weft.core.spec import make_spec
-from weft.core.tensor import Tensor, empty, of_class
-from weft.ops.tensor.printing import tensor_repr
-from weft.utils._python_dispatch import TorchDispatchMode
-from weft.utils.weak import WeakTensorKeyDictionary
+from ..compat.missing import module_getattr
+from ..core.device import as_device, claimed, device
+from ..core.overrides import disabled, handles_dispatch, modes, override_types
+from ..core.pytree import tree_map
+from ..core.recording import unrecorded
+from ..core.spec import make_spec
+from ..core.tensor import Tensor, empty, of_class
+from ..core.weak import WeakTensorKeyDictionary
+from ..ops.tensor.printing import tensor_repr
+from .keys import Tag
+from .python_dispatch import TorchDispatchMode
 
 
 class UnsupportedFakeTensorException(RuntimeError):
@@ -209,7 +210,10 @@ class FakeTensorMode(TorchDispatchMode):
             found.constant = _constant(args[0])
             return found
         given = list(_tensors((args, kwargs)))
-        if given and all(isinstance(each, FakeTensor) and each.constant is not None for each in given):
+        if any(handles_dispatch(type(each)) and not isinstance(each, FakeTensor) for each in given):
+            return NotImplemented  # the class of a wrapper calls operators of what it wraps
+        is_constant = all(isinstance(each, FakeTensor) and each.constant is not None for each in given)
+        if given and is_constant and Tag.nondeterministic_seeded not in func.tags:
             return self._of_constants(func, args, kwargs)
         if func._schema.is_mutable:
             for written in _tensors(args[0]):

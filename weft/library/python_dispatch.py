@@ -33,6 +33,8 @@ class TorchDispatchMode(Restoring):
     aten.mm.default
     """
 
+    _records = False  # whether it must be told of all steps, so that others raise
+
     def __init__(self, _dispatch_key: Any = None) -> None:
         self._dispatch_key = _dispatch_key
 
@@ -71,7 +73,7 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 def _push_mode(mode: TorchDispatchMode) -> None:
     """Let `mode` decide first, from now on and in this thread."""
-    from ..library.registry import dispatching
+    from .registry import dispatching
 
     watch_functions()
     watch(dispatching.watched, plain=True)
@@ -80,7 +82,7 @@ def _push_mode(mode: TorchDispatchMode) -> None:
 
 def _pop_mode(mode_key: Any = None) -> TorchDispatchMode:
     """Take the innermost mode off."""
-    from ..library.registry import dispatching
+    from .registry import dispatching
 
     mode = modes.dispatch[-1]
     modes.dispatch = modes.dispatch[:-1]

@@ -36,6 +36,15 @@ def logging_mode(lib):
     return Log()
 
 
+def _set_items(lib, x):
+    y = x * 2
+    y[0, 0] = 5.0
+    y[1:] = 3.0
+    y[y > 4] = 1.0
+    y[...] = y * 2
+    return y
+
+
 A, B = (3, 4), (4, 2)
 # The shapes of the inputs, and what is done to them; the sum of the (first) result is differentiated.
 PROGRAMS = {
@@ -100,6 +109,41 @@ PROGRAMS = {
     "pad": ((A,), lambda lib, x: lib.nn.functional.pad(x, (1, 1))),
     "smooth_l1": ((A,), lambda lib, x: lib.nn.functional.smooth_l1_loss(x, lib.ones(3, 4))),
     "cross_entropy": ((A,), lambda lib, x: lib.nn.functional.cross_entropy(x, lib.tensor([0, 1, 2]))),
+    "batch_norm": (
+        ((2, 3, 4), (3,), (3,)),
+        lambda lib, x, w, b: lib.nn.functional.batch_norm(x, None, None, w, b, training=True),
+    ),
+    "batch_norm in evaluation": (
+        ((2, 3, 4), (3,)),
+        lambda lib, x, w: lib.nn.functional.batch_norm(x, lib.zeros(3), lib.ones(3), w),
+    ),
+    "group_norm": (((2, 4, 3), (4,), (4,)), lambda lib, x, w, b: lib.nn.functional.group_norm(x, 2, w, b)),
+    "instance_norm": (((2, 3, 4),), lambda lib, x: lib.nn.functional.instance_norm(x)),
+    "nearest": (((1, 2, 3, 4),), lambda lib, x: lib.nn.functional.interpolate(x, scale_factor=2)),
+    "bilinear": (((1, 2, 3, 4),), lambda lib, x: lib.nn.functional.interpolate(x, (5, 7), mode="bilinear")),
+    "bicubic": (
+        ((1, 2, 3, 4),),
+        lambda lib, x: lib.nn.functional.interpolate(x, (5, 7), mode="bicubic", align_corners=True),
+    ),
+    "linear of sequences": (
+        ((1, 2, 3),),
+        lambda lib, x: lib.nn.functional.interpolate(x, scale_factor=2, mode="linear"),
+    ),
+    "adaptive_avg_pool2d": (((1, 2, 4, 4),), lambda lib, x: lib.nn.functional.adaptive_avg_pool2d(x, 2)),
+    "global average": (((1, 2, 4, 4),), lambda lib, x: lib.nn.functional.adaptive_avg_pool2d(x, 1)),
+    "avg_pool1d": (((1, 2, 4),), lambda lib, x: lib.nn.functional.avg_pool1d(x, 2)),
+    "conv_transpose2d": (
+        ((1, 2, 3, 3), (2, 3, 2, 2), (3,)),
+        lambda lib, x, w, b: lib.nn.functional.conv_transpose2d(x, w, b, stride=2),
+    ),
+    "unfold": (((1, 2, 3, 3),), lambda lib, x: lib.nn.functional.unfold(x, 2)),
+    "logsigmoid": ((A,), lambda lib, x: lib.nn.functional.logsigmoid(x)),
+    "prelu": ((A, (4,)), lambda lib, x, w: lib.nn.functional.prelu(x, w)),
+    "softsign": ((A,), lambda lib, x: lib.nn.functional.softsign(x)),
+    "float_power": ((A,), lambda lib, x: x.float_power(2)),
+    "movedim": (((2, 3, 4),), lambda lib, x: x.movedim(0, -1)),
+    "unflatten": ((A,), lambda lib, x: x.unflatten(1, (2, 2))),
+    "new tensors": ((A,), lambda lib, x: x + x.new_ones(4) + x.new_full((1,), 2) + x.new_zeros(3, 1)),
 }
 
 
@@ -195,6 +239,73 @@ def test_modes_nest_and_change_results(lib):
     ]  # fmt: skip
     assert module._get_current_dispatch_mode() is None
     lib.testing.assert_close(y, lib.ones(2).exp() * 2)
+
+
+def test_modes_are_told_of_items_that_are_set():
+    found = []
+    for lib in (weft, torch):
+        x = lib.arange(12.0).reshape(3, 4).requires_grad_()
+        with logging_mode(lib) as mode:
+            with lib.no_grad():
+                _set_items(lib, x)
+            lines = list(mode.lines)
+            _set_items(lib, x).sum().backward()
+        found.append((lines, x.grad.tolist()))
+    assert found[0] == found[1]
+
+
+ATTENTION = {
+    "plain": lambda lib, q, k: lib.nn.functional.scaled_dot_product_attention(q, k, k),
+    "causal": lambda lib, q, k: lib.nn.functional.scaled_dot_product_attention(
+        q, q, q, is_causal=True, scale=0.3
+    ),
+    "masked": lambda lib, q, k: lib.nn.functional.scaled_dot_product_attention(
+        q, k, k, lib.ones(3, 5).tril() > 0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_modes_are_told_of_attention(name):
+    found = []
+    for lib in (weft, torch):
+        q, k = (lib.arange(float(n)).mul(0.1).sin().reshape(1, 2, -1, 4).requires_grad_() for n in (24, 40))
+        with logging_mode(lib) as mode:
+            ATTENTION[name](lib, q, k).pow(2).sum().backward()
+        names = [line[0] for line in mode.lines if "attention" in line[0]]
+        found.append((names, [torch.tensor(each.grad.tolist()) for each in (q, k) if each.grad is not None]))
+    assert found[0][0] == found[1][0] and len(found[0][0]) == 2
+    torch.testing.assert_close(found[0][1], found[1][1])
+
+
+# Derivatives without formulas of their own, which are the rules of weft's elementwise ops.
+BY_ROWS = [
+    "acos",
+    "asinh",
+    "atan",
+    "tan",
+    "erf",
+    "erfinv",
+    "log2",
+    "exp2",
+    "digamma",
+    "sinc",
+    "cosh",
+    "lgamma",
+]
+
+
+@pytest.mark.parametrize("name", BY_ROWS)
+def test_rules_of_elementwise_ops_are_told(name):
+    found = []
+    for lib in (weft, torch):
+        x = lib.tensor([0.2, 0.5, 0.7], dtype=lib.float64, requires_grad=True)
+        with logging_mode(lib) as mode, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            getattr(lib, name)(x).sum().backward()
+        found.append(torch.tensor(x.grad.tolist()))
+        assert len([line for line in mode.lines if "detach" not in line[0]]) >= 4
+    torch.testing.assert_close(*found)
 
 
 def test_outside_of_the_mode_nothing_is_told():

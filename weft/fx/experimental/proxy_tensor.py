@@ -92,9 +92,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
     def track(self, value: Any, proxy: Proxy, constant: Any = None) -> None:
         """Remember that the tensors in a value are what a node gives."""
+        proxy.node.meta["val"] = pytree.tree_map_only(Tensor, self._snapshot, value)
         if isinstance(value, Tensor):
             self._tracked[value] = _Tracked(proxy, constant)
-            proxy.node.meta["val"] = self._snapshot(value)
             proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(value)
         elif isinstance(value, (tuple, list)):
             for place, each in enumerate(value):

@@ -21,7 +21,6 @@ from ...core.op import Op
 from ...core.overrides import modes
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, empty
-from ...ops.creation.from_data import scalar_tensor
 from ...ops.creation.from_data import tensor as new_tensor
 from ...ops.tensor.printing import tensor_format, tensor_repr
 from ..namespaces import ops
@@ -55,6 +54,12 @@ def _calls(*names: str) -> Callable[[Callable], Callable]:
         return function
 
     return decorate
+
+
+@functools.cache
+def load_layers() -> None:
+    """Load the calls of layers, which are built on those of this module."""
+    from . import aten_layer_calls  # noqa: F401
 
 
 def called(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -281,6 +286,27 @@ def _view_as(self: Tensor, other: Tensor) -> Tensor:
     return aten.view(self, list(other.shape))
 
 
+@_calls("movedim", "moveaxis")
+def _movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    sources, places = (
+        [each % input.ndim for each in (dims if isinstance(dims, (tuple, list)) else (dims,))]
+        for dims in (source, destination)
+    )
+    if len(sources) != len(places):
+        return PLAIN
+    moved = dict(zip(places, sources, strict=True))
+    rest = iter(dim for dim in range(input.ndim) if dim not in sources)
+    return aten.permute(input, [moved[dim] if dim in moved else next(rest) for dim in range(input.ndim)])
+
+
+@_calls("unflatten")
+def _unflatten(input: Tensor, dim: Any, sizes: Any) -> Any:
+    if not isinstance(dim, int) or -1 in sizes:
+        return PLAIN
+    shape, dim = list(input.shape), dim % input.ndim
+    return aten.view(input, [*shape[:dim], *sizes, *shape[dim + 1 :]])
+
+
 @_calls("expand_as")
 def _expand_as(self: Tensor, other: Tensor) -> Tensor:
     return aten.expand(self, list(other.shape))
@@ -378,20 +404,21 @@ def _getitem(self: Tensor, index: Any) -> Any:
 
 @_calls("__setitem__")
 def _setitem(self: Tensor, index: Any, value: Any) -> Any:
-    if any(isinstance(each, Tensor) for each in (index if isinstance(index, tuple) else (index,))):
-        if not isinstance(index, Tensor):
-            return PLAIN
-        if not isinstance(value, Tensor):
-            value = scalar_tensor(value, dtype=self.dtype)
+    by_tensors = any(isinstance(each, Tensor) for each in (index if isinstance(index, tuple) else (index,)))
+    if by_tensors and not isinstance(index, Tensor):
+        return PLAIN
+    if not isinstance(value, Tensor):
+        value = _tensor(value, dtype=self.dtype)
+    if by_tensors:
         aten.index_put_(self, [index], value)
         return None
-    part = _getitem(self, index)
+    part = self if index is Ellipsis or index == slice(None) else _getitem(self, index)
     if part is PLAIN:
         return PLAIN
-    if isinstance(value, Tensor):
+    if value.ndim or not part.ndim:
         aten.copy_(part, value)
     else:
-        aten.fill_(part, value)
+        aten.fill_.Tensor(part, value)
     return None
 
 
@@ -514,6 +541,33 @@ def _like(name: str) -> None:
 
 for _name in ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like"):
     _like(_name)
+
+
+def _new(name: str) -> None:
+    """A method that makes a tensor like `self`, of sizes that are one argument or several."""
+
+    def function(self: Tensor, *sizes: Any, **options: Any) -> Any:
+        requires_grad = options.pop("requires_grad", False)
+        named = {key: value for key, value in options.items() if value is not None}
+        size = named.pop("size", None)
+        named.setdefault("pin_memory", False)
+        result = getattr(aten, name)(self, _sizes(sizes) if size is None else list(size), **named)
+        return result.requires_grad_() if requires_grad else result
+
+    _CALLS[name] = function
+
+
+for _name in ("new_zeros", "new_ones", "new_empty"):
+    _new(_name)
+
+
+@_calls("new_full")
+def _new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Any:
+    requires_grad = options.pop("requires_grad", False)
+    named = {key: value for key, value in options.items() if value is not None}
+    number = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    result = aten.new_full(self, list(size), number, **{"pin_memory": False, **named})
+    return result.requires_grad_() if requires_grad else result
 
 
 @_calls("tensor")

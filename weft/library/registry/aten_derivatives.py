@@ -177,6 +177,9 @@ def _within(c: Context) -> Any:
 formula("clamp.default", self=_within)
 formula("clamp_min.default", self=lambda c: aten.where(aten.ge.Scalar(c.self, c.min), c.g, _zero_like(c)))
 formula("clamp_max.default", self=lambda c: aten.where(aten.le.Scalar(c.self, c.max), c.g, _zero_like(c)))
+formula("fill.Scalar", self=lambda c: aten.zeros_like(c.g))
+formula("fill.Tensor", self=lambda c: aten.zeros_like(c.g), value=lambda c: aten.sum(c.g))
+formula("zero", self=lambda c: aten.zeros_like(c.g))
 formula("masked_fill.Scalar", self=lambda c: aten.masked_fill(c.g, c.mask, 0))
 
 
@@ -470,6 +473,11 @@ def _put_back(c: Context) -> Any:
     return aten.index_put(zeros, c.indices, c.g, True)
 
 
+formula(
+    "index_put",
+    self=lambda c: c.g if c.accumulate else aten.index_put(c.g, c.indices, aten.zeros_like(c.values), False),
+    values=lambda c: aten.index(c.g, c.indices),
+)
 formula("index.Tensor", self=lambda c: (c.indices, _put_back(c))[1])
 formula(
     "gather",
@@ -532,8 +540,74 @@ def _convolved(c: Context) -> Sequence[Any]:
     )  # fmt: skip
 
 
+def _batch_normalized(c: Context) -> Sequence[Any]:
+    wanted = [name in c.wanted for name in ("input", "weight", "bias")]
+    return aten.native_batch_norm_backward(
+        c.gs[0],
+        c.input,
+        c.weight,
+        c.running_mean,
+        c.running_var,
+        c.result1,
+        c.result2,
+        c.training,
+        c.eps,
+        wanted,
+    )
+
+
+def _group_normalized(c: Context) -> Sequence[Any]:
+    wanted = [name in c.wanted for name in ("input", "weight", "bias")]
+    g = c.gs[0]
+    if not g.is_contiguous():
+        g = aten.clone(g, memory_format=contiguous_format)
+    return aten.native_group_norm_backward(
+        g, c.input, c.result1, c.result2, c.weight, c.N, c.C, c.HxW, c.group, wanted
+    )
+
+
+def _attended(c: Context) -> Sequence[Any]:
+    return aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        c.gs[0], c.query, c.key, c.value, c.result, c.result1, c.dropout_p, c.is_causal, attn_mask=c.attn_mask,
+        scale=c.scale,
+    )  # fmt: skip
+
+
+formula("_adaptive_avg_pool2d", self=lambda c: aten._adaptive_avg_pool2d_backward(c.g, c.self))
+formula("log_sigmoid_forward", self=lambda c: aten.log_sigmoid_backward(c.gs[0], c.self, c.result1))
+formula(
+    "im2col",
+    self=lambda c: aten.col2im(
+        c.g, c.sizes_of("self")[-2:], c.kernel_size, c.dilation, c.padding, c.stride
+    ),
+)  # fmt: skip
+
+
+def _resized(name: str, *options: str) -> None:
+    """The formula of a resizing operator, whose backward operator takes its options."""
+    backward = getattr(aten, f"{name}_backward")
+
+    def resized(c: Context) -> Any:
+        return backward(c.g, c.output_size, c.sizes_of("self"), *(getattr(c, each) for each in options))
+
+    resized.reads = set()  # type: ignore[attr-defined]
+    formula(name, self=resized)
+
+
+_resized("upsample_nearest1d", "scales")
+_resized("upsample_nearest2d", "scales_h", "scales_w")
+_resized("upsample_nearest3d", "scales_d", "scales_h", "scales_w")
+_resized("upsample_linear1d", "align_corners", "scales")
+_resized("upsample_bilinear2d", "align_corners", "scales_h", "scales_w")
+_resized("upsample_bicubic2d", "align_corners", "scales_h", "scales_w")
+_resized("upsample_trilinear3d", "align_corners", "scales_d", "scales_h", "scales_w")
+
 # Operators with one formula for the gradients of several arguments.
 JOINT: dict[str, tuple[tuple[str, ...], Formula]] = {
+    "native_batch_norm": (("input", "weight", "bias"), _batch_normalized),
+    "native_group_norm": (("input", "weight", "bias"), _group_normalized),
+    "_scaled_dot_product_flash_attention_for_cpu": (("query", "key", "value"), _attended),
+    "_prelu_kernel": (("self", "weight"), lambda c: aten._prelu_kernel_backward(c.g, c.self, c.weight)),
     "native_layer_norm": (("input", "weight", "bias"), _normalized),
     "convolution": (("input", "weight", "bias"), _convolved),
 }

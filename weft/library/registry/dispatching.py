@@ -19,7 +19,7 @@ from ...autograd import engine, saved
 from ...autograd.graph import endpoint
 from ...autograd.saved import save, unpack
 from ...core import overrides
-from ...core.derivative import Derivative, Needs
+from ...core.derivative import Derivative, Needs, mentioned
 from ...core.dispatch import PLAIN, watch
 from ...core.dtype import FLOAT
 from ...core.grad_mode import mode as grad_mode
@@ -33,6 +33,7 @@ from ...core.tensor import Tensor
 from ...families.map import Map
 from ...families.traced import Traced
 from ...families.update import FusedUpdate
+from ...ops.elementwise.pointwise import OPS
 from ..namespaces import OpOverload, OpOverloadPacket, ops
 from . import aten as aten_operators
 from .aten_derivatives import JOINT, Context, Formula, formulas_of, summed_to
@@ -66,8 +67,9 @@ def dispatched(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return call(function, args, kwargs)
     if isinstance(function, OpOverloadPacket):
         return _call_packet(function, args, kwargs)
-    from .aten_calls import called  # it calls overloads through this module
+    from .aten_calls import called, load_layers  # they call overloads through this module
 
+    load_layers()
     return called(function, args, kwargs)
 
 
@@ -197,7 +199,7 @@ _CONSTANT = frozenset(
 
 
 # Operators whose further results are differentiable as well.
-_DIFFERENTIABLE_TWICE = frozenset(("native_group_norm", "native_batch_norm"))
+_DIFFERENTIABLE_TWICE = frozenset(("native_group_norm",))
 
 
 class _Step:
@@ -221,7 +223,7 @@ class _Step:
             each.spec.shape for each in self.tensors
         ]  # an operator in place may change that of its tensor
         self.joint = JOINT.get(name)
-        self.formulas = None if self.joint else formulas_of(name, overload_name)
+        self.formulas = None if self.joint else formulas_of(name, overload_name) or _by_row(name, self.values)
         self.specs = {
             argument: value.spec for argument, value in self.values.items() if isinstance(value, Tensor)
         }
@@ -252,7 +254,7 @@ class _Step:
             functions = [formula for argument, formula in self.formulas.items() if argument in wanted]
         else:
             return set(self.values)
-        return {name for each in functions for name in each.__code__.co_names}
+        return {name for each in functions for name in getattr(each, "reads", each.__code__.co_names)}
 
     def _note_versions(self) -> None:
         self.versions = {
@@ -392,6 +394,30 @@ class _Step:
         }
 
 
+def _by_row(name: str, arguments: dict[str, Any]) -> dict[str, Formula] | None:
+    """Formulas made of the rules of weft's elementwise op of this name; None if there is none."""
+    op = OPS.get(name.rstrip("_").replace("special_", "special.", 1))
+    if op is None or op.derivative is None:
+        return None
+    names = [each for each in arguments if each not in ("alpha", "out")]
+    rules = dict(zip(names, op.derivative.rules, strict=False))
+    if not rules or any(rule is None or rule.__code__.co_kwonlyargcount for rule in rules.values()):
+        return None
+    return {argument: _row_formula(rule, names) for argument, rule in rules.items()}
+
+
+def _row_formula(rule: Callable, names: Sequence[str]) -> Formula:
+    reads_result, positions = mentioned(rule, len(names))
+    read = [name if place in positions else None for place, name in enumerate(names)]
+
+    def formula(c: Context) -> Any:
+        inputs = [None if name is None else getattr(c, name) for name in read]
+        return rule(c.g, c.result if reads_result else None, *inputs)
+
+    formula.reads = {*filter(None, read), *(("result",) if reads_result else ())}  # type: ignore[attr-defined]
+    return formula
+
+
 def _saved(value: Any) -> Any:
     """What a step keeps of a value: itself, or what the hooks on saved tensors make of its tensors."""
     if isinstance(value, Tensor):
@@ -484,6 +510,7 @@ def paths() -> dict[Any, str]:
         elif isinstance(member, property):
             result.setdefault(member.__get__, name)
     result[vars(Tensor)["where"]] = "Tensor.where"  # the condition is its second argument
+    result[FUNCTIONS["nn.functional.unfold"]] = "nn.functional.unfold"  # the operator `unfold` is the method
     return result
 
 

@@ -1,8 +1,12 @@
 """FakeTensorMode over what works without values: operations of libraries, layers and their gradients."""
 
+import copy
+import gc
 import importlib
 import subprocess
 import sys
+import weakref
+from unittest import mock
 
 import pytest
 import torch
@@ -210,3 +214,104 @@ def test_which_mode_fake_tensors_belong_to():
         return active is inner, given[0] is outer, given[1], guards.active_fake_mode()
 
     assert found(weft) == found(torch)
+
+
+# ---- Side by side with PyTorch's -----------------------------------------------------------------------------------------
+
+LIBRARIES = pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
+
+
+def module_of(lib, name="_subclasses.fake_tensor"):
+    return importlib.import_module(f"{lib.__name__}.{name}")
+
+
+@LIBRARIES
+def test_values_of_views_and_writes(lib):
+    with module_of(lib).FakeTensorMode():
+        x = lib.tensor([4.0])
+        y = x[:]
+        assert x.add_(1).item() == y.item() == 5
+        assert x.untyped_storage()._cdata == y.untyped_storage()._cdata
+        wide = x.expand(4)
+        assert wide.constant is None
+        y.add_(lib.rand(1))
+        assert x.constant is y.constant is None
+        z = lib.tensor([1])
+        z.resize_([2])
+        assert z.shape == (2,) and z.constant is None
+        assert lib.tensor([1.0]).normal_().constant is None
+        with pytest.raises(module_of(lib).DataDependentOutputException):
+            x.new_full([3, *lib.tensor([2, 3])], 0.0)
+
+
+@LIBRARIES
+def test_a_tensor_has_one_fake_tensor(lib):
+    mode = module_of(lib).FakeTensorMode()
+    x = lib.ones(2, requires_grad=True)
+    x.grad = lib.ones(2)
+    fake = mode.from_tensor(x)
+    assert mode.from_tensor(x) is fake and fake.grad.shape == (2,) and module_of(lib).is_fake(fake.grad)
+    meta = lib.ones(2, device="meta")
+    converter = mode.fake_tensor_converter
+    on_cpu = converter.from_meta_and_device(mode, meta, lib.device("cpu"))
+    assert (
+        on_cpu.device.type == "cpu"
+        and converter.from_meta_and_device(mode, meta, lib.device("cpu")) is on_cpu
+    )
+    gone = weakref.ref(mode)
+    del mode, fake, on_cpu, converter
+    gc.collect()
+    assert gone() is None
+
+
+@LIBRARIES
+def test_copies_of_modules_without_values(lib):
+    fakes = module_of(lib)
+    layer = lib.nn.BatchNorm2d(3)
+    with fakes.FakeCopyMode(fakes.FakeTensorMode()):
+        copied = copy.deepcopy(layer)
+    for name, tensor in [*copied.named_parameters(), *copied.named_buffers()]:
+        assert fakes.is_fake(tensor) and tensor.shape == getattr(layer, name).shape
+        assert isinstance(tensor, lib.nn.Parameter) == isinstance(getattr(layer, name), lib.nn.Parameter)
+
+
+@LIBRARIES
+def test_whether_meta_is_allowed(lib):
+    config = importlib.import_module(f"{lib.__name__}._functorch.config")
+    with module_of(lib).FakeTensorMode():
+        assert (lib.ones(2, device="meta") + 1).device.type == "meta"
+    with mock.patch.object(config, "fake_tensor_allow_meta", False):
+        with pytest.raises(AssertionError), module_of(lib).FakeTensorMode():
+            lib.ones(2, device="meta")
+
+
+@LIBRARIES
+def test_operators_are_compared_with_fake_tensors(lib):
+    module = module_of(lib, "_subclasses.fake_utils")
+    with module.CrossRefFakeMode():
+        layer = lib.nn.Sequential(lib.nn.Conv2d(3, 4, 3), lib.nn.BatchNorm2d(4), lib.nn.ReLU())
+        assert layer(lib.ones(2, 3, 8, 8)).shape == (2, 4, 6, 6)
+        assert lib.ones(3).nonzero().shape == (3, 1)
+    compare = module_of(lib, "_prims_common").compare_tensor_meta
+    x = lib.ones(2, 3)
+    compare(x, x + 1, check_strides=True)
+    for other in (lib.ones(3), x.double(), x.to("meta"), x.t().contiguous().t()):
+        with pytest.raises(module_of(lib).MetadataMismatchError):
+            compare(x, other, check_strides=True)
+
+
+@LIBRARIES
+def test_graphs_run_without_values(lib):
+    prop = module_of(lib, "fx.passes.fake_tensor_prop").FakeTensorProp
+    traced = lib.fx.symbolic_trace(lambda x, w: (x @ w).relu().max(1))
+    result = prop(traced).propagate(lib.ones(2, 3), lib.ones(3, 4))
+    assert [tuple(each.shape) for each in result] == [(2,), (2,)]
+    shapes = [tuple(node.meta["val"].shape) for node in traced.graph.nodes if "matmul" in node.name]
+    assert shapes == [(2, 4)]
+
+
+@LIBRARIES
+def test_random_tensors_with_strides(lib):
+    x = module_of(lib, "_dynamo.testing").rand_strided((2, 3), (1, 4), dtype=lib.float64, extra_size=2)
+    assert (x.shape, x.stride(), x.dtype) == ((2, 3), (1, 4), lib.float64)
+    assert x.untyped_storage().nbytes() == 12 * 8

@@ -31,6 +31,7 @@ ELSEWHERE = {
     "_dynamo.config": "compiler.dynamo_config",
     "_dynamo.eval_frame": "compiler.optimized_module",
     "_dynamo.exc": "compiler.errors",
+    "_functorch.config": "library.functorch_config",
     "_functorch.vmap": "func.steps",
     "_higher_order_ops": "library.higher_order",
     "_jit_internal": "jit.internal",

@@ -15,18 +15,21 @@ FakeTensor(..., device='cuda:0', size=(2, 4))
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..compat.missing import module_getattr
 from ..core.device import as_device, claimed, device
-from ..core.overrides import disabled, handles_dispatch, modes, override_types
-from ..core.pytree import tree_map
+from ..core.modes import TorchFunctionMode
+from ..core.overrides import DisableTorchFunctionSubclass, disabled, handles_dispatch, modes, override_types
+from ..core.pytree import tree_leaves, tree_map
 from ..core.recording import unrecorded
 from ..core.spec import make_spec
 from ..core.tensor import Tensor, empty, of_class
-from ..core.weak import WeakTensorKeyDictionary
+from ..core.weak import WeakIdKeyDictionary, WeakTensorKeyDictionary
 from ..ops.tensor.printing import tensor_repr
+from . import functorch_config
 from .keys import Tag
 from .python_dispatch import TorchDispatchMode
 
@@ -61,6 +64,10 @@ class UnsupportedOperatorException(RuntimeError):
     def __init__(self, func: Any) -> None:
         super().__init__(func)
         self.func = func
+
+
+class MetadataMismatchError(RuntimeError):
+    """Two tensors have different metadata."""
 
 
 class FakeTensorDeviceMismatchError(RuntimeError):
@@ -131,6 +138,44 @@ def _tensors(values: Any) -> Iterator[Tensor]:
             yield from _tensors(each)
 
 
+class FakeTensorConverter:
+    """Makes FakeTensors of other tensors, one for each, and remembers it as long as somebody else has both."""
+
+    def __init__(self) -> None:
+        self.tensor_memo: Any = (
+            WeakTensorKeyDictionary()
+        )  # tensor -> a weak reference, because a FakeTensor has its mode
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t: Tensor, **options: Any) -> FakeTensor:
+        """The FakeTensor with the metadata of `t`, a Parameter of a Parameter."""
+        return self._remembered(fake_mode, t, t.device)
+
+    def from_meta_and_device(
+        self, fake_mode: FakeTensorMode, t: Tensor, device: Any, **options: Any
+    ) -> FakeTensor:
+        """The FakeTensor of a tensor on "meta", which says that it is on `device`.
+
+        Raises: AssertionError for a tensor on another device.
+        """
+        if t.device.type != "meta":
+            raise AssertionError(f"tensor's device must be `meta`, got {t.device.type} instead")
+        return self._remembered(fake_mode, t, device)
+
+    def _remembered(self, fake_mode: FakeTensorMode, tensor: Tensor, where: Any) -> FakeTensor:
+        known = self.tensor_memo.get(tensor)
+        found = None if known is None else known()
+        if found is None:
+            found = fake_mode._faked(tensor, _claim(where))
+            found._is_param = getattr(tensor, "_is_param", False) or type(tensor).__name__ == "Parameter"
+            if tensor.requires_grad:
+                with fake_mode._off():
+                    Tensor.requires_grad_(found)  # type: ignore[attr-defined]
+            if tensor.grad is not None and tensor.is_leaf:
+                found.grad = fake_mode.from_tensor(tensor.grad)
+            self.tensor_memo[tensor] = weakref.ref(found)
+        return found
+
+
 class FakeTensorMode(TorchDispatchMode):
     """A context in which operators make FakeTensors of FakeTensors, and new tensors are FakeTensors.
 
@@ -153,7 +198,9 @@ class FakeTensorMode(TorchDispatchMode):
             allow_non_fake_inputs,
         )
         self.shape_env, self.static_shapes, self.export = shape_env, static_shapes, export
-        self._made: Any = WeakTensorKeyDictionary()
+        self.allow_meta = functorch_config.fake_tensor_allow_meta
+        self.fake_tensor_converter = FakeTensorConverter()
+        self._with_values: Any = WeakIdKeyDictionary()  # storage -> the FakeTensors that have a value
 
     def from_tensor(self, tensor: Tensor, **options: Any) -> FakeTensor:
         """A FakeTensor with the metadata of `tensor`, the same one for each call.
@@ -164,15 +211,7 @@ class FakeTensorMode(TorchDispatchMode):
             if tensor.fake_mode is not self:
                 raise AssertionError("the FakeTensor belongs to another FakeTensorMode")
             return tensor
-        found = self._made.get(tensor)
-        if found is None:
-            found = self._faked(tensor, _claim(tensor.device))
-            found._is_param = getattr(tensor, "_is_param", False) or type(tensor).__name__ == "Parameter"
-            if tensor.requires_grad:
-                with self._off():
-                    Tensor.requires_grad_(found)  # type: ignore[attr-defined]
-            self._made[tensor] = found
-        return found
+        return self.fake_tensor_converter.from_real_tensor(self, tensor)
 
     @contextlib.contextmanager
     def _off(self) -> Iterator[None]:
@@ -187,6 +226,10 @@ class FakeTensorMode(TorchDispatchMode):
         return self._as_fake(empty(spec))
 
     def _as_fake(self, plain: Tensor) -> FakeTensor:
+        if not self.allow_meta and plain.spec.device.type == "meta":
+            raise AssertionError(
+                "torch._functorch.config.fake_tensor_allow_meta is False, and a tensor is on meta"
+            )
         result: FakeTensor = of_class(FakeTensor, plain)
         result._autograd = None
         result.fake_mode = self
@@ -207,17 +250,20 @@ class FakeTensorMode(TorchDispatchMode):
         name = func._opname
         if name in ("lift_fresh", "lift_fresh_copy", "detach") and not isinstance(args[0], FakeTensor):
             found = self._faked(args[0], _claim(args[0].device))
-            found.constant = _constant(args[0])
+            self._keep(found, _value(args[0]))
             return found
         given = list(_tensors((args, kwargs)))
         if any(handles_dispatch(type(each)) and not isinstance(each, FakeTensor) for each in given):
             return NotImplemented  # the class of a wrapper calls operators of what it wraps
         is_constant = all(isinstance(each, FakeTensor) and each.constant is not None for each in given)
+        values: Any = None
         if given and is_constant and Tag.nondeterministic_seeded not in func.tags:
-            return self._of_constants(func, args, kwargs)
-        if func._schema.is_mutable:
+            values = self._of_constants(func, args, kwargs)
+            if not any(isinstance(each, Tensor) for each in tree_leaves(values)):
+                return values
+        elif func._schema.is_mutable:
             for written in _tensors(args[0]):
-                written.__dict__.pop("constant", None)
+                self._forget(written)
         if name in _READS_VALUES:
             raise DataDependentOutputException(func)
         if name in _SHAPED_BY_VALUES or name == "index" and _has_mask(args[1]):
@@ -238,28 +284,36 @@ class FakeTensorMode(TorchDispatchMode):
         plain = _Plain(self, given)
         with unrecorded(), self._off():
             result = func(*tree_map(plain.of, args), **tree_map(plain.of, kwargs))
-        return tree_map(plain.back, result)
+        found = tree_map(plain.back, result)
+        if values is not None:
+            for fake, value in zip(tree_leaves(found), tree_leaves(values), strict=True):
+                if isinstance(fake, FakeTensor):
+                    self._keep(fake, value if value.numel() == 1 else None)
+        return found
+
+    # -- Constants -------------------------------------------------------------------------------------------------------
 
     def _of_constants(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The results of an operator whose arguments have values: FakeTensors with values, or what is no tensor."""
-        where = kwargs.pop("device", None)
-        fakes = {id(each.constant): each for each in _tensors((args, kwargs))}
-        values = tree_map(lambda x: x.constant if isinstance(x, FakeTensor) else x, (args, kwargs))
+        """The results of an operator whose arguments have values. Views of these share their memory."""
+        given, named = tree_map(lambda x: x.constant if isinstance(x, FakeTensor) else x, (args, kwargs))
+        named.pop("device", None)
         with unrecorded(), self._off():
-            result = func(*values[0], **values[1])
+            return func(*given, **named)
 
-        def fake(value: Any) -> Any:
-            if not isinstance(value, Tensor) or id(value) in fakes:
-                return fakes.get(id(value), value)
-            device = where or next(iter(fakes.values())).device
-            made = self._faked(value, _claim(device))
-            made.constant = _constant(value)
-            return made
+    def _keep(self, fake: FakeTensor, value: Tensor | None) -> None:
+        """Note the value of a FakeTensor, so that a write to a tensor that shares its memory drops the value."""
+        fake.constant = value
+        if value is not None:
+            self._with_values.setdefault(fake._storage, []).append(weakref.ref(fake))
 
-        return tree_map(fake, result)
+    def _forget(self, written: Tensor) -> None:
+        """Drop the values of the FakeTensors that share memory with one that is written."""
+        for each in self._with_values.pop(written._storage, ()):
+            if (fake := each()) is not None:
+                fake.constant = None
 
 
-def _constant(tensor: Tensor) -> Tensor | None:
+def _value(tensor: Tensor) -> Tensor | None:
     """A copy of a tensor of one element; None of a larger one, whose values are not kept."""
     has_value = type(tensor) is Tensor and tensor.spec.device.backend.has_memory and tensor.numel() == 1
     return tensor.detach().clone() if has_value else None
@@ -316,6 +370,25 @@ class _Plain:
         if value._base is not None:
             result._base = self.fakes.get(id(value._base), value._base)
         return result
+
+
+class FakeCopyMode(TorchFunctionMode):
+    """A context in which `copy.deepcopy` gives FakeTensors of `fake_mode` in place of tensors."""
+
+    def __init__(self, fake_mode: FakeTensorMode) -> None:
+        super().__init__()
+        self.fake_mode = fake_mode
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        if func is Tensor.clone:  # type: ignore[attr-defined]
+            return func(self.fake_mode.from_tensor(args[0]), **kwargs or {})
+        if func is Tensor.__deepcopy__:  # type: ignore[attr-defined]
+            tensor, memo = args
+            if id(tensor) not in memo:
+                memo[id(tensor)] = self.fake_mode.from_tensor(tensor)
+            return memo[id(tensor)]
+        with DisableTorchFunctionSubclass():
+            return func(*args, **kwargs or {})
 
 
 def is_fake(x: object) -> bool:

@@ -566,7 +566,7 @@ def _new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Any:
     requires_grad = options.pop("requires_grad", False)
     named = {key: value for key, value in options.items() if value is not None}
     number = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    result = aten.new_full(self, list(size), number, **{"pin_memory": False, **named})
+    result = aten.new_full(self, [int(each) for each in size], number, **{"pin_memory": False, **named})
     return result.requires_grad_() if requires_grad else result
 
 

@@ -400,7 +400,7 @@ def _by_row(name: str, arguments: dict[str, Any]) -> dict[str, Formula] | None:
     if op is None or op.derivative is None:
         return None
     names = [each for each in arguments if each not in ("alpha", "out")]
-    rules = dict(zip(names, op.derivative.rules, strict=False))
+    rules: dict[str, Any] = dict(zip(names, op.derivative.rules, strict=False))
     if not rules or any(rule is None or rule.__code__.co_kwonlyargcount for rule in rules.values()):
         return None
     return {argument: _row_formula(rule, names) for argument, rule in rules.items()}

@@ -109,4 +109,4 @@ def reset_recompile_user_contexts() -> Any:
     """Nothing: nothing is compiled again."""
 
 
-__getattr__ = module_getattr(__name__, ("backends", "mutation_guard", "utils"))
+__getattr__ = module_getattr(__name__, ("backends", "mutation_guard", "testing", "utils"))

@@ -11,6 +11,7 @@ from weft.core import dtype as dtypes
 from weft.core.dtype import DType, get_default_dtype
 from weft.core.promotion import common_dtype, number_dtype
 from weft.core.tensor import Tensor
+from weft.library.fake_tensor import MetadataMismatchError
 
 # The dtype of each kind of Python number, from the lowest to the highest.
 _KINDS = (bool, int, float, complex)
@@ -37,6 +38,36 @@ class ELEMENTWISE_TYPE_PROMOTION_KIND(Enum):
     ALWAYS_BOOL = (3,)
     COMPLEX_TO_FLOAT = (4,)
     BOOL_TO_LONG = (5,)
+
+
+def compare_tensor_meta(
+    a: Tensor, b: Tensor, check_sizes: bool = True, check_strides: bool = False, *, check_conj: bool = True
+) -> None:
+    """Raises: MetadataMismatchError, a RuntimeError, if shapes, dtypes, devices, or pending conjugations differ.
+
+    check_strides: also compare strides, of dims longer than 1, and offsets.
+    """
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        raise AssertionError("compare_tensor_meta: both must be tensors")
+    long = [dim for dim in range(a.dim()) if a.shape[dim] > 1 and 0 not in a.shape]
+    compared: dict[str, list[Any]] = {
+        "dtype": [a.dtype, b.dtype],
+        "device": [str(a.device), str(b.device)],
+        "neg": [a.is_neg(), b.is_neg()],
+    }
+    if check_sizes:
+        compared["shape"] = [a.shape, b.shape]
+    if check_conj:
+        compared["conj"] = [a.is_conj(), b.is_conj()]
+    for name, (one, other) in compared.items():
+        if one != other:
+            raise MetadataMismatchError(f"{name}: {one} and {other}")
+    if check_strides and (
+        any(a.stride(dim) != b.stride(dim) for dim in long) or a.storage_offset() != b.storage_offset()
+    ):
+        raise MetadataMismatchError(
+            f"strides: {a.stride()} from {a.storage_offset()} and {b.stride()} from {b.storage_offset()}"
+        )
 
 
 def elementwise_dtypes(

@@ -352,6 +352,19 @@ def test_the_text_of_a_wrapper(lib):
     assert x.__repr__(tensor_contents="two") == "Parameter(Noting(two, requires_grad=True))"
 
 
+@LIBRARIES
+def test_batches_of_wrappers(lib):
+    kind, _ = _noting(lib)
+    x, y = kind(lib.arange(6.0).reshape(3, 2)), lib.arange(6.0).reshape(2, 3)
+    result = lib.func.vmap(lambda a, b: (a * b, a.sum()), in_dims=(0, 1), out_dims=(1, 0))(x, y)
+    assert all(type(each) is kind for each in result)
+    assert result[0].value.tolist() == [[0, 2, 8], [3, 12, 25]] and result[1].value.tolist() == [1, 5, 9]
+    w = kind(lib.ones(2)).requires_grad_()
+    cotangents = kind(lib.eye(2))
+    (gradients,) = lib.autograd.grad(w * 3, w, cotangents, is_grads_batched=True)
+    assert type(gradients) is kind and gradients.value.tolist() == [[3, 0], [0, 3]]
+
+
 TWICE = {
     "exp": lambda lib, x: x.exp(),
     "tanh": lambda lib, x: x.tanh(),

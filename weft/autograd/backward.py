@@ -15,7 +15,7 @@ from ..core.overrides import handles_dispatch, modes
 from ..core.plans import PlanCache
 from ..core.recording import unrecorded
 from ..core.spec import Spec, contiguous_spec
-from ..core.subclasses import without_overrides
+from ..core.subclasses import is_wrapper, without_overrides
 from ..core.tensor import Tensor, make
 from ..core.warn import user_level
 from ..families.map import FILL
@@ -146,7 +146,8 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
                 f"a shape of {output.shape}. If you only want some tensors in `grad_output` to be considered batched, "
                 "consider using vmap."
             )
-    vmap = above("func.batching").vmap
+    batching = above("func.batching")
+    vmap = batching.one_by_one if any(map(is_wrapper, (*outputs, *inputs))) else batching.vmap
 
     positions = [k for k, each in enumerate(grads) if each is not None]
     reached: list[int] = []

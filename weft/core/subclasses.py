@@ -131,6 +131,11 @@ def make_wrapper_subclass(
     return result
 
 
+def is_wrapper(value: Any) -> bool:
+    """Whether this is a tensor without memory, so that only its `__torch_dispatch__` can compute with it."""
+    return isinstance(value, Tensor) and value.spec.device.is_claimed and handles_dispatch(type(value))
+
+
 def as_base_tensor(tensor: Tensor) -> Tensor:
     """The same tensor as a plain Tensor, so that functions do not ask its class."""
     return tensor if type(tensor) is Tensor else of_class(Tensor, tensor)

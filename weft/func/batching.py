@@ -15,6 +15,7 @@ from ..batching.opening import opened
 from ..core.batched import number_of
 from ..core.generator import load_states, states
 from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.subclasses import is_wrapper
 from ..ops.assembly.joining import cat
 from . import steps as steps
 from .running import check_refused, running
@@ -50,6 +51,8 @@ def vmap(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         size, dims, leaves, structure = steps._process_batched_inputs(in_dims, args, func)
+        if any(map(is_wrapper, leaves)):
+            return one_by_one(func, in_dims, out_dims)(*args, **kwargs)
 
         def mapped(batch: Sequence[Any], size: int) -> Any:
             return _map(func, batch, dims, structure, size, out_dims, randomness, kwargs)
@@ -77,6 +80,32 @@ def _map(
         number = number_of(level)
         samples = steps._create_batched_inputs(dims, leaves, number, structure)
         return steps._unwrap_batched(func(*samples, **kwargs), out_dims, number, size, func)
+
+
+def one_by_one(func: Callable, in_dims: Any = 0, out_dims: Any = 0) -> Callable:
+    """`vmap` that calls `func` for one sample after the other: where only a class can compute, which knows nothing of samples."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        size, dims, leaves, structure = steps._process_batched_inputs(in_dims, args, func)
+        one = functools.partial(_of_one_sample, func, dims, structure, out_dims, kwargs)
+        return _in_chunks(one, func, leaves, dims, size, 1, out_dims, "different")
+
+    return wrapper
+
+
+def _of_one_sample(
+    func: Callable, dims: Sequence[int | None], structure: Any, out_dims: Any, kwargs: dict[str, Any],
+    batch: Sequence[Any], size: int,
+) -> Any:  # fmt: skip
+    """The results of `func` for a batch of one sample."""
+    sample = [x if d is None else x.select(d, 0) for x, d in zip(batch, dims, strict=True)]
+    result = func(*tree_unflatten(sample, structure), **kwargs)
+    leaves, found = tree_flatten(result)
+    placed = steps._out_dims(func, out_dims, result, found)
+    return tree_unflatten(
+        [x if d is None else x.unsqueeze(d) for x, d in zip(leaves, placed, strict=True)], found
+    )
 
 
 def _in_chunks(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 import weft
 
 from ..core.dtype import (
@@ -145,7 +147,7 @@ def make_tensor_mismatch_msg(
     lines = [f"{name} are not {'equal' if exact else 'close'}!\n", count]
     for kind, values, limit in (("absolute", distance, atol), ("relative", relative, rtol)):
         largest, position = values.flatten().max(0)
-        index = tuple(int(i) for i in weft.unravel_index(position, values.shape))
+        index = tuple(int(i) for i in np.unravel_index(int(position), tuple(values.shape)))
         lines.append(f"Greatest {kind} difference: {largest.item()} at index {index}{_limit(limit, exact)}")
     return "\n".join(lines)
 

@@ -231,12 +231,3 @@ def test_a_folded_constant_keeps_what_is_known_about_it():
         return [(node.op, node.meta.get("place")) for node in folded.graph.nodes if node.op != "output"]
 
     assert metadata(weft) == metadata(torch) == [("placeholder", 0), ("get_attr", 2), ("call_function", 3)]
-
-
-@pytest.mark.parametrize("transform", ["vmap", "grad", "jacrev", "jacfwd", "hessian"])
-def test_transforms_are_not_recorded(transform):
-    function = getattr(weft.func, transform)(weft.sin)
-    x = weft.ones(2) if transform == "vmap" else weft.ones(())
-    with pytest.raises(NotImplementedError, match="within make_fx"):
-        make_fx(function)(x)
-    assert function(x) is not None

@@ -194,3 +194,29 @@ def test_what_make_fx_cannot_record():
 
     make_fx(asking)(weft.ones(1))
     assert seen[0] is not None and seen[1] is None and get_proxy_mode() is None
+
+
+@pytest.mark.parametrize("transform", ["vmap", "jacrev", "jacfwd", "hessian"])
+def test_samples_and_tangents_are_not_recorded(transform):
+    function = getattr(weft.func, transform)(weft.sin)
+    x = weft.ones(2) if transform == "vmap" else weft.ones(())
+    with pytest.raises(NotImplementedError, match="within make_fx"):
+        make_fx(function)(x)
+    assert function(x) is not None
+
+
+TRANSFORMS = {
+    "grad": lambda lib, x: lib.func.grad(lambda y: (y.sin() * x).sum())(x),
+    "vjp": lambda lib, x: lib.func.vjp(lib.sin, x)[1](x),
+    "grad of grad": lambda lib, x: lib.func.grad(lambda y: lib.func.grad(lambda z: z.exp().sum())(y).sum())(
+        x
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_gradient_transforms_are_recorded(name):
+    traced = make_fx(lambda x: TRANSFORMS[name](weft, x))(weft.ones(3))
+    assert not [node for node in traced.graph.nodes if node.op == "get_attr"]
+    x = weft.randn(3)
+    weft.testing.assert_close(traced(x), TRANSFORMS[name](weft, x), atol=1e-6, rtol=1e-5)

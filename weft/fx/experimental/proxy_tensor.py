@@ -17,7 +17,8 @@ from ...compat.missing import module_getattr
 from ...core import pytree as pytree
 from ...core.overrides import modes
 from ...core.tensor import Tensor
-from ...core.weak import WeakTensorKeyDictionary
+from ...core.weak import WeakIdKeyDictionary, WeakTensorKeyDictionary
+from ...func.running import refused
 from ...library.fake_tensor import FakeTensor, FakeTensorMode, _claim
 from ...library.keys import Tag
 from ...library.namespaces import ops
@@ -68,6 +69,11 @@ class _Tracked(NamedTuple):
     constant: Tensor | None
 
 
+_TRANSFORMS_REFUSED = (
+    "vmap or forward mode within make_fx: samples and tangents are no tensors that operators are told of"
+)
+
+
 class ProxyTorchDispatchMode(TorchDispatchMode):
     """A mode that adds a node to the tracer's graph for each operator.
 
@@ -86,6 +92,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.tracer, self.tracing_mode = tracer, tracing_mode
         self.decomposition_table = decomposition_table or {}
         self._tracked: Any = WeakTensorKeyDictionary()
+        self._aliases: Any = (
+            WeakIdKeyDictionary()
+        )  # storage -> what is known of its tensors, by offset and spec
         self._metadata = FakeTensorMode()  # of the tensors in `meta["val"]`
 
     # -- Tensors and their nodes ---------------------------------------------------------------------------------------
@@ -94,7 +103,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         """Remember that the tensors in a value are what a node gives."""
         proxy.node.meta["val"] = pytree.tree_map_only(Tensor, self._snapshot, value)
         if isinstance(value, Tensor):
-            self._tracked[value] = _Tracked(proxy, constant)
+            known = self._tracked[value] = _Tracked(proxy, constant)
+            self._aliases.setdefault(value._storage, {})[value._byte_offset, value.spec] = known
             proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(value)
         elif isinstance(value, (tuple, list)):
             for place, each in enumerate(value):
@@ -105,13 +115,20 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         with _only(()):
             return self._metadata._faked(tensor, _claim(tensor.device))
 
+    def _known(self, tensor: Tensor) -> _Tracked | None:
+        """What is known of a tensor, or of another one that is the same memory: transforms make such stand-ins of arguments."""
+        found = self._tracked.get(tensor)
+        if found is None:
+            found = self._aliases.get(tensor._storage, {}).get((tensor._byte_offset, tensor.spec))
+        return found
+
     def proxy_of(self, leaf: Any) -> Any:
         """The proxy of a tensor that an operator of the program gave; anything else as it is."""
-        found = self._tracked.get(leaf) if isinstance(leaf, Tensor) else None
+        found = self._known(leaf) if isinstance(leaf, Tensor) else None
         return leaf if found is None else found.proxy
 
-    def _constant_of(self, leaf: Any) -> Any:
-        found = self._tracked.get(leaf) if isinstance(leaf, Tensor) else None
+    def _constant_of(self, tensor: Tensor) -> Tensor | None:
+        found = self._known(tensor)
         return None if found is None else found.constant
 
     def _is_ours(self, tensor: Tensor) -> bool:
@@ -259,7 +276,8 @@ def _started(f: Callable, args: tuple, mode: ProxyTorchDispatchMode) -> Callable
     """A function of proxies, with the names of the parameters of `f`, that calls `f` with the arguments under the mode."""
     function = inspect.unwrap(f)
     code = getattr(function, "__code__", None)
-    if code is None or code.co_flags & inspect.CO_VARARGS:
+    starred = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if code is None or code.co_flags & starred or code.co_argcount + code.co_kwonlyargcount != len(args):
         names = ", ".join(f"arg{place}" for place in range(len(args)))
         function = eval(f"lambda {names}: f({names})", {"f": f})
 
@@ -268,7 +286,7 @@ def _started(f: Callable, args: tuple, mode: ProxyTorchDispatchMode) -> Callable
         for leaf, proxy in zip(pytree.tree_leaves(args), pytree.tree_leaves(proxies), strict=True):
             if isinstance(leaf, Tensor):
                 mode.track(leaf, proxy)
-        with mode:
+        with mode, refused(_TRANSFORMS_REFUSED):
             result = f(*args)
         return pytree.tree_map(mode.proxy_of, result)
 

@@ -260,6 +260,21 @@ def test_classes_have_the_members_of_tensor(lib):
     assert [name for name, *_ in cls.log if name != "tolist"] == ["add", "view", "__get__", "size"]
 
 
+@LIBRARIES
+def test_reflected_operators_of_two_classes(lib):
+    class Declines(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    class Reflects(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "reflected" if func is lib.Tensor.__rpow__ else NotImplemented
+
+    assert Declines([1.0]) ** Reflects([1.0]) == "reflected"
+
+
 # ---- Classes of users -----------------------------------------------------------------------------------------------
 
 

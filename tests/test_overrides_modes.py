@@ -213,3 +213,36 @@ def test_testing_overrides():
         ]
         assert dummy(*[0] * len([each for each in required if each.kind is each.POSITIONAL_OR_KEYWORD])) == -1
     assert str(inspect.signature(own[weft.nn.functional.linear])) == "(input, weight, bias=None)"
+
+
+@LIBRARIES
+def test_a_mode_is_asked_again_where_a_class_calls_the_function(lib):
+    class Declining(lib.overrides.TorchFunctionMode):
+        called = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.called += 1
+            return NotImplemented if types else func(*args, **kwargs or {})
+
+    class Sub(lib.Tensor):
+        pass
+
+    x = lib.ones(1).as_subclass(Sub)
+    with Declining() as mode:
+        assert type(lib.exp(x)) is Sub
+    assert mode.called == 2
+
+
+@LIBRARIES
+def test_a_mode_with_a_classmethod(lib):
+    class Mode(lib.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **kwargs or {})
+
+    x = lib.ones(1)
+    with (
+        pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"),
+        Mode(),
+    ):
+        x + x

@@ -5,12 +5,16 @@ The framework is Python and in the wheel of PyTorch, which the tests have anyway
 """
 
 import importlib.machinery
+import operator
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
 
 PACKAGE = "torch.testing._internal"
+# A table with a line for each function of PyTorch, private ones as well.
+TABLE = f"{PACKAGE}.generated.annotated_fn_args"
 
 
 class FromWheel:
@@ -22,7 +26,26 @@ class FromWheel:
             path = [str(folder())]
         elif not name.startswith(f"{PACKAGE}."):
             return None
-        return importlib.machinery.PathFinder.find_spec(name, path)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if name == TABLE and spec is not None:
+            spec.loader = _Table(name, spec.origin)
+        return spec
+
+
+class _Table(importlib.machinery.SourceFileLoader):
+    """Leaves out the lines of the table whose functions weft does not have."""
+
+    def get_code(self, fullname):
+        lines = Path(self.path).read_text().splitlines()
+        return compile("\n".join(line for line in lines if _is_there(line)), self.path, "exec")
+
+
+def _is_there(line):
+    function = re.match(r"    torch\.([\w.]+): ", line)
+    try:
+        return function is None or operator.attrgetter(function[1])(sys.modules["torch"]) is not None
+    except AttributeError:
+        return False
 
 
 def folder():

@@ -193,17 +193,32 @@ def _ask_mode(function: Callable, objects: list[Any], args: tuple, kwargs: dict[
     outer = modes.stack
     mode, modes.stack = outer[-1], outer[:-1]
     try:
-        answer = mode.__torch_function__(function, tuple(map(type, objects)), args, kwargs or None)
-        if answer is NotImplemented and objects:
-            return _ask_classes(function, objects, args, kwargs)
+        answer = mode_handler(mode, "__torch_function__")(
+            function, tuple(map(type, objects)), args, kwargs or None
+        )
     finally:
         modes.stack = outer
+    if answer is NotImplemented and objects:
+        return _ask_classes(function, objects, args, kwargs)
     if answer is NotImplemented:
         raise TypeError(
             f"Multiple dispatch failed for '{full_name(function) or function.__name__}'; all __torch_function__ handlers "
             f"returned NotImplemented:\n\n  - mode object {mode!r}"
         )
     return answer
+
+
+def mode_handler(mode: Any, name: str) -> Callable:
+    """The handler of a mode.
+
+    Raises: RuntimeError if it is a classmethod, because the class does not know what the mode holds.
+    """
+    handler = getattr(mode, name)
+    if isinstance(getattr(handler, "__self__", None), type):
+        raise RuntimeError(
+            f"{type(mode).__name__}.{name}: a classmethod is not supported, please make it a plain method"
+        )
+    return handler
 
 
 def _ask_classes(function: Callable, objects: list[Any], args: tuple, kwargs: dict[str, Any]) -> Any:

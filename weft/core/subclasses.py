@@ -303,10 +303,10 @@ def _asking_reflected(name: str, method: str, forward: str) -> _AskingMethod:
     symbol = _SYMBOLS[name.strip("_")[1:]]
 
     def operator(self: Any, other: Any) -> Any:
-        if not isinstance(other, Tensor):
-            return own(self, other)
+        if not isinstance(other, Tensor) or overrides_functions(type(other)):
+            return own(self, other)  # the class of `other` was asked for the forward operator, and declined
         answer = turned(other, self)
-        if answer is NotImplemented and switch.on and not overrides_functions(type(other)):
+        if answer is NotImplemented and switch.on:
             # Python would go on to the operator of the plain tensor, which does not ask the class.
             raise TypeError(
                 f"unsupported operand type(s) for {symbol}: '{type(other).__name__}' and '{type(self).__name__}'"

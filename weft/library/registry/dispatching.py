@@ -26,7 +26,14 @@ from ...core.grad_mode import mode as grad_mode
 from ...core.layout import contiguous_format, strided
 from ...core.layout_spec import refuse_layouts
 from ...core.op import Op
-from ...core.overrides import DisableTorchFunctionSubclass, handles_dispatch, modes, public_function, switch
+from ...core.overrides import (
+    DisableTorchFunctionSubclass,
+    handles_dispatch,
+    mode_handler,
+    modes,
+    public_function,
+    switch,
+)
 from ...core.recording import record, record_inplace, tape, unrecorded
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
@@ -124,13 +131,7 @@ def _told(overload: OpOverload, values: Sequence[Any], recording: bool = False) 
             outer = modes.dispatch
             innermost, modes.dispatch = outer[-1], outer[:-1]
             try:
-                handler = innermost.__torch_dispatch__
-                if isinstance(getattr(handler, "__self__", None), type):
-                    raise RuntimeError(
-                        f"{type(innermost).__name__}.__torch_dispatch__: a classmethod is not supported, please make it a "
-                        "plain method"
-                    )
-                answer = handler(overload, types, args, kwargs)
+                answer = mode_handler(innermost, "__torch_dispatch__")(overload, types, args, kwargs)
             finally:
                 modes.dispatch = outer
             if answer is not NotImplemented:

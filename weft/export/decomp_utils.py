@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..library.decompositions import core_aten_decompositions
 
 __all__ = ["CustomDecompTable"]
 
 
 class CustomDecompTable(dict[Any, Callable]):
-    """The decompositions of a program: functions by operator. It begins empty, because weft's graphs are not decomposed."""
+    """The decompositions of a program: functions by operator. A new table has those of operators that are not in the core set."""
+
+    def __init__(self, entries: dict[Any, Callable] | None = None) -> None:
+        super().__init__(core_aten_decompositions() if entries is None else entries)
 
     def materialize(self) -> dict[Any, Callable]:
         """The table as a plain dict."""
@@ -19,7 +23,7 @@ class CustomDecompTable(dict[Any, Callable]):
 
     def copy(self) -> CustomDecompTable:
         """Another table with the same entries."""
-        return CustomDecompTable(self)
+        return CustomDecompTable(dict(self))
 
 
 __getattr__ = module_getattr(__name__)

@@ -14,6 +14,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..nn import Module, Parameter
 from ._guards import GuardsFn
+from .decomp_utils import CustomDecompTable
 from .graph_signature import ArgumentSpec, ExportGraphSignature, InputKind
 
 __all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
@@ -198,6 +199,8 @@ class ExportedProgram:
         specs = {each.arg.name: each for each in self.graph_signature.input_specs}
         mapping: dict[Node, Node] = {}
         for node in self.graph.nodes:
+            if node.op == "get_attr":
+                tensors[str(node.target)] = getattr(self.graph_module, str(node.target))
             spec = specs.get(node.name) if node.op == "placeholder" else None
             if spec is None or spec.kind == InputKind.USER_INPUT:
                 mapping[node] = graph.node_copy(node, lambda each: mapping[each])
@@ -216,10 +219,15 @@ class ExportedProgram:
     def run_decompositions(
         self, decomp_table: Mapping[Any, Callable] | None = None, decompose_custom_triton_ops: bool = False
     ) -> ExportedProgram:
-        """Raises: NotImplementedError, because weft's graphs consist of functions and not of operators to decompose."""
-        raise NotImplementedError(
-            "ExportedProgram.run_decompositions: the graphs of weft hold functions of torch, which are not decomposed"
-        )
+        """The same program as a graph of operators of `torch.ops.aten`, without operators in place.
+
+        decomp_table: operator -> a function to call in its place; `default_decompositions()` if None.
+        Raises: NotImplementedError for dynamic sizes, for writes to inputs and buffers, and for writes to tensors that are read
+        through another view afterwards.
+        """
+        from ._decomposed import decomposed  # it makes an ExportedProgram
+
+        return decomposed(self, default_decompositions() if decomp_table is None else decomp_table)
 
     def validate(self) -> None:
         """Check that the graph is well formed and that the signature fits it."""
@@ -231,9 +239,9 @@ class ExportedProgram:
             )
 
 
-def default_decompositions() -> dict:
-    """The table of decompositions: empty, because weft's graphs are not decomposed."""
-    return {}
+def default_decompositions() -> CustomDecompTable:
+    """The decompositions of the operators that are not in PyTorch's core set, which programs may change before they use it."""
+    return CustomDecompTable()
 
 
 class _StructureCheck:

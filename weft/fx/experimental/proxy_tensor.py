@@ -254,17 +254,20 @@ def make_fx(
 
     @functools.wraps(f)
     def traced(*args: Any) -> GraphModule:
-        tracer = PythonKeyTracer()
-        mode = ProxyTorchDispatchMode(tracer, tracing_mode, decomposition_table)
-        with disable_proxy_modes_tracing():
-            fake_mode = _fake_mode(args, _allow_non_fake_inputs) if tracing_mode == "fake" else None
-            if fake_mode is not None:
-                args = pytree.tree_map_only(Tensor, fake_mode.from_tensor, args)
-            with fake_mode or contextlib.nullcontext():
-                graph = tracer.trace(_started(f, args, mode), pytree.tree_map(lambda _: PH, args))
-        return GraphModule(tracer.root, graph, getattr(f, "__name__", type(f).__name__))
+        mode = ProxyTorchDispatchMode(PythonKeyTracer(), tracing_mode, decomposition_table)
+        fake_mode = _fake_mode(args, _allow_non_fake_inputs) if tracing_mode == "fake" else None
+        graph = trace(f, args, mode, fake_mode)
+        return GraphModule(mode.tracer.root, graph, getattr(f, "__name__", type(f).__name__))
 
     return traced
+
+
+def trace(f: Callable, args: tuple, mode: ProxyTorchDispatchMode, fake_mode: FakeTensorMode | None) -> Graph:
+    """The graph of what `f(*args)` does, as `mode` records it; under `fake_mode` with tensors without values."""
+    with disable_proxy_modes_tracing(), fake_mode or contextlib.nullcontext():
+        if fake_mode is not None:
+            args = pytree.tree_map_only(Tensor, fake_mode.from_tensor, args)
+        return mode.tracer.trace(_started(f, args, mode), pytree.tree_map(lambda _: PH, args))
 
 
 def _fake_mode(args: tuple, allow_non_fake_inputs: bool) -> FakeTensorMode:

@@ -34,7 +34,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _NAMES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self", "x1": "self", "x2": "other"}
 # Arguments of Python functions that no schema has; they are None or False in the calls that are told.
 _DROPPED = frozenset(
-    ("size_average", "reduce", "_stacklevel", "inplace", "out", "stable", "generator", "requires_grad")
+    "size_average reduce _stacklevel inplace out stable generator requires_grad weight".split()
 )
 # Operators whose Python functions take numbers where the schema has a tensor.
 _NUMBERS = frozenset(

@@ -98,6 +98,8 @@ def _attention(
 ) -> Any:  # fmt: skip
     shapes = [each.shape for each in (query, key, value)]
     # Of other calls PyTorch composes the formula, and so does weft.
+    if query.device.type != "cpu":
+        return PLAIN
     if dropout_p or enable_gqa or any(len(each) != 4 for each in shapes) or key.shape != value.shape:
         return PLAIN
     if query.shape[-1] != value.shape[-1] or attn_mask is not None and attn_mask.requires_grad:

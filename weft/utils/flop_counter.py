@@ -206,6 +206,8 @@ for _target, _formula in (
     (aten.baddbmm, baddbmm_flop),
     (aten.convolution, conv_flop),
     (aten.convolution_backward, conv_backward_flop),
+    (_ATTENTION, lambda query, key, value, *args, **kwargs: sdpa_flop_count(query, key, value)),
+    (_ATTENTION_BACKWARD, lambda ct, *shapes, **kwargs: sdpa_backward_flop_count(ct, *shapes[:3])),
 ):
     register_flop_formula(_target)(_formula)
 

@@ -484,7 +484,7 @@ def _attention(
     )
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if is_causal:
-        allowed = PUBLIC["ones"](scores.shape[-2:], dtype=bool_).tril()
+        allowed = PUBLIC["ones"](scores.shape[-2:], dtype=bool_, device=scores.spec.device).tril()
         scores = scores.masked_fill(~allowed, float("-inf"))
     if attn_mask is not None:
         scores = (

@@ -98,7 +98,7 @@ def _attention(
 ) -> Any:  # fmt: skip
     shapes = [each.shape for each in (query, key, value)]
     # Of other calls PyTorch composes the formula, and so does weft.
-    if query.device.type != "cpu":
+    if query.device.type not in ("cpu", "meta"):
         return PLAIN
     if dropout_p or enable_gqa or any(len(each) != 4 for each in shapes) or key.shape != value.shape:
         return PLAIN

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core import modes as function_modes
 from ..core.device import as_device, claimed, device
-from ..core.modes import TorchFunctionMode
 from ..core.overrides import DisableTorchFunctionSubclass, disabled, handles_dispatch, modes, override_types
 from ..core.pytree import tree_leaves, tree_map
 from ..core.recording import unrecorded
@@ -372,7 +372,7 @@ class _Plain:
         return result
 
 
-class FakeCopyMode(TorchFunctionMode):
+class FakeCopyMode(function_modes.TorchFunctionMode):
     """A context in which `copy.deepcopy` gives FakeTensors of `fake_mode` in place of tensors."""
 
     def __init__(self, fake_mode: FakeTensorMode) -> None:

@@ -52,6 +52,9 @@ def test_a_query_that_sees_nothing_gets_zeros():
 def test_heads_share_keys():
     query, key = numbers(2, 4, 3, 5), numbers(2, 2, 3, 5)
     check(F + "scaled_dot_product_attention", query, key, key, enable_gqa=True)
+    mask = numbers(2, 4, 3, 3)
+    check(F + "scaled_dot_product_attention", query, key, key, mask, enable_gqa=True)
+    check(F + "scaled_dot_product_attention", query, key, key, mask[:, :1] > 0.5, enable_gqa=True)
     check(
         F + "scaled_dot_product_attention", query.transpose(1, 2).contiguous().transpose(1, 2), query, query
     )

@@ -41,7 +41,8 @@ def scaled_dot_product_attention(
     where a key counts, or added to the scores. is_causal: a query sees no later keys. enable_gqa: several heads (dim -3)
     of queries share one of keys. Source: Vaswani et al. 2017, "Attention is all you need".
     """
-    _checked[query.spec, key.spec, value.spec, None if attn_mask is None else attn_mask.spec, is_causal]
+    mask_spec = None if attn_mask is None else attn_mask.spec
+    _checked[query.spec, key.spec, value.spec, mask_spec, is_causal, enable_gqa]
     dtype = query.spec.dtype
     if enable_gqa:
         key, value = (_repeated_heads(each, query) for each in (key, value))
@@ -77,7 +78,9 @@ def _has_positions_outermost(query: Tensor) -> bool:
     return not query.is_contiguous() and query.transpose(1, 2).is_contiguous()
 
 
-def _check_attention(query: Spec, key: Spec, value: Spec, attn_mask: Spec | None, is_causal: bool) -> None:
+def _check_attention(
+    query: Spec, key: Spec, value: Spec, attn_mask: Spec | None, is_causal: bool, enable_gqa: bool
+) -> None:
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -117,7 +120,9 @@ def _check_attention(query: Spec, key: Spec, value: Spec, attn_mask: Spec | None
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
         )
-    batch = broadcast_shapes("scaled_dot_product_attention", query.shape[:-2], key.shape[:-2])
+    batch = query.shape[:-2]
+    if not enable_gqa:
+        batch = broadcast_shapes("scaled_dot_product_attention", batch, key.shape[:-2])
     scores = (*batch, query.shape[-2], key.shape[-2])
     if not broadcasts(attn_mask.shape, scores):
         raise RuntimeError(

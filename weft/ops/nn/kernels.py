@@ -491,9 +491,19 @@ def _scaled_dot_product_attention_math(
 
 
 @public("function")
-def _fused_sdp_choice(*args: Any, **kwargs: Any) -> int:
-    """The number of the kernel that attention would use: 1, the one of blocks that PyTorch calls flash attention."""
-    return 1
+def _fused_sdp_choice(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> int:
+    """The number of the kernel that attention uses: 1 for blocks (flash attention), 0 with all weights in memory, as for dropout."""
+    return 0 if dropout_p else 1
 
 
 @public("function")

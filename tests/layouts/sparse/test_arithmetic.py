@@ -215,3 +215,22 @@ def test_any_compressed_entries(left, right, layout, text):
     got = eval(text, {"a": a, "b": b})
     assert got.layout is a.layout
     assert got.to_dense().tolist() == eval(text, {"a": c, "b": d}).tolist()
+
+
+@pytest.mark.parametrize("library", [torch, weft])
+def test_hybrid_products_broadcast_dense_dims(library):
+    left = library.arange(12.0).reshape(2, 2, 3).to_sparse(2)
+    right = (library.arange(4.0).reshape(2, 2, 1) + 1).to_sparse(2)
+    product = left * right
+    assert product.is_coalesced()
+    assert product.to_dense().tolist() == (left.to_dense() * right.to_dense()).tolist()
+
+
+@pytest.mark.parametrize("library", [torch, weft])
+def test_sums_with_a_tensor_without_entries(library):
+    """Its number of dense dims does not count."""
+    empty = library.sparse_coo_tensor(size=(2, 3))
+    hybrid = library.ones(2, 3).to_sparse(1)
+    for total in (empty + hybrid, hybrid + empty):
+        assert total.to_dense().tolist() == [[1.0] * 3] * 2
+        assert total.sparse_dim() == 1

@@ -126,3 +126,12 @@ def test_compressed_layouts_need_two_dims_and_keep_their_layout(library):
     for layout in (library.sparse_csc, library.sparse_coo, library.strided):
         with pytest.raises(RuntimeError, match="empty_like with different sparse layout is not supported"):
             library.empty_like(x, layout=layout)
+
+
+@pytest.mark.parametrize("library", [torch, weft])
+def test_zeros_are_written_into_a_sparse_tensor(library):
+    out = library.ones(4, 4).to_sparse()
+    for zeros in (library.zeros(2, 3, out=out), library.empty((2, 3), out=out)):
+        assert zeros is out
+        assert out.shape == (2, 3)
+        assert out._nnz() == 0

@@ -151,7 +151,18 @@ def mul(input: Any, other: Any) -> Tensor:
             other = to_dense(other)
         elif not input.dim():
             input, other = other, to_dense(input)
+        elif input.shape != other.shape and _differ_in_dense_dims(input, other):
+            shape = broadcast_shapes(input.shape, other.shape)
+            input, other = input.expand(shape), other.expand(shape)
     return _product(input, other)
+
+
+def _differ_in_dense_dims(left: Tensor, right: Tensor) -> bool:
+    """Whether two COO tensors have the same sparse dims and as many dense ones, so that their values broadcast."""
+    if not left.layout is right.layout is sparse_coo or left.dim() != right.dim():
+        return False
+    n = sparse_dim_of(left)
+    return n == sparse_dim_of(right) and left.shape[:n] == right.shape[:n]
 
 
 def _conjugate(value: Any) -> Any:

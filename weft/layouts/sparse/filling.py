@@ -41,6 +41,15 @@ def without_entries(x: Tensor, dtype: Any = None, device: Any = None) -> Tensor:
     return compressed(parts, x.shape, x.layout)
 
 
+def _without_any(*size: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+    """What `torch.zeros(size, out=x)` lets a COO tensor hold."""
+    sizes = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
+    return empty_sparse(sizes, sparse_coo, dtype, device)
+
+
+rule("zeros", "empty")(_without_any)
+
+
 def _uninitialized(x: Tensor, dtype: Any, device: Any) -> Tensor:
     """A compressed tensor with the indices of x and any values."""
     *structure, values = parts_of(x)

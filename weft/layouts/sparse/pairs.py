@@ -30,6 +30,10 @@ def aligned(left: Tensor, right: Tensor, name: str) -> tuple[Tensor, Tensor]:
     if left.layout is sparse_coo:
         right = as_coo(right)
         same = sparse_dim_of(left) == sparse_dim_of(right)
+        if not same and not right._nnz():
+            return left, _without_entries_as(right, left)
+        if not same and not left._nnz():
+            return _without_entries_as(left, right), right
     else:
         right = as_compressed(right, left.layout, blocksize_of(left))
         same = dense_dim_of(left) == dense_dim_of(right)
@@ -38,6 +42,12 @@ def aligned(left: Tensor, right: Tensor, name: str) -> tuple[Tensor, Tensor]:
             f"{name}: expected 'self' and 'other' to have same density, but their numbers of sparse dimensions differ"
         )
     return left, right
+
+
+def _without_entries_as(empty: Tensor, other: Tensor) -> Tensor:
+    """A tensor without entries, in the sparse and dense dims of another one."""
+    indices, values = indices_of(other), values_of(other)
+    return coo(indices[:, :0], values[:0].to(empty.dtype), empty.shape, True)
 
 
 class Entries(NamedTuple):

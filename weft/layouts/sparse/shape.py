@@ -225,7 +225,8 @@ def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) 
             indices[dim] = arange(count, device=indices.device).repeat_interleave(nnz)
             values = values.repeat(count, *[1] * (values.dim() - 1))
     values = values.expand(len(values), *shape[sparse_dim:]).contiguous()
-    return coo(indices, values, shape, shape == self.shape and is_coalesced(self) or indices.shape[1] < 2)
+    keeps = shape[:sparse_dim] == self.shape[:sparse_dim] and is_coalesced(self)
+    return coo(indices, values, shape, keeps or indices.shape[1] < 2)
 
 
 def _empty_like(self: Tensor) -> Tensor:

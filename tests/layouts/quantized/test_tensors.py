@@ -66,7 +66,7 @@ F.avg_pool2d(x,3,2,1,True) F.avg_pool2d(x,2,divisor_override=3) F.avg_pool1d(x[0
 F.avg_pool2d(x,5,2,2,False,False) F.avg_pool2d(y,(1,5),1) F.avg_pool2d(y,2,divisor_override=0) F.avg_pool3d(x[None],(1,2,3)).contiguous()
 F.adaptive_avg_pool2d(y,(7,2)) F.adaptive_avg_pool2d(x.contiguous(memory_format=torch.channels_last),(2,1)).contiguous() F.adaptive_avg_pool2d(x,(7,3)) F.max_pool2d(w[None],2)
 F.interpolate(x,scale_factor=2) F.interpolate(x,size=(5,9),mode='bilinear') F.interpolate(y,size=(9,5),mode='bilinear',align_corners=True)
-F.interpolate(x,scale_factor=1.7,mode='bilinear') F.interpolate(x,size=(3,4)) F.upsample_nearest(x,2) F.upsample_bilinear(y,scale_factor=2) F.upsample(x,scale_factor=2) F.pad(x,(1,2),value=0.3) F.pad(q,(1,2,0,1)) torch.channel_shuffle(x,2)
+F.interpolate(x,scale_factor=1.7,mode='bilinear') x.resize(4,x.numel()//4) x.transpose(0,1).resize_as(x) F.interpolate(x,size=(3,4)) F.upsample_nearest(x,2) F.upsample_bilinear(y,scale_factor=2) F.upsample(x,scale_factor=2) F.pad(x,(1,2),value=0.3) F.pad(q,(1,2,0,1)) torch.channel_shuffle(x,2)
 torch.pixel_shuffle(x,2) x.contiguous(memory_format=torch.channels_last)
 q.to(torch.float32) q.float() q.to(torch.qint8) q.to('cpu') q.to(torch.quint8) q.type() w.type() n.type() q.tolist() q.numpy() q.item() q[0,1].item()
 float(q[0,0]) bool(q[0,0]) len(q) q.nbytes q.element_size() q.is_signed() q.requires_grad_() q.is_leaf q.storage_offset() q[1].storage_offset()

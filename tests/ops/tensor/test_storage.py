@@ -365,3 +365,11 @@ def test_storages_of_quantized_numbers_hold_integers(name):
         again = getattr(lib, name)(wrap_storage=storage.untyped())
         found.append((storage.tolist(), storage[3], storage.clone().tolist(), again.fill_(2).tolist()))
     assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("lib", [weft, torch])
+def test_the_old_resize_copies_where_there_is_no_view(lib):
+    x = lib.tensor([[1, 2, 3], [4, 5, 6]])
+    assert x.resize(3, 2).tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert x.t().resize(6).tolist() == x.t().resize_as(lib.zeros(6)).tolist() == [1, 4, 2, 5, 3, 6]

@@ -58,7 +58,7 @@ QUANTIZED.unchanged = frozenset(
     is_inference get_device is_tensor numel is_complex is_floating_point is_signed is_conj is_neg is_same_size names has_names _is_view
     requires_grad_ storage_type is_storage typename allclose size as_tensor asarray to_dense empty_quantized quantize_per_tensor quantize_per_channel
     quantize_per_tensor_dynamic quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
-    nn.functional.upsample nn.functional.upsample_nearest nn.functional.upsample_bilinear""".split()
+    resize resize_as nn.functional.upsample nn.functional.upsample_nearest nn.functional.upsample_bilinear""".split()
 )
 
 

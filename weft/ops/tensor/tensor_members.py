@@ -80,16 +80,16 @@ def record_stream(self: Tensor, s: Any) -> None:
 
 @public("method")
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """A view of the elements in other sizes, of which there are as many; deprecated, `reshape` does it."""
+    """The elements in other sizes, of which there are as many; deprecated, `reshape` does it."""
     warnings.warn("non-inplace resize is deprecated", stacklevel=user_level())
-    return self.view(*sizes)
+    return self.reshape(*sizes)
 
 
 @public("method")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """`resize` to the sizes of another tensor; deprecated."""
     warnings.warn("non-inplace resize_as is deprecated", stacklevel=user_level())
-    return self.view(tensor.shape)
+    return self.reshape(tensor.shape)
 
 
 @public("method")

@@ -115,6 +115,14 @@ def second_derivatives_of_a_function_without_a_rule(lib):
 
 
 @program
+def gradients_around_a_batch_of_extrema(lib):
+    x = lib.tensor([[1.0, 5.0, 4.0], [2.0, 0.0, 1.0]], requires_grad=True)
+    greatest, least = lib.vmap(lambda x: (x.max(), x.min()))(x)
+    weights = lib.tensor([1.0, 2.0])
+    return lib.autograd.grad((greatest * weights).sum(), x), lib.autograd.grad((least * weights).sum(), x)
+
+
+@program
 def permutations(lib):
     return lib.vmap(lambda x: x[lib.randperm(3)], randomness="different")(lib.arange(6.0).view(2, 3))
 
@@ -185,6 +193,15 @@ def test_the_level_of_a_sample_is_its_depth():
         weft.vmap(lambda x: weft.vmap(lambda y: texts.append(repr(y)) or y)(x))(weft.ones(2, 2))
     assert texts[0] == texts[1]
     assert texts[0].startswith("BatchedTensor(lvl=2, bdim=0, value=\n    BatchedTensor(lvl=1, bdim=0")
+
+
+def test_the_gradient_around_a_batch_of_fills():
+    x, value = weft.ones(2, 3, requires_grad=True), weft.tensor([3.0, 4.0], requires_grad=True)
+    mask = weft.tensor([[True, False, True], [False, False, True]])
+    filled = weft.vmap(lambda x, mask, value: x.masked_fill(mask, value))(x, mask, value)
+    to_x, to_value = weft.autograd.grad((filled * weft.arange(6.0).view(2, 3)).sum(), (x, value))
+    assert to_x.tolist() == [[0.0, 1.0, 0.0], [3.0, 4.0, 0.0]]
+    assert to_value.tolist() == [2.0, 5.0]
 
 
 def test_writes_into_tensors_from_outside():

@@ -62,7 +62,7 @@ def _filled(a, mask, value):
 _filled_back = (
     lambda ct, out, a, mask, value: MASKED_FILL(ct, mask, 0),
     None,
-    lambda ct, out, a, mask, value: WHERE(mask, ct, 0).sum(),
+    lambda ct, out, a, mask, value: WHERE(mask, ct, 0),
 )
 
 WHERE: Map = _Chosen(

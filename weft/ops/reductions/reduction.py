@@ -191,7 +191,9 @@ def _aminmax_rule(ct, out, a, dims, keepdim):
 
 
 def _extremum_of_all_rule(ct, out, a, dims, keepdim):
-    return split_among_ties(ct, (a == out) | (a.isnan() & out.isnan()), None)
+    """As `_extremum_rule`, but NaN is chosen, too. Only a batch of `vmap` has dims."""
+    ct, out = (with_reduced_dims(each, dims, keepdim) for each in (ct, out))
+    return split_among_ties(ct, (a == out) | (a.isnan() & out.isnan()), dims)
 
 
 def _selected_rule(ct, out, a, dims, keepdim, *, specs):

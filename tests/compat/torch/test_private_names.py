@@ -75,7 +75,7 @@ EXPRESSIONS = [
     "[torch._prims_common.dtype_to_type(d) for d in (torch.bool, torch.uint8, torch.bfloat16, torch.cdouble)]",
     "[torch._prims_common.corresponding_complex_dtype(d) for d in (torch.half, torch.bfloat16, torch.double)]",
     "[torch._prims_common.type_to_dtype(kind) for kind in (bool, int, float, complex)]",
-    "torch._refs.sinc(torch.tensor([0.0, 0.5])), torch._refs.expand(torch.ones(1), 3)",
+    "torch._refs.sinc(torch.tensor([0.0, 0.5])), torch._refs.expand(torch.ones(1), 3), torch._refs.T(torch.ones(2, 3)).shape",
     "torch._refs.nn.functional.relu(torch.tensor([-1.0, 1.0])), torch._refs.special.bessel_j0(torch.zeros(2))",
     "torch._refs._conversions.half(torch.ones(2)), torch._refs.linalg.norm(torch.ones(4))",
     "torch._utils_internal.get_file_path_2('a', 'b'), torch._utils_internal.justknobs_check('x', False)",

@@ -24,7 +24,7 @@ def references(module: str, home: str, *submodules: str) -> Callable[[str], Any]
             for owner in (namespace, namespace.Tensor) if home == ROOT else (namespace,):
                 found = getattr(owner, name, None)
                 if found is not None:
-                    return found
+                    return found.fget if isinstance(found, property) else found  # `_refs.T(a)`
         return missing(name)
 
     return __getattr__

@@ -13,6 +13,7 @@ from weft.core import layout_calls
 from weft.core.layout_spec import NotStrided, refuse_layouts
 from weft.core.registry import FUNCTIONS
 from weft.ops.elementwise.arithmetic import ADD
+from weft.utils._python_dispatch import TorchDispatchMode
 
 
 def sparse():
@@ -350,3 +351,17 @@ def test_members_that_ask_no_rules_ask_none_under_a_mode():
         assert x.grad.tolist() == [2, 2] and quantized.device == weft.device("cpu")
         x.grad = None
         assert x.grad is None
+
+
+@pytest.mark.parametrize("base", [weft.overrides.TorchFunctionMode, TorchDispatchMode])
+def test_lazy_modules_under_modes(base):
+    """Once there is a sparse tensor, calls look for layouts. An uninitialized parameter has none."""
+
+    def handle(self, func, types, args=(), kwargs=None):
+        return func(*args, **kwargs or {})
+
+    weft.eye(2).to_sparse()
+    mode = type("Mode", (base,), {"__torch_function__": handle, "__torch_dispatch__": handle})
+    with mode():
+        lazy = weft.nn.LazyLinear(3)
+        assert lazy(weft.ones(2, 2)).shape == (2, 3)

@@ -25,7 +25,14 @@ from .entry import numpy_names
 from .layout import strided
 from .layout_spec import LayoutSpec, NotStrided, first_layout_hooks
 from .outputs import check_unrecorded, resize_out
-from .overrides import REFLECTED, DisableTorchFunctionSubclass, full_name, override_types, public_function
+from .overrides import (
+    REFLECTED,
+    DisableTorchFunctionSubclass,
+    full_name,
+    override_types,
+    public_function,
+    spec_of,
+)
 from .recording import unrecorded
 from .registry import ALIASES, FUNCTIONS, entry_of
 from .spec import Spec
@@ -178,7 +185,7 @@ def rules_of(values: Iterable[Any], depth: int = 3) -> Rules | None:
     """
     for value in values:
         if isinstance(value, Tensor):
-            if type(value.spec) is not Spec:
+            if type(spec_of(value)) is not Spec:
                 return value.spec.rules  # type: ignore[attr-defined]
         elif (
             (type(value) is list or type(value) is tuple)

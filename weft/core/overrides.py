@@ -52,6 +52,9 @@ dispatcher: Callable[[Callable, tuple, dict[str, Any]], Any] | None = None
 # overrides a call.
 layout_answer: Callable[[Callable, tuple, dict[str, Any]], Any] | None = None
 
+# The spec of any tensor. The attribute `spec` of an uninitialized parameter raises, but modes are told of its other attributes.
+spec_of: Callable[[Tensor], Spec] = Tensor.spec.__get__  # type: ignore[attr-defined]
+
 # Classes that do not override functions.
 _SILENT: set[type] = {
     *(Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType),
@@ -164,7 +167,7 @@ def overridden(
         if _SILENT.issuperset(map(type, values)):
             if layout_answer is not None:
                 for each in values:
-                    if isinstance(each, Tensor) and type(each.spec) is not Spec:
+                    if isinstance(each, Tensor) and type(spec_of(each)) is not Spec:
                         return layout_answer(function, args, kwargs)
             return PLAIN
         if not switch.on and dispatcher is None:

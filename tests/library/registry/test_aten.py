@@ -157,3 +157,16 @@ def test_operators_for_gradients_are_recorded_around_vmap(name):
     found = weft.autograd.grad(weft.vmap(operator)(ct, x).sum(), (ct, x), materialize_grads=True)
     expected = weft.autograd.grad(operator(ct, x).sum(), (ct, x), materialize_grads=True)
     assert all(weft.allclose(one, other) for one, other in zip(found, expected))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_scores_of_attention_are_summed_block_by_block(monkeypatch, causal):
+    from weft.library.registry import aten_functions
+
+    weft.manual_seed(0)
+    query, key = weft.randn(2, 3, 33, 8), weft.randn(2, 3, 41, 8)
+    attend = weft.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    mask = None if causal else weft.randn(2, 1, 33, 41)
+    whole = attend(query, key, key, 0.0, causal, attn_mask=mask)[1]
+    monkeypatch.setattr(aten_functions, "_SCORES", 500)  # two rows at a time
+    weft.testing.assert_close(attend(query, key, key, 0.0, causal, attn_mask=mask)[1], whole)

@@ -482,15 +482,35 @@ def _attention(
     result = functional()["scaled_dot_product_attention"](
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale
     )
-    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    rows = max(1, _SCORES // max(1, query.shape[:-2].numel() * key.shape[-2]))
+    if query.device.type == "meta":
+        return result, query.new_empty(query.shape[:-1])
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    sums = [
+        _log_sums(query[..., start : start + rows, :], key, attn_mask, is_causal, scale, start)
+        for start in range(0, query.shape[-2], rows)
+    ]
+    return result, PUBLIC["cat"](sums, -1) if sums else query.new_empty(query.shape[:-1])
+
+
+_SCORES = (
+    2**20
+)  # elements that are in memory at once; all scores of long sequences are more than a computer has
+
+
+def _log_sums(
+    query: Tensor, key: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: float, start: int
+) -> Tensor:
+    """The logarithms of the sums of exponentials of the scores of some queries, of which the first is number `start`."""
+    scores = query @ key.transpose(-2, -1) * scale
+    rows, columns = scores.shape[-2:]
     if is_causal:
-        allowed = PUBLIC["ones"](scores.shape[-2:], dtype=bool_, device=scores.spec.device).tril()
+        allowed = PUBLIC["ones"]((rows, columns), dtype=bool_, device=scores.spec.device).tril(start)
         scores = scores.masked_fill(~allowed, float("-inf"))
     if attn_mask is not None:
-        scores = (
-            scores.masked_fill(~attn_mask, float("-inf")) if attn_mask.dtype is bool_ else scores + attn_mask
-        )
-    return result, scores.logsumexp(-1)
+        mask = attn_mask if attn_mask.shape[-2:-1] in ((), (1,)) else attn_mask[..., start : start + rows, :]
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype is bool_ else scores + mask
+    return scores.logsumexp(-1)
 
 
 @own("native_dropout_backward")

@@ -39,3 +39,13 @@ def test_like_pytorch(expression):
     for lib in (weft, torch):
         lib.manual_seed(0)
     check(expression)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_the_whole_range_of_a_dtype(dtype):
+    info = weft.finfo(getattr(weft, dtype).to_real())
+    made = weft.testing.make_tensor(
+        100, dtype=getattr(weft, dtype), device="cpu", low=info.min, high=info.max
+    )
+    assert made.isfinite().all()
+    assert made.abs().max() > info.max / 4

@@ -6,7 +6,7 @@ import hashlib
 import struct
 from collections.abc import Callable, Iterable, Mapping
 
-from ..core.dtype import DType, bool_, float16, float32, float64, int32, int64, uint32, uint64
+from ..core.dtype import DType, bool_, float16, float32, float64, int16, int32, int64, uint32, uint64
 from .bounds import bounds
 from .expr import Expr, load, postorder
 from .host import converts_half, scales_by_powers
@@ -136,6 +136,21 @@ def _abs(block, expr, lanes, a):
     if expr.dtype.kind == "i":
         return block.intrinsic("abs", expr.dtype, lanes, a, extra=", i1 false")
     return a
+
+
+_BITS = {2: int16, 4: int32, 8: int64}
+
+
+def _copysign(block, expr, lanes, magnitude, sign):
+    """By bits. LLVM merges its intrinsic with conversions of the sign, even from float64 to float16, which x86 does not convert."""
+    floats, whole = value_type(expr.dtype, lanes), _BITS[expr.dtype.itemsize]
+    bits, top = value_type(whole, lanes), 1 << 8 * expr.dtype.itemsize - 1
+    parts = []
+    for value, mask in ((magnitude, top - 1), (sign, top)):
+        number = block.let(f"bitcast {floats} {value} to {bits}")
+        parts.append(block.let(f"and {bits} {number}, {constant(whole, mask, lanes)}"))
+    both = block.let(f"or {bits} {parts[0]}, {parts[1]}")
+    return block.let(f"bitcast {bits} {both} to {floats}")
 
 
 # Bits of the mantissa, without the leading 1.
@@ -408,7 +423,7 @@ HOST = {
     "ceil": intrinsic("ceil"),
     "trunc": intrinsic("trunc"),
     "rint": intrinsic("roundeven"),
-    "copysign": intrinsic("copysign"),
+    "copysign": _copysign,
     "ldexp": _ldexp,
     "and": _plain(_all("and")),
     "or": _plain(_all("or")),

@@ -100,5 +100,9 @@ def _drawn(sizes: Any, dtype: DType, device: Any, low: Any, high: Any) -> Tensor
     if dtype is bool_ or dtype.is_integral:
         return randint(low, high, sizes, dtype=dtype, device=device)
     result = empty(sizes, dtype=dtype, device=device)
-    (view_as_real(result) if dtype.is_complex else result).uniform_(low, high)
+    drawn = view_as_real(result) if dtype.is_complex else result
+    if high - low >= finfo(drawn.dtype).max:  # more than `uniform_` takes
+        drawn.uniform_(low / 2, high / 2).mul_(2)
+    else:
+        drawn.uniform_(low, high)
     return result

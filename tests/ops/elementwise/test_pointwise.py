@@ -10,7 +10,7 @@ import torch
 from expressions import check as check_expression
 from expressions import lines
 from hypothesis import given, settings
-from oracle import COMPLEX, DTYPES, FLOATS, INTEGERS, check, check_raises, to_weft
+from oracle import COMPLEX, DTYPES, FLOATS, INTEGERS, assert_same, check, check_raises, to_weft
 
 import weft
 
@@ -816,3 +816,17 @@ def test_gradient_of_sinc_of_tiny_numbers():
     x = weft.tensor([0.0, 1e-200, -5e-324], dtype=weft.float64, requires_grad=True)
     weft.sinc(x).sum().backward()
     assert x.grad.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["copysign", "atan2"])
+@pytest.mark.parametrize("dtypes", [("float16", "float64"), ("float64", "float16"), ("float64", "float64")])
+@pytest.mark.parametrize("shapes", [((5,), (5,)), ((5,), (1,)), ((1,), (5,))])
+def test_signs_of_another_precision(name, dtypes, shapes):
+    """LLVM merges the sign of a float64 with the rounding of a result to float16, which x86 has no instruction for."""
+    operands = [
+        torch.linspace(-2, 2.5, *shape).to(getattr(torch, dtype)) for shape, dtype in zip(shapes, dtypes)
+    ]
+    for out in ("float16", "bfloat16", "float32"):
+        expected = getattr(torch, name)(*operands, out=torch.empty(5, dtype=getattr(torch, out)))
+        found = getattr(weft, name)(*map(to_weft, operands), out=weft.empty(5, dtype=getattr(weft, out)))
+        assert_same(found, expected)

@@ -12,13 +12,21 @@ from ..core.pytree import treespec_dumps, treespec_loads
 from ..nn import Parameter
 from ..serialization import load as load_tensors
 from ..serialization import save as save_tensors
+from . import _pytorch_json
 from . import graph_signature as signatures
 from ._graph_json import decoded, decoded_graph, encoded, encoded_graph
 from ._guards import Size, SizeName
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
 from .pt2_archive import PT2ArchiveReader, PT2ArchiveWriter
-from .pt2_archive.constants import EXTRA_DIR, MODELS_FILENAME_FORMAT, SAMPLE_INPUTS_FILENAME_FORMAT
+from .pt2_archive.constants import (
+    CONSTANTS_DIR,
+    EXTRA_DIR,
+    MODELS_DIR,
+    MODELS_FILENAME_FORMAT,
+    SAMPLE_INPUTS_FILENAME_FORMAT,
+    WEIGHTS_DIR,
+)
 
 _MODEL = MODELS_FILENAME_FORMAT.format("model")
 _WEIGHTS = "data/weights/model.pt"
@@ -73,18 +81,25 @@ def load(
 
     `extra_files` is filled with the texts of its names. Containers of the inputs and outputs that are classes of the user's must
     have been registered before, with the same `serialized_type_name`.
-    Raises: RuntimeError for a file that is no archive, or that calls something else than functions of torch.
+    Archives that PyTorch wrote are read, too.
+    Raises: RuntimeError for a file that is no archive, or that calls something else than functions of torch; NotImplementedError
+    for what weft does not read of PyTorch's archives: dynamic sizes, control flow, operators that weft lacks.
     """
     with PT2ArchiveReader(f) as archive:
         names = archive.get_file_names()
-        text = json.loads(archive.read_string(_MODEL)) if _MODEL in names else {}
-        if text.get("format") != _FORMAT:
+        models = [each for each in names if each.startswith(MODELS_DIR)]
+        if len(models) != 1:
             raise RuntimeError(
-                "torch.export.load: this archive was not written by weft. Its graph consists of operators of PyTorch's (aten), of "
-                "which weft has none; export the model again with weft"
+                f"torch.export.load: expected an archive of one exported program, and got {models}"
             )
+        text = json.loads(archive.read_string(models[0]))
+        if text.get("format") == _FORMAT:
+            state, constants = (_read(archive, each) for each in (_WEIGHTS, _CONSTANTS))
+        else:
+            text = _pytorch_json.program(text)
+            state, constants = (_pytorch_json.tensors(archive, each) for each in (WEIGHTS_DIR, CONSTANTS_DIR))
         samples = _read(archive, _SAMPLES) if _SAMPLES in names else None
-        program = _decoded(text, _read(archive, _WEIGHTS), _read(archive, _CONSTANTS), samples)
+        program = _decoded(text, state, constants, samples)
         for name in extra_files or ():
             if EXTRA_DIR + name in names:
                 extra_files[name] = archive.read_string(EXTRA_DIR + name)  # type: ignore[index]

@@ -77,8 +77,11 @@ def function_named(name: str) -> Callable:
         return round
     if space == "ops" and rest.count(".") == 2:
         namespace, packet, overload = rest.split(".")
-        if not (namespace + packet + overload).startswith("_"):
-            return getattr(getattr(getattr(weft.ops, namespace), packet), overload)
+        if not namespace.startswith("_") and not overload.startswith("_") and not packet.startswith(_REFUSED):
+            try:
+                return getattr(getattr(getattr(weft.ops, namespace), packet), overload)
+            except AttributeError:
+                raise NotImplementedError(f"torch.export.load: weft has no operator {rest}") from None
     raise UnsafeGraphError(f"torch.export.load: the file calls {name!r}, which is no function of torch")
 
 

@@ -114,6 +114,23 @@ def test_calls_that_are_refused(linear, target, error, message):
         weft.export.load(changed(linear, change))
 
 
+@pytest.mark.parametrize("name", ["nodes", "inputs", "outputs", "tensor_values"])
+def test_damaged_graphs_are_refused(linear, name):
+    with pytest.raises(RuntimeError, match="the archive is damaged"):
+        weft.export.load(changed(linear, lambda model: model["graph_module"]["graph"].pop(name)))
+
+
+def test_tensors_beyond_their_data_are_refused(linear):
+    source, buffer = zipfile.ZipFile(io.BytesIO(linear)), io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            target.writestr(name, content[:8] if name.endswith("weight_0") else content)
+    buffer.seek(0)
+    with pytest.raises(RuntimeError, match="storage"):
+        weft.export.load(buffer)
+
+
 def test_versions_that_are_refused(linear):
     with pytest.raises(RuntimeError, match="weft reads version 8"):
         weft.export.load(changed(linear, lambda model: model.update(schema_version={"major": 7, "minor": 0})))

@@ -93,17 +93,23 @@ def load(
                 f"torch.export.load: expected an archive of one exported program, and got {models}"
             )
         text = json.loads(archive.read_string(models[0]))
-        if text.get("format") == _FORMAT:
-            state, constants = (_read(archive, each) for each in (_WEIGHTS, _CONSTANTS))
-        else:
-            text = _pytorch_json.program(text)
-            state, constants = (_pytorch_json.tensors(archive, each) for each in (WEIGHTS_DIR, CONSTANTS_DIR))
-        samples = _read(archive, _SAMPLES) if _SAMPLES in names else None
-        program = _decoded(text, state, constants, samples)
+        try:
+            program = _program(archive, text, _read(archive, _SAMPLES) if _SAMPLES in names else None)
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+            raise RuntimeError(
+                f"torch.export.load: the archive is damaged: {type(error).__name__}: {error}"
+            ) from error
         for name in extra_files or ():
             if EXTRA_DIR + name in names:
                 extra_files[name] = archive.read_string(EXTRA_DIR + name)  # type: ignore[index]
     return program
+
+
+def _program(archive: PT2ArchiveReader, text: dict[str, Any], samples: Any) -> ExportedProgram:
+    if text.get("format") == _FORMAT:
+        return _decoded(text, _read(archive, _WEIGHTS), _read(archive, _CONSTANTS), samples)
+    state, constants = (_pytorch_json.tensors(archive, each) for each in (WEIGHTS_DIR, CONSTANTS_DIR))
+    return _decoded(_pytorch_json.program(text), state, constants, samples)
 
 
 def _tensors(value: Any) -> bytes:

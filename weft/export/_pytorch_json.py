@@ -188,8 +188,9 @@ def _tensor(data: bytes, entry: dict[str, Any]) -> Tensor:
         return load_tensors(io.BytesIO(data), weights_only=True)
     meta = entry["tensor_meta"]
     sizes, strides = ([_size(each) for each in meta[key]] for key in ("sizes", "strides"))
-    flat = weft.frombuffer(bytearray(data), dtype=getattr(weft, _DTYPES[meta["dtype"]])) if data else None
-    if flat is None:
-        return weft.empty(sizes, dtype=getattr(weft, _DTYPES[meta["dtype"]]))
-    result = flat.as_strided(sizes, strides, _size(meta["storage_offset"]))
+    dtype = getattr(weft, _DTYPES[meta["dtype"]])
+    flat = weft.frombuffer(bytearray(data), dtype=dtype) if data else weft.empty(0, dtype=dtype)
+    result = flat.as_strided(
+        sizes, strides, _size(meta["storage_offset"])
+    )  # raises beyond the end of the data
     return Parameter(result, meta["requires_grad"]) if entry["is_param"] else result

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.checking import checked
 from ..core.dispatch import fast_path_switches
-from ..core.dtype import bool_, from_numpy_dtype, numpy_dtype
+from ..core.dtype import DType, bool_, from_numpy_dtype, numpy_dtype
 from ..core.entry import declined, entry, in_front_of
 from ..core.grad_mode import mode
 from ..core.promotion import common_dtype
@@ -375,13 +375,19 @@ def check_alpha(alpha: Any, name: str, *operands: Any) -> None:
     if type(alpha) is int:  # fits every dtype
         return
     dtype = common_dtype(map(spec_or_type, normalise(name, operands)))
-    if isinstance(alpha, bool):
-        if dtype is not bool_:
-            raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    elif isinstance(alpha, float) and dtype.category < 2:
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    elif isinstance(alpha, builtins.complex) and not dtype.is_complex:
+    if isinstance(alpha, builtins.complex) and not dtype.is_complex:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    check_factor(alpha, "alpha", dtype)
+
+
+def check_factor(factor: Any, name: str, dtype: DType) -> None:
+    """Raises: RuntimeError for a bool if the result is not one, and for another number than an integer if the result is integral."""
+    if isinstance(factor, bool) and dtype is not bool_:
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if isinstance(factor, (float, builtins.complex)) and dtype.category < 2:
+        raise RuntimeError(
+            f"For integral input tensors, argument {name} must not be a floating point number."
+        )
 
 
 # ---- Functions that are an op for usual arguments ----------------------------------------------------------------------------

@@ -42,28 +42,24 @@ class UnsupportedFakeTensorException(RuntimeError):
         self.reason = reason
 
 
-class DynamicOutputShapeException(RuntimeError):
+class _OperatorError(RuntimeError):
+    """The base of errors of an operator, `func`."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(func)
+        self.func = func
+
+
+class DynamicOutputShapeException(_OperatorError):
     """The shape of a result depends on values."""
 
-    def __init__(self, func: Any) -> None:
-        super().__init__(func)
-        self.func = func
 
-
-class DataDependentOutputException(RuntimeError):
+class DataDependentOutputException(_OperatorError):
     """A result that is no tensor depends on values."""
 
-    def __init__(self, func: Any) -> None:
-        super().__init__(func)
-        self.func = func
 
-
-class UnsupportedOperatorException(RuntimeError):
+class UnsupportedOperatorException(_OperatorError):
     """An operator that has no form without values."""
-
-    def __init__(self, func: Any) -> None:
-        super().__init__(func)
-        self.func = func
 
 
 class MetadataMismatchError(RuntimeError):

@@ -15,6 +15,7 @@ from .compressed import blocksize_of, compressed, compressed_parts, dense_dim_of
 from .compression import Compressed
 from .conversion import as_compressed, as_coo
 from .coo import coo, indices_of, sparse_dim_of
+from .creation import empty_sparse
 from .rules import have_same_indices
 
 
@@ -45,9 +46,9 @@ def aligned(left: Tensor, right: Tensor, name: str) -> tuple[Tensor, Tensor]:
 
 
 def _without_entries_as(empty: Tensor, other: Tensor) -> Tensor:
-    """A tensor without entries, in the sparse and dense dims of another one."""
-    indices, values = indices_of(other), values_of(other)
-    return coo(indices[:, :0], values[:0].to(empty.dtype), empty.shape, True)
+    """A tensor without entries, with as many dense dims as another one."""
+    dense_dim = other.dim() - sparse_dim_of(other)
+    return empty_sparse(empty.shape, sparse_coo, empty.dtype, empty.device, dense_dim)
 
 
 class Entries(NamedTuple):

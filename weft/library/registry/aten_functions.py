@@ -482,9 +482,9 @@ def _attention(
     result = functional()["scaled_dot_product_attention"](
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale
     )
-    rows = max(1, _SCORES // max(1, query.shape[:-2].numel() * key.shape[-2]))
     if query.device.type == "meta":
         return result, query.new_empty(query.shape[:-1])
+    rows = max(1, _SCORES // max(1, query.shape[:-2].numel() * key.shape[-2]))
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     sums = [
         _log_sums(query[..., start : start + rows, :], key, attn_mask, is_causal, scale, start)

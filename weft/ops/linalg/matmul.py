@@ -13,7 +13,6 @@ from ...core.checking import check_tensor, sizes
 from ...core.dtype import (
     INTEGER,
     LEGACY_NAMES,
-    DType,
     bool_,
     compute_type,
     cpp_name,
@@ -28,6 +27,7 @@ from ...core.registry import add_member
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import user_level
+from ...families.calls import check_factor
 from ...families.custom_vjp import CustomVjp, custom_vjp
 from ...families.product import Product
 from ..assembly.joining import stack
@@ -587,18 +587,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
     dtype = common_dtype((input.spec, vec1.spec, vec2.spec))
     for factor, name in ((beta, "beta"), (alpha, "alpha")):
-        _check_factor(factor, name, dtype)
+        check_factor(factor, name, dtype)
     return _ADDR(input, beta, alpha, vec1.to(dtype), vec2.to(dtype))
-
-
-def _check_factor(factor: Any, name: str, dtype: DType) -> None:
-    """Raises: RuntimeError for a factor of a higher category than the result, and for a bool if the result is not one."""
-    if type(factor) is bool and dtype is not bool_:
-        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
-    if dtype.category < 2 and isinstance(factor, (float, complex)):
-        raise RuntimeError(
-            f"For integral input tensors, argument {name} must not be a floating point number."
-        )
 
 
 @public("function method inplace", out=True, autocast="lower")

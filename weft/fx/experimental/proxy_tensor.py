@@ -189,7 +189,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     def _call_op(self, op: Any, args: tuple, static: dict[str, Any]) -> Any:
         if any(isinstance(each, Tensor) and each in self._tracked for each in pytree.tree_leaves(args)):
             raise NotImplementedError(
-                f"make_fx: {op.name} is a step of weft that is not an operator of PyTorch, so there is no node for it"
+                f"make_fx: weft computes {op.name} by a step that is not an operator of PyTorch, so a graph of aten operators "
+                "cannot contain it"
             )
         return super()._call_op(op, args, static)
 

@@ -43,8 +43,7 @@ def run(program: str, calls: str, *arguments: str) -> str:
 COUNT = """
 import gc, sys
 import weft as torch
-from weft.engine import tiers
-from weft.families import native_calls
+from weft.engine import call_tables, tiers
 a, b = torch.rand(16) + 0.5, torch.rand(16) + 0.5
 x = torch.rand(16, requires_grad=True)
 spec, storage, big = a.spec, a._storage, 10**17 + 3
@@ -59,7 +58,7 @@ def calls():
             a + wrong
         except (TypeError, RuntimeError):
             pass
-held = [a, b, large, large_x, large.spec, large._storage, spec, storage, storage.bin, big, None, 0, False, torch.Tensor, type(storage), torch.cpu, native_calls._tables[0].bound]
+held = [a, b, large, large_x, large.spec, large._storage, spec, storage, storage.bin, big, None, 0, False, torch.Tensor, type(storage), torch.cpu, call_tables.Table.tables[0].bound]
 def state():
     for _ in range(6):  # each collection ceases to track tuples of what the one before has ceased to track
         gc.collect()

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 
 from ..core.grad_mode import detours
-from ..engine.call_tables import STRIDES, item
+from ..engine.call_tables import STRIDES
 from ..engine.objects import BYTES, STORAGE, TENSOR, TUPLE_ITEMS, Function, add_object, name, offsets
 from ..families import native_calls
 from . import graph
@@ -133,7 +133,7 @@ def _can_record() -> Function:
     """
     f = Function("can_record", "ptr %parts, ptr %args, i64 %count", "i1", "internal", "noinline")
     storage = f.load(f.load("%args"), TENSOR["_storage"])
-    masks = item(f, "%parts", MASKS)
+    masks = f.tuple_item("%parts", MASKS)
     tensors, readers = f.load(masks, BYTES, "i64"), f.load(masks, BYTES + 16, "i64")
     f.require(f.same(f.let(f"and i64 {readers}, 1"), "0", "i64"), "no")  # the target has an edge
     f.go("before")
@@ -167,11 +167,11 @@ def _record(inputs: int) -> Function:
     """Make the node of a call with these inputs, and make it the grad_fn of the result; 0, or -1 after an error."""
     given = "".join(f", ptr %x{k}" for k in range(inputs))
     f = Function(f"record{inputs}", f"ptr %parts, ptr %result{given}", "i32", "internal", "noinline")
-    masks = item(f, "%parts", MASKS)
+    masks = f.tuple_item("%parts", MASKS)
     tensors = f.load(masks, BYTES, "i64")
-    node = f.call("PyType_GenericAlloc", item(f, "%parts", NODE_TYPE), "0")
+    node = f.call("PyType_GenericAlloc", f.tuple_item("%parts", NODE_TYPE), "0")
     f.require(f.differ(node, "null"), "failed")
-    spec = item(f, "%parts", NODE_SPEC)
+    spec = f.tuple_item("%parts", NODE_SPEC)
     for slot, value in (("_spec", spec), ("_notes", name("none"))):
         f.incref(value)
         f.store(node, _NODE[slot], value)

@@ -9,6 +9,7 @@ Most functions decide everything from the metadata of tensors and from the value
 
 from __future__ import annotations
 
+from ..engine.call_tables import field, find, table_of_self
 from ..engine.objects import (
     BYTES,
     SIZE,
@@ -36,13 +37,6 @@ NEVER, SAME, VIEW, VIEWS, PROGRAM, NUMBER, NUMBERS, OBJECT_ITSELF = range(8)
 # not: (class, NodeSpec, bytes). `alive` holds all objects whose addresses the record has.
 KEY, RECIPE, SPEC, NODE, ALIVE = range(5)
 
-ENTRIES = (
-    128  # of a table: the hash of a key, its record, and the calls that were missing here; direct-mapped
-)
-ENTRY = 3  # words
-TABLE = ENTRY * ENTRIES  # words; before them stand the Python function, and the one that learns
-PYTHON, LEARN, FIRST = 0, 8, 16  # bytes
-
 MOST_OWNED = 128  # references that a program holds while it runs; the learner refuses longer programs
 MOST_ARGUMENTS = 40  # of a launch
 MOST_RESULTS = 4  # of a program
@@ -53,84 +47,22 @@ FLOAT32, FLOAT64, INT64, INT32, BOOL = range(5)
 NODE_SLOTS, LEAF_SLOTS = offsets(Node), offsets(Leaf)
 
 
-# ---- Records -------------------------------------------------------------------------------------------------------------
-
-
-def entry_of() -> Text:
-    """The place in a table for a frame's key."""
-    f = Text("entry_of", "ptr %table, ptr %frame")
-    index = f.let(f"and i64 {f.word('%frame', HASH)}, {ENTRIES - 1}")
-    f.ret(f.place("%table", f.add(f.let(f"mul i64 {index}, {8 * ENTRY}"), str(FIRST))))
-    return f
-
-
-def find() -> Text:
-    """The record for a frame's key; null if there is none."""
-    f = Text("find", "ptr %table, ptr %frame")
-    entry = f.let("call ptr @entry_of(ptr %table, ptr %frame)")
-    record = f.load(entry, 8)
-    f.require(f.differ(record, "null"), "none")
-    f.require(f.same(f.load(entry, 0, "i64"), f.word("%frame", HASH), "i64"), "none")
-    key, count = f.tuple_item(record, KEY), f.word("%frame", COUNT)
-    f.require(f.same(f.load(key, SIZE, "i64"), f.let(f"mul i64 {count}, 8"), "i64"), "none")
-    words, given = f.place(key, BYTES), f.place("%frame", 8 * WORD)
-    with f.each(count) as k:
-        f.require(f.same(f.word(words, k), f.word(given, k), "i64"), "none")
-    f.ret(record)
-    f.label("none")
-    f.ret("null")
-    return f
-
-
-def remember() -> Text:
-    """A builtin, `remember(record, *args, **kwargs)`: puts a record into the table for this call."""
-    f = Text("remember_call", "ptr %self, ptr %args, i64 %nargs, ptr %names", linkage="")
-    table, frame, record = f.load("%self", BYTES), f.room(FRAME), f.load("%args")
-    rest, count = f.place("%args", 8), f.let("sub i64 %nargs, 1")
-    f.ask("encode_call", f"ptr {table}, ptr {frame}, ptr {rest}, i64 {count}, ptr %names", "no")
-    entry = f.let(f"call ptr @entry_of(ptr {table}, ptr {frame})")
-    old = f.load(entry, 8)
-    f.incref(record)
-    f.store(entry, 0, f.word(frame, HASH), "i64")
-    f.store(entry, 8, record)
-    f.decref(old)
-    f.go("no")
-    f.label("no")
-    _none_unless_error(f)
-    return f
+# ---- Keys ----------------------------------------------------------------------------------------------------------------
 
 
 def key_of() -> Text:
     """A builtin, `key_of(*args, **kwargs)`: the key of the call as bytes, None if it has none."""
     f = Text("key_of", "ptr %self, ptr %args, i64 %nargs, ptr %names", linkage="")
-    frame, table = f.room(FRAME), f.load("%self", BYTES)
-    f.ask("encode_call", f"ptr {table}, ptr {frame}, ptr %args, i64 %nargs, ptr %names", "no")
+    frame = f.room(FRAME)
+    f.ask("encode_call", f"ptr {table_of_self(f)}, ptr {frame}, ptr %args, i64 %nargs, ptr %names", "no")
     length = f.let(f"mul i64 {f.word(frame, COUNT)}, 8")
     f.ret(f.call("PyBytes_FromStringAndSize", f.place(frame, 8 * WORD), length))
     f.label("no")
-    _none_unless_error(f)
-    return f
-
-
-def _none_unless_error(f: Text) -> None:
     f.require(f.same(f.call("PyErr_Occurred"), "null"), "error")
     f.incref(name("none"))
     f.ret(name("none"))
     f.label("error")
     f.ret("null")
-
-
-def forget() -> Text:
-    """A builtin, `forget()`: empties the table."""
-    f = Text("forget_calls", "ptr %self, ptr %args, i64 %nargs", linkage="")
-    entries = f.place(f.load("%self", BYTES), FIRST)
-    with f.each(str(ENTRIES)) as k:
-        place = f.add(f.let(f"mul i64 {k}, {8 * ENTRY}"), "8")
-        old = f.load(entries, place)
-        f.store(entries, place, "null")
-        f.decref(old)
-    f.incref(name("none"))
-    f.ret(name("none"))
     return f
 
 
@@ -624,31 +556,13 @@ def _put_saved(f: Text, node: str, words: str) -> None:
 # ---- Calls ---------------------------------------------------------------------------------------------------------------
 
 
-_CALLS = 32  # a power of two above `patience`
-
-
-def is_usual() -> Text:
-    """Counts the calls with a frame's key, which has no record; whether there were more than `patience` in a row in its entry."""
-    f = Text("is_usual", "ptr %table, ptr %frame", "i1")
-    place = f.place(f.let("call ptr @entry_of(ptr %table, ptr %frame)"), 16)
-    key = f.let(f"and i64 {f.word('%frame', HASH)}, {-_CALLS}")
-    before = f.load(place, 0, "i64")
-    is_same = f.same(f.let(f"and i64 {before}, {-_CALLS}"), key, "i64")
-    calls = f.add(f.let(f"select i1 {is_same}, i64 {before}, i64 {key}"), "1")
-    is_usual = f.let(
-        f"icmp ugt i64 {f.let(f'and i64 {calls}, {_CALLS - 1}')}, {f.load(name('patience'), 0, 'i64')}"
-    )
-    f.store(place, 0, f.let(f"select i1 {is_usual}, i64 0, i64 {calls}"), "i64")
-    f.ret(is_usual)
-    return f
-
-
 def replay() -> Text:
     """The result of a call; UNUSUAL if the Python function must run it, UNKNOWN if it is worth a record."""
     f = Text("replay", "ptr %table, ptr %args, i64 %nargs, ptr %names")
     frame = f.room(FRAME)
     f.ask("encode_call", f"ptr %table, ptr {frame}, ptr %args, i64 %nargs, ptr %names", "no_key")
-    record = f.let(f"call ptr @find(ptr %table, ptr {frame})")
+    hashed, words = f.word(frame, HASH), f.place(frame, 8 * WORD)
+    record = find(f, "%table", hashed, words, f.word(frame, COUNT))
     f.require(f.differ(record, "null"), "unknown")
     recipe = f.place(f.tuple_item(record, RECIPE), BYTES)
     functions = {VIEW: "view", VIEWS: "views", PROGRAM: "program", NUMBER: "number", NUMBERS: "numbers"}
@@ -672,7 +586,8 @@ def replay() -> Text:
     f.label("unusual")
     f.ret(answer_code(UNUSUAL))
     f.label("unknown")
-    f.require(f.let(f"call i1 @is_usual(ptr %table, ptr {frame})"), "unusual")
+    patience = f.load(name("patience"), 0, "i64")
+    f.ask("is_usual", f"ptr %table, i64 {hashed}, i64 {patience}", "unusual")
     f.ret(answer_code(UNKNOWN))
     f.label("failed")
     f.ret("null")
@@ -687,8 +602,10 @@ def call_or_replay() -> Text:
     f.label("python")
     f.require(f.differ(answer, "null"), "replayed")
     known = f.same(answer, answer_code(UNUSUAL))
-    place = f.let(f"select i1 {known}, i64 {PYTHON}, i64 {LEARN}")
-    f.ret(f.call("PyObject_Vectorcall", f.load("%table", place), "%args", "%nargs", "%names"))
+    function = f.let(
+        f"select i1 {known}, ptr {field(f, '%table', 'python')}, ptr {field(f, '%table', 'learn')}"
+    )
+    f.ret(f.call("PyObject_Vectorcall", function, "%args", "%nargs", "%names"))
     f.label("replayed")
     f.ret(answer)
     return f
@@ -697,8 +614,7 @@ def call_or_replay() -> Text:
 def replayed() -> Text:
     """A builtin that is called as the Python function of its table is."""
     f = Text("replayed", "ptr %self, ptr %args, i64 %nargs, ptr %names", linkage="")
-    table = f.load("%self", BYTES)
-    f.ret(f.let(f"call ptr @call_or_replay(ptr {table}, ptr %args, i64 %nargs, ptr %names)"))
+    f.ret(f.let(f"call ptr @call_or_replay(ptr {table_of_self(f)}, ptr %args, i64 %nargs, ptr %names)"))
     return f
 
 
@@ -751,11 +667,7 @@ def functions() -> list[Function]:
     """All functions of this file. They call some of `families/map_calls.py`."""
     return [
         *replay_keys.functions(),
-        entry_of(),
-        find(),
-        remember(),
         key_of(),
-        forget(),
         moved(),
         view(),
         views(),
@@ -765,7 +677,6 @@ def functions() -> list[Function]:
         number(),
         numbers(),
         record_call(),
-        is_usual(),
         replay(),
         call_or_replay(),
         replayed(),

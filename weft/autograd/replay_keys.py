@@ -21,6 +21,7 @@ A call with any other argument has no key.
 from __future__ import annotations
 
 from ..core.spec import Spec
+from ..engine.call_tables import mix
 from ..engine.objects import SIZE, TENSOR, TUPLE_ITEMS, Text, name, offsets
 
 # The fields of a frame, in words: what `encode` has found of the arguments.
@@ -40,10 +41,7 @@ def push() -> Text:
     f.require(f.let(f"icmp slt i64 {count}, {MOST_WORDS}"), "full")
     f.set_word("%frame", f.add(count, str(WORD)), "%word")
     f.set_word("%frame", COUNT, f.add(count, "1"))
-    mixed = f.let(f"xor i64 {f.word('%frame', HASH)}, %word")
-    # The upper bits of the product depend on all bits; those come to the lower ones for the next word.
-    product = f.let(f"mul i64 {mixed}, -7046029254386353131")
-    f.set_word("%frame", HASH, f.let(f"xor i64 {product}, {f.let(f'lshr i64 {product}, 32')}"))
+    f.set_word("%frame", HASH, mix(f, f.word("%frame", HASH), "%word"))
     f.ret("true")
     f.label("full")
     f.ret("false")

@@ -21,7 +21,7 @@ from ..core.checking import write_checks
 from ..core.code_exchange import code_like, displace, exchange_code
 from ..core.device import CPU, default_device_hooks, device
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
-from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_plans_expire
+from ..core.dtype import DType, bool_, float32, float64, int32, int64
 from ..core.filling import when_filling_changes
 from ..core.layout import Layout, MemoryFormat
 from ..core.layout_calls import rules_of
@@ -31,6 +31,7 @@ from ..core.spec import Spec
 from ..core.tensor import Tensor, address, make
 from ..core.warn import issued
 from ..engine import call_tables, host, objects
+from ..engine.call_tables import Table
 from ..families import native_calls
 from ..families.custom_vjp import CustomVjp
 from ..families.indexed import Gather
@@ -461,53 +462,35 @@ def _(op: Gather, args: tuple, static: dict) -> Launches:
 # ---- Tables --------------------------------------------------------------------------------------------------------------
 
 
-class _Table:
-    """The records of one function, as long as the process lasts."""
+class Calls(Table):
+    """The records of one function."""
 
     def __init__(self, python: Callable):
-        self.called = python.__name__
-        self.python = host.keepalive(python)
-        self.learn = host.keepalive(functools.partial(_learn, self))
-        self._words = host.keepalive((ctypes.c_size_t * (2 + calls.TABLE))(id(self.python), id(self.learn)))
-        self.address = ctypes.addressof(self._words)
-        self.bound = struct.pack("q", self.address)
-        self.learned = 0
-        self.forget: Callable[[], Any] = bool  # nothing, before the machine code is there
-        _tables.append(self)
+        super().__init__(ENTRIES, python=python, learn=functools.partial(_learn, self))
+        self.called, self.python, self.learned = python.__name__, python, 0
 
-    def add(self, record: tuple, args: Sequence[Any], kwargs: dict) -> None:
-        """Add the record of a call with these arguments."""
-        self.remember(record, *args, **kwargs)
+    @functools.cached_property
+    def key_of(self) -> Callable[..., bytes | None]:
+        """The key of the call with these arguments, None if it has none."""
+        return self.function("key_of", keywords=True)
+
+    def learn(self, record: tuple) -> None:
+        """Add a record; after too many, learn no more."""
+        self.add(record)
         self.learned += 1
         if self.learned == MOST_LEARNED:
-            self.stop()
-
-    def stop(self) -> None:
-        """Learn no more."""
-        self._words[1] = id(self.python)
-
-    def complete(self, addresses: dict[str, int]) -> None:
-        self.remember = host.builtin(addresses["remember_call"], "remember", self.bound, keywords=True)
-        self.key_of = host.builtin(addresses["key_of"], "key_of", self.bound, keywords=True)
-        self.forget = host.builtin(addresses["forget_calls"], "forget", self.bound)
+            self.set("learn", self.python)
 
 
-_tables: list[_Table] = []
+ENTRIES = 128
 # Of one function: one whose keys push each other out of its table must stop learning.
 MOST_LEARNED = 500
 
-
-def _forget_records() -> None:
-    for table in _tables:
-        table.forget()
+default_device_hooks.append(call_tables.forget_records)
+when_filling_changes.append(call_tables.forget_records)
 
 
-when_plans_expire.append(_forget_records)
-default_device_hooks.append(_forget_records)
-when_filling_changes.append(_forget_records)
-
-
-def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
+def _learn(table: Calls, /, *args: Any, **kwargs: Any) -> Any:
     """Run the Python function, and note what it does."""
     key = None if rules_of((*args, *kwargs.values())) else table.key_of(*args, **kwargs)
     if key is None:
@@ -532,11 +515,11 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
     if ops and (ops[-1][3] is seen or type(ops[-1][3]) is tuple and _is_made_of(seen, ops[-1][3])):
         ops[-1] = (*ops[-1][:3], again)
     places = _places(copies) if table is _of_methods["__getitem__"] else ()
-    table.add(_record(table.called, key, (*copies, tuple(kwargs)), ops, again, places), args, kwargs)
+    table.learn(_record(table.called, key, (*copies, tuple(kwargs)), ops, again, places))
     return result
 
 
-def _learn_draws(table: _Table, key: bytes, args: Sequence[Any], kwargs: dict) -> Any:
+def _learn_draws(table: Calls, key: bytes, args: Sequence[Any], kwargs: dict) -> Any:
     """As `_learn`, for a function that draws random numbers."""
     warned, given = issued.count, (*args, *kwargs.values())
     result, draws = drawn(table.python, args, kwargs)
@@ -553,7 +536,7 @@ def _learn_draws(table: _Table, key: bytes, args: Sequence[Any], kwargs: dict) -
         recipe = _program(launches, [], result, alive)
     except Refused:
         recipe = struct.pack("q", calls.NEVER)
-    table.add((key, recipe, None, None, tuple(alive)), args, kwargs)
+    table.learn((key, recipe, None, None, tuple(alive)))
     return result
 
 
@@ -637,14 +620,12 @@ _SLOTS = {
     "nb_matrix_multiply": "product", "mp_subscript": "__getitem__",
 }  # fmt: skip
 ADDRESSES = (
-    "remember_call",
     "key_of",
-    "forget_calls",
     "replayed",
     *(f"slot.{each}" for each in _SLOTS.values()),
 )
 
-_of_methods: dict[str, _Table] = {}
+_of_methods: dict[str, Calls] = {}
 
 
 def prepare() -> None:
@@ -661,7 +642,7 @@ def prepare() -> None:
     for method in calls.METHODS:
         function = vars(Tensor)[method]
         objects.add_object(f"method.{method}", function)
-        _of_methods[method] = _Table(displace(function))
+        _of_methods[method] = Calls(displace(function))
         objects.add_memory(f"table.{method}", _of_methods[method].address)
     objects.add_object("method.__rmatmul__", vars(Tensor)["__rmatmul__"])
 
@@ -671,11 +652,9 @@ def install(addresses: dict[str, int]) -> None:
     exchanges = []
     for function in _functions():
         write_checks(function)
-        table = _of_methods.get(function.__name__) or _Table(displace(function))
+        table = _of_methods.get(function.__name__) or Calls(displace(function))
         native = host.builtin(addresses["replayed"], function.__name__, table.bound, keywords=True)
         exchanges.append((function, code_like(function.__code__, _SOURCE, native=native)))
-    for table in _tables:
-        table.complete(addresses)
     exchange_code(exchanges)
     for slot, called in _SLOTS.items():
         objects.set_slot(Tensor, slot, addresses[f"slot.{called}"])

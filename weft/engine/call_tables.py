@@ -1,11 +1,11 @@
-"""The table in front of an op's plans that machine code looks into: from the operands' specs to the record of a plan.
+"""Tables in which machine code finds what it knows of a call: from the call's key to a record.
 
-A table is direct-mapped, so that a lookup is a hash of two addresses and two comparisons. It owns a reference to each of its
-records, and a record owns the specs that are its keys. So an address in a key cannot become that of another object.
+A key is a sequence of words, most of them addresses: of the operands' specs and types, of an op. A record is a tuple whose first item is its
+key, as bytes. What follows is the business of those who add it: `families/native_calls.py` describes plans, `autograd/replays.py` calls
+that are replayed. A record owns the objects whose addresses are in its key, and the table owns the record. So an address in a key cannot
+become that of another object.
 
-A record is a tuple `(words, spec, allocation, recorder, plan, key, other key, ...)`. `words` are bytes with what the kernel's loop
-gets (WORDS), None where machine code cannot run the plan. `allocation` is the self of `plan.allocate`. `recorder` is None until
-a call of the plan was recorded.
+A table is direct-mapped: the hash of a key says where its record may stand, and a new record takes the place of the old one.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from .host import builtin, keepalive
-from .objects import BYTES, SIZE, TUPLE_ITEMS, Function
+from .objects import BYTES, SIZE, Function, Text, name
 
-# A table in memory is HEADER bytes for the objects that the call functions of its op need (FIELDS), then the entries.
-ENTRY = 32  # bytes: key, other key, record, and the mixed keys of the last call that was not found here
+# A table in memory is HEADER bytes for the objects that the call functions of its op need (FIELDS), then the entries. An entry is the
+# address of a record, and a word for `is_usual`.
+ENTRY = 16  # bytes
 HEADER = 64
-OF_ONE_OP, OF_ALL_OPS = 256, 1024  # entries; powers of two
+ENTRIES, ENTRIES_OF_ALL_OPS = 256, 1024  # powers of two
 
 # What a table's header holds. `python` is the function for calls that machine code does not take, `reflected` that of the
-# reflected operator, and `learn(*operands)` adds a record after the first call with new specs. `owner` is the first key of
-# records in the table of all functions. `entries` is the number of entries.
-FIELDS = ("python", "reflected", "learn", "owner", "entries")
+# reflected operator, and `learn` adds a record for a call. `owner` is the first word of keys in the table of all shortcuts. `mask` is the
+# number of entries, less one.
+FIELDS = ("python", "reflected", "learn", "owner", "mask")
 
 # What a kernel gets. `number`: as what it reads numbers. `limited`: numbers must fit a dtype. `operands`: how many tensors there
 # are, with the result. `share`: the address of the function that shares the loop among the workers, which gets `pool`, `grain` and
@@ -46,8 +47,9 @@ WORDS = (
     "flat",
     *(f"stride{k}" for k in range(STRIDES)),
 )
-SPEC, ALLOCATION, RECORDER, KEY = 1, 2, 3, 5  # the items of a record after its words
-
+# The items of the record of a plan: `words` are bytes with what the kernel's loop gets (WORDS), None where machine code cannot run the
+# plan. `allocation` is the self of `plan.allocate`. `recorder` is None until a call of the plan was recorded.
+KEY, KERNEL, SPEC, ALLOCATION, RECORDER = range(5)
 
 # Learning to replay a call (`autograd/replays.py`) takes as long as 20 to 100 calls of the Python function. A busy process learns a
 # call that it has made so often; one that asks for machine code learns it the second time.
@@ -56,32 +58,50 @@ patience = keepalive(ctypes.c_int64(1))
 
 
 class Table:
-    """The table of one op's call functions, which lasts as long as the process. `bound` is what builtins get as their self."""
+    """The table of one function, which lasts as long as the process. `bound` is what builtins get as their self."""
 
     # The addresses of the functions that `functions` makes; empty until they are compiled. Until then tables are empty.
     code: ClassVar[dict[str, int]] = {}
+    tables: ClassVar[list[Table]] = []
 
-    def __init__(self, remember: str = "remember", entries: int = OF_ONE_OP, **objects: Any):
-        self._function = remember
+    def __init__(self, entries: int = ENTRIES, **objects: Any):
         self._memory = keepalive((ctypes.c_size_t * ((HEADER + entries * ENTRY) // 8))())
-        self._memory[FIELDS.index("entries")] = entries
         self.address = ctypes.addressof(self._memory)
-        for key, value in objects.items():
-            self._memory[FIELDS.index(key)] = id(keepalive(value))
         self.bound = struct.pack("q", self.address)
+        self._memory[FIELDS.index("mask")] = entries - 1
+        for field, value in objects.items():
+            self.set(field, value)
+        if entries:
+            Table.tables.append(self)
+
+    def set(self, field: str, value: Any) -> None:
+        """Let a field of the header name this object."""
+        self._memory[FIELDS.index(field)] = id(keepalive(value))
+
+    def function(self, called: str, **options: Any) -> Callable[..., Any]:
+        """A function of machine code whose self is this table."""
+        return builtin(self.code[called], called, self.bound, **options)
 
     @functools.cached_property
-    def _remember(self) -> Callable[[tuple], Any]:
-        return builtin(self.code[self._function], self._function, self.bound)
+    def add(self) -> Callable[[tuple], None]:
+        """Add a record."""
+        return self.function("remember")
 
     @functools.cached_property
-    def forget(self) -> Callable[[], Any]:
+    def forget(self) -> Callable[[], None]:
         """Drop all records."""
-        return builtin(self.code["forget"], "forget", self.bound)
+        return self.function("forget")
 
-    def add(self, *record: Any) -> None:
-        """Add a record with these items."""
-        self._remember(record)
+
+def key_of_objects(objects: Sequence[Any]) -> bytes:
+    """The key of the addresses of these objects."""
+    return struct.pack(f"{len(objects)}Q", *map(id, objects))
+
+
+def forget_records() -> None:
+    """Drop the records of all tables."""
+    for table in Table.tables if Table.code else ():
+        table.forget()
 
 
 # ---- IR ------------------------------------------------------------------------------------------------------------------
@@ -92,143 +112,135 @@ def table_of_self(f: Function) -> str:
     return f.load("%self", BYTES)
 
 
-def field(f: Function, table: str, called: str) -> str:
-    return f.load(table, 8 * FIELDS.index(called))
-
-
-def mix(f: Function, key: str, other: str) -> str:
-    """A number that depends on two keys, which are i64."""
-    mixed = f.let(f"mul i64 {key}, 31")
-    return f.let(f"add i64 {mixed}, {other}")
-
-
-def entry(f: Function, table: str, mixed: str, entries: int) -> str:
-    """The address of the entry for mixed keys."""
-    # The upper bits of this product depend on all bits. The addresses of objects differ in few of theirs.
-    spread = f.let(f"mul i64 {mixed}, -7046029254386353131")
-    index = f.let(f"lshr i64 {spread}, {64 - entries.bit_length() + 1}")
-    scaled = f.let(f"mul i64 {index}, {ENTRY}")
-    return f.place(table, f.let(f"add i64 {scaled}, {HEADER}"))
-
-
-def lookup(f: Function, table: str, key: str, other: str) -> str:
-    """The record for two keys. Goes on as `missing` says if the table has none."""
-    mixed = mix(f, key, other)
-    place = entry(f, table, mixed, OF_ONE_OP)
-    missing(f, place, mixed)
-    f.require(f.same(f.load(place, 0, "i64"), key, "i64"), "missing")
-    f.require(f.same(f.load(place, 8, "i64"), other, "i64"), "missing")
-    return f.load(place, 16)
-
-
-def missing(f: Function, place: str, mixed: str) -> None:
-    """The label `missing`: goes on at `unusual` for a call that is missing for the first time, and then at `unknown`.
-
-    A record costs as much as two calls of the Python function. Programs whose sizes always change must not pay for it.
-    """
-    f.go("looked_up")
-    f.label("missing")
-    f.require(f.differ(f.load(place, 24, "i64"), mixed, "i64"), "unknown")
-    f.store(place, 24, mixed, "i64")
-    f.go("unusual")
-    f.label("looked_up")
-
-
-def item(f: Function, record: str, position: int, kind: str = "ptr") -> str:
-    return f.load(record, TUPLE_ITEMS + 8 * position, kind)
+def field(f: Function, table: str, called: str, kind: str = "ptr") -> str:
+    return f.load(table, 8 * FIELDS.index(called), kind)
 
 
 def word(f: Function, words: str, called: str, kind: str = "i64") -> str:
     return f.load(words, BYTES + 8 * WORDS.index(called), kind)
 
 
-def lookup_all(f: Function, table: str, keys: str, count: str) -> str:
-    """As `lookup`, for `count` keys (i64), of which %mixed is the mixture, in a table of all ops."""
-    place = entry(f, table, "%mixed", OF_ALL_OPS)
-    missing(f, place, "%mixed")
-    f.require(f.same(f.load(place, 0, "i64"), "%mixed", "i64"), "missing")
-    record = f.load(place, 16)
+def mix(f: Function, hashed: str, word: str) -> str:
+    """The hash of a key with one more word."""
+    mixed = f.let(f"xor i64 {hashed}, {word}")
+    # The upper bits of the product depend on all bits; those come to the lower ones, which choose the entry.
+    product = f.let(f"mul i64 {mixed}, -7046029254386353131")
+    upper = f.let(f"lshr i64 {product}, 32")
+    return f.let(f"xor i64 {product}, {upper}")
+
+
+def entry(f: Function, table: str, hashed: str) -> str:
+    """The address of the entry for keys with this hash."""
+    index = f.let(f"and i64 {hashed}, {field(f, table, 'mask', 'i64')}")
+    scaled = f.let(f"mul i64 {index}, {ENTRY}")
+    return f.place(table, f.let(f"add i64 {scaled}, {HEADER}"))
+
+
+def lookup(f: Function, table: str, *key: str) -> str:
+    """The record for the words of a key. Goes on at `unusual` if there is none, at `unknown` if it is time to make one.
+
+    All keys of the table have as many words.
+    """
+    hashed = "0"
+    for each in key:
+        hashed = mix(f, hashed, each)
+    record = f.load(entry(f, table, hashed))
     f.require(f.differ(record, "null"), "missing")
-    size = f.let(f"add i64 {count}, {KEY}")
-    f.require(f.same(f.load(record, SIZE, "i64"), size, "i64"), "missing")
-    first = f.place(record, TUPLE_ITEMS + 8 * KEY)
-    f.go("before_keys")
-    f.label("before_keys")
-    f.go("each_key")
-    f.label("each_key")
-    f.do("%j = phi i64 [0, %before_keys], [%next_j, %next_key]")
-    mine, theirs = (f.load(f.let(f"getelementptr i64, ptr {p}, i64 %j"), 0, "i64") for p in (keys, first))
-    f.branch(f.same(mine, theirs, "i64"), "next_key", "missing")
-    f.label("next_key")
-    f.do("%next_j = add i64 %j, 1")
-    f.branch(f.let(f"icmp slt i64 %next_j, {count}"), "each_key", "known_keys")
-    f.label("known_keys")
+    words = f.tuple_item(record, KEY)
+    for k, each in enumerate(key):
+        f.require(f.same(f.load(words, BYTES + 8 * k, "i64"), each, "i64"), "missing")
+    _missing(f, table, hashed)
     return record
 
 
+def lookup_words(f: Function, table: str, hashed: str, words: str, count: str) -> str:
+    """As `lookup`, for `count` (i64) words at an address."""
+    record = find(f, table, hashed, words, count)
+    f.require(f.differ(record, "null"), "missing")
+    _missing(f, table, hashed)
+    return record
+
+
+def find(f: Function, table: str, hashed: str, words: str, count: str) -> str:
+    """The record for `count` (i64) words at an address; null if there is none."""
+    return f.let(f"call ptr @find(ptr {table}, i64 {hashed}, ptr {words}, i64 {count})")
+
+
+def _missing(f: Function, table: str, hashed: str) -> None:
+    """A record costs as much as two calls of the Python function. Programs whose sizes always change must not pay for it."""
+    f.go("looked_up")
+    f.label("missing")
+    f.branch(f.let(f"call i1 @is_usual(ptr {table}, i64 {hashed}, i64 1)"), "unknown", "unusual")
+    f.label("looked_up")
+
+
 def functions() -> list[Function]:
-    """`remember(record)`, `remember_all(record)` for a table of all ops, and `forget()`; their self is that of a Table."""
-    return [_remember(), _remember_all(), _forget()]
+    """What the functions above call, and `remember(record)` and `forget()`, whose self is that of a Table."""
+    return [_find(), _is_usual(), _remember(), _forget()]
+
+
+def _find() -> Function:
+    """The record for a key; null if there is none."""
+    f = Text("find", "ptr %table, i64 %hashed, ptr %words, i64 %count")
+    record = f.load(entry(f, "%table", "%hashed"))
+    f.require(f.differ(record, "null"), "none")
+    key = f.tuple_item(record, KEY)
+    f.require(f.same(f.load(key, SIZE, "i64"), f.let("shl i64 %count, 3"), "i64"), "none")
+    with f.each("%count") as k:
+        f.require(f.same(f.word(f.place(key, BYTES), k), f.word("%words", k), "i64"), "none")
+    f.ret(record)
+    f.label("none")
+    f.ret("null")
+    return f
+
+
+_CALLS = 32  # a power of two above `patience`
+
+
+def _is_usual() -> Function:
+    """Counts the calls with a key that has no record; whether there were more than `%patience` in a row in its entry."""
+    f = Text("is_usual", "ptr %table, i64 %hashed, i64 %patience", "i1")
+    place = entry(f, "%table", "%hashed")
+    key = f.let(f"and i64 %hashed, {-_CALLS}")
+    before = f.load(place, 8, "i64")
+    is_same = f.same(f.let(f"and i64 {before}, {-_CALLS}"), key, "i64")
+    calls = f.add(f.let(f"select i1 {is_same}, i64 {before}, i64 {key}"), "1")
+    is_usual = f.let(f"icmp ugt i64 {f.let(f'and i64 {calls}, {_CALLS - 1}')}, %patience")
+    f.store(place, 8, f.let(f"select i1 {is_usual}, i64 0, i64 {calls}"), "i64")
+    f.ret(is_usual)
+    return f
 
 
 def _remember() -> Function:
-    f = Function("remember", "ptr %self, ptr %args, i64 %nargs")
-    record = f.load("%args")
-    key, other = item(f, record, KEY, "i64"), item(f, record, KEY + 1, "i64")
-    place = entry(f, table_of_self(f), mix(f, key, other), OF_ONE_OP)
-    _put(f, place, record, key, other)
-    return f
-
-
-def _remember_all() -> Function:
-    f = Function("remember_all", "ptr %self, ptr %args, i64 %nargs")
-    record = f.load("%args")
-    size = f.load(record, SIZE, "i64")
-    f.go("before")
-    f.label("before")
-    f.go("each")
-    f.label("each")
-    f.do(f"%k = phi i64 [{KEY}, %before], [%next, %each]")
-    f.do("%mixed = phi i64 [0, %before], [%more, %each]")
-    key = f.load(f.let(f"getelementptr i64, ptr {f.place(record, TUPLE_ITEMS)}, i64 %k"), 0, "i64")
-    f.do(f"%more = add i64 {mix(f, '%mixed', key)}, 0")
-    f.do("%next = add i64 %k, 1")
-    f.branch(f.let(f"icmp slt i64 %next, {size}"), "each", "done")
-    f.label("done")
-    _put(f, entry(f, table_of_self(f), "%more", OF_ALL_OPS), record, "%more", "0")
-    return f
-
-
-def _put(f: Function, place: str, record: str, key: str, other: str) -> None:
-    """Put a record into an entry, and return it."""
-    old = f.load(place, 16)
+    f = Text("remember", "ptr %self, ptr %args, i64 %nargs", linkage="")
+    record, hashed = f.load("%args"), f.room(1)
+    key = f.tuple_item(record, KEY)
+    f.store(hashed, 0, "0", "i64")
+    with f.each(f.let(f"lshr i64 {f.load(key, SIZE, 'i64')}, 3")) as k:
+        f.store(hashed, 0, mix(f, f.load(hashed, 0, "i64"), f.word(f.place(key, BYTES), k)), "i64")
+    place = entry(f, table_of_self(f), f.load(hashed, 0, "i64"))
     f.incref(record)
-    f.store(place, 0, key, "i64")
-    f.store(place, 8, other, "i64")
-    f.store(place, 16, record)
-    f.decref(old)
-    f.incref(record)
-    f.ret(record)
+    _put(f, place, record)
+    _ret_none(f)
+    return f
 
 
 def _forget() -> Function:
-    f = Function("forget", "ptr %self, ptr %args, i64 %nargs")
+    f = Text("forget", "ptr %self, ptr %args, i64 %nargs", linkage="")
     table = table_of_self(f)
-    entries = f.load(table, 8 * FIELDS.index("entries"), "i64")
-    f.go("before")
-    f.label("before")
-    f.go("each")
-    f.label("each")
-    f.do("%i = phi i64 [0, %before], [%next, %each]")
-    scaled = f.let(f"mul i64 %i, {ENTRY}")
-    place = f.place(table, f.let(f"add i64 {scaled}, {HEADER}"))
-    old = f.load(place, 16)
-    f.store(place, 0, "0", "i64")
-    f.store(place, 16, "null")
-    f.decref(old)
-    f.do("%next = add i64 %i, 1")
-    f.branch(f.let(f"icmp slt i64 %next, {entries}"), "each", "done")
-    f.label("done")
-    f.incref("%self")
-    f.ret("%self")
+    with f.each(f.add(field(f, table, "mask", "i64"), "1")) as k:
+        _put(f, f.place(table, f.add(f.let(f"mul i64 {k}, {ENTRY}"), str(HEADER))), "null")
+    _ret_none(f)
     return f
+
+
+def _put(f: Function, place: str, record: str) -> None:
+    """Put a record into an entry, which owns it from then on."""
+    old = f.load(place)
+    f.store(place, 0, record)
+    f.decref(old)
+
+
+def _ret_none(f: Function) -> None:
+    f.incref(name("none"))
+    f.ret(name("none"))

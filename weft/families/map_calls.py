@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..engine.call_tables import ALLOCATION, RECORDER, SPEC, STRIDES, field, item, lookup, table_of_self, word
+from ..engine.call_tables import (
+    ALLOCATION,
+    KERNEL,
+    RECORDER,
+    SPEC,
+    STRIDES,
+    field,
+    lookup,
+    table_of_self,
+    word,
+)
 from ..engine.loops import MEMSET, nest_ir
 from ..engine.objects import NUMBER_METHODS, NUMBER_SLOTS, STORAGE, TENSOR, Function, name
 
@@ -119,10 +129,14 @@ class Call(Function):
     def find(self, key: str, other: str) -> tuple[str, str]:
         """The record for two keys, and its words."""
         record = lookup(self, "%table", key, other)
-        words = item(self, record, 0)
+        return record, self.kernel_of(record)
+
+    def kernel_of(self, record: str) -> str:
+        """The words of a record; a plan that machine code cannot run is unusual."""
+        words = self.tuple_item(record, KERNEL)
         self.require(self.differ(words, name("none")), "unusual")
         self.take_turn(words)
-        return record, words
+        return words
 
     def take_turn(self, words: str) -> None:
         """As `Habit.take_turn`, for a plan that is deferred; a call that waits is unusual."""
@@ -215,7 +229,7 @@ class Call(Function):
         self.label("choose")
         self.branch(recorded, "chosen", "chosen_none")
         self.label("chosen")
-        recorder = item(self, record, RECORDER)
+        recorder = self.tuple_item(record, RECORDER)
         self.require(self.differ(recorder, name("none")), "unknown")
         self.go("chosen_known")
         self.label("chosen_known")
@@ -232,7 +246,7 @@ class Call(Function):
     def new_result(self, record: str, room: str) -> str:
         """A new tensor for the result; its address is the first in the room. The record is the function's own from here on."""
         self.incref(record)  # allocating may run finalizers, which may change the table
-        allocation, spec = item(self, record, ALLOCATION), item(self, record, SPEC)
+        allocation, spec = self.tuple_item(record, ALLOCATION), self.tuple_item(record, SPEC)
         storage = self.let(f"call ptr {name('allocate')}(ptr {allocation}, ptr null, i64 0)")
         result = self.let(f"call ptr @new_tensor(ptr {storage}, ptr {name('zero')}, ptr {spec})")
         self.require(self.differ(result, "null"), "drop_record")

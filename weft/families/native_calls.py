@@ -35,7 +35,7 @@ from ..core.subclasses import plain_class_hooks
 from ..core.tensor import Tensor, plain_type_hooks, plain_types
 from ..engine import call_tables, host, storages
 from ..engine.background import at_end_of_warming
-from ..engine.call_tables import OF_ALL_OPS, STRIDES, WORDS, Table
+from ..engine.call_tables import ENTRIES_OF_ALL_OPS, STRIDES, WORDS, Table, key_of_objects
 from ..engine.kernel import sharing_words
 from ..engine.memory import FENCE
 from ..engine.objects import (
@@ -67,9 +67,6 @@ parts: list[Part] = []
 ENOUGH = 20_000
 
 _watched = host.keepalive((ctypes.c_uint8 * 2)())  # see `Call` in map_calls.py
-_tables: list[Table] = []
-
-
 # The class besides Tensor whose objects are plain tensors, once it exists (`nn.Parameter`); machine code reads its address.
 _other_plain_type = host.keepalive(ctypes.c_void_p(id(Tensor)))
 
@@ -89,11 +86,7 @@ def _set_modes(on: bool) -> None:
     _watched[1] = on
 
 
-@when_plans_expire.append
-def _forget_records() -> None:
-    if Table.code:
-        for table in _tables:
-            table.forget()
+when_plans_expire.append(call_tables.forget_records)
 
 
 # ---- Records -------------------------------------------------------------------------------------------------------------
@@ -138,10 +131,11 @@ def _number(dtype: DType, kinds: Sequence[type]) -> int | None:
 
 def _add_record(table: Table, plan: Any, words: bytes | None, keys: Sequence[Any]) -> None:
     """Add the record of a plan; machine code leaves the calls with these keys alone if there is no plan or there are no words."""
+    key = key_of_objects(keys)
     if words is None:
-        table.add(None, None, None, None, None, *keys)
-        return
-    table.add(words, plan.spec, plan.allocate.__self__, _node_parts(plan.record), plan, *keys)
+        table.add((key, None, keys))
+    else:
+        table.add((key, words, plan.spec, plan.allocate.__self__, _node_parts(plan.record), plan, keys))
 
 
 def _node_parts(recorder: Any) -> tuple | bool | None:
@@ -336,7 +330,6 @@ def _new_table(variables: dict[str, Any], reflects: bool = False, **objects: Any
     """The table for a function of `families/calls.py` with these free variables."""
     learn = _learner(variables["plans"], lambda: table, reflects)
     table = Table(learn=learn, **objects)
-    _tables.append(table)
     return table
 
 
@@ -392,7 +385,6 @@ def _power_table(function: FunctionType, power: FunctionType) -> Table:
     table = Table(
         python=power, learn=lambda tensor, exponent: tensor.spec.dtype.kind in "fc" and learn(tensor)
     )
-    _tables.append(table)
     return table
 
 
@@ -424,15 +416,13 @@ def _prepare_methods() -> None:
     for called in op_calls.METHODS:
         table = _method_table(called)
         add_memory(f"table.{called}", table.address)
-        _shortcut_tables[called] = table = Table("remember_all", OF_ALL_OPS)
-        _tables.append(table)
+        _shortcut_tables[called] = table = Table(ENTRIES_OF_ALL_OPS)
         add_memory(f"table.shortcut.{called}", table.address)
 
 
 def _method_table(called: str) -> Table:
     learn = _learner_of_method(called, lambda: table)
-    table = Table("remember_all", OF_ALL_OPS, python=vars(Map)[called], learn=learn)
-    _tables.append(table)
+    table = Table(ENTRIES_OF_ALL_OPS, python=vars(Map)[called], learn=learn)
     return table
 
 
@@ -447,7 +437,7 @@ def _install_methods(addresses: dict[str, int]) -> None:
 # ---- When --------------------------------------------------------------------------------------------------------------------
 
 _NAMES = (
-    *("remember", "remember_all", "forget"),
+    *("remember", "forget"),
     *map_calls.BUILTINS,
     *(f"slot.{each}" for each in map_calls.SLOTS),
     *(f"{kind}.{each}" for kind in ("op", "shortcut") for each in op_calls.METHODS),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..engine.call_tables import STRIDES, field, item, lookup_all, mix, table_of_self, word
+from ..engine.call_tables import STRIDES, field, lookup_words, mix, table_of_self, word
 from ..engine.objects import TENSOR, TUPLE_ITEMS, Function, name
 from .map_calls import INTEGER, UNKNOWN, FromPython, InPlace, answer_code, call_in_python
 
@@ -130,11 +130,9 @@ class _Method(InPlace):
 
     def find_all(self) -> tuple[str, str]:
         """The record for the op and its operands, and its words."""
-        record = lookup_all(self, "%table", self.keys, self.let("add i64 %count, 1"))
-        words = item(self, record, 0)
-        self.require(self.differ(words, name("none")), "unusual")
-        self.take_turn(words)
-        return record, words
+        words = self.let("add i64 %count, 1")
+        record = lookup_words(self, "%table", "%mixed", self.keys, words)
+        return record, self.kernel_of(record)
 
     def put_numbers(self, words: str, first: int) -> None:
         """Put the numbers behind the addresses, as the kernel reads them."""

@@ -1,4 +1,4 @@
-"""Writes weft/compat/interface/*.pyi: the names of PyTorch that weft declares and does not implement.
+"""Writes weft/compat/interface/*.txt: the names of PyTorch that weft declares and does not implement.
 
     python tests/compat/interface.py            # all files
     python tests/compat/interface.py cuda ao    # some
@@ -14,6 +14,7 @@ import enum
 import importlib
 import inspect
 import io
+import itertools
 import keyword
 import pkgutil
 import re
@@ -22,10 +23,13 @@ import textwrap
 import types
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).parents[2] / "weft" / "compat" / "interface"
 sys.path.insert(0, str(FOLDER.parents[2]))
+from weft.compat import served  # noqa: E402
+
+WIDTH = 120
 
 NO_DEVICE = "weft has no such devices; test torch.{}.is_available() first"
 NOT_FOR_CUDA = "weft's CUDA devices do not have it"
@@ -73,16 +77,11 @@ PACKAGES = {
     "torch.distributed.nn.jit": ONE_PROCESS,
     "torch.nn.backends": "weft has no THNN",
     "torch.nn.cpp": "weft has no modules of C++",
-    "torch.nn.intrinsic": QUANTIZED,
-    "torch.nn.qat": QUANTIZED,
-    "torch.nn.quantizable": QUANTIZED,
-    "torch.nn.quantized": QUANTIZED,
     "torch.numa": "weft binds no processes to the memory of one socket",
     "torch.onnx": "it belongs to the exporter of TorchScript, which weft has not; torch.onnx.export exports what torch.export traces",
     "torch.package": "weft writes and reads no archives of torch.package",
     "torch.nn.modules.linear_cross_entropy": "weft has one implementation of linear_cross_entropy, which is not in parts",
     "torch.profiler.python_tracer": "profiles of weft have no events of Python functions",
-    "torch.quantization": QUANTIZED,
     "torch.sparse": TWO_OF_FOUR,
     "torch.utils.benchmark.utils.cpp_jit": "weft times Python statements only",
     "torch.utils.benchmark.utils.compile": "weft has no compilers to compare",
@@ -128,15 +127,7 @@ IMPORTING = (
     "amp autograd distributions func functional hub jit library multiprocessing nn optim overrides random serialization "
     "storage testing utils _utils _tensor"
 ).split()
-IMPORTED = "imported by this module"
-# Packages whose names are old ones of what torch.ao defines.
-MOVED = (
-    "torch.nn.intrinsic.",
-    "torch.nn.qat.",
-    "torch.nn.quantizable.",
-    "torch.nn.quantized.",
-    "torch.quantization.",
-)
+IMPORTED = "imported by these modules"
 # Private modules that libraries import from.
 PRIVATE = """
     torch.ao.quantization._learnable_fake_quantize torch.ao.quantization.fx._equalize
@@ -144,14 +135,13 @@ PRIVATE = """
     torch.distributed._composable_state torch.distributed._functional_collectives
     torch.distributed._shard torch.distributed._shard.api torch.distributed._shard.sharded_tensor
     torch.distributed._shard.sharded_tensor.api torch.distributed._shard.sharding_spec
-    torch.distributed._shard.metadata torch.distributed._sharded_tensor torch.distributed._sharding_spec
+    torch.distributed._shard.metadata
     torch.distributed._state_dict_utils torch.distributed._symmetric_memory torch.distributed._tensor
-    torch.distributed._tensor.api torch.distributed._tensor.device_mesh torch.distributed._tensor.placement_types
-    torch.distributed._tools torch.distributed.fsdp._common_utils torch.distributed.fsdp._flat_param
+    torch.distributed._tensor.api torch.distributed._tensor.placement_types torch.distributed._tools torch.distributed.fsdp._common_utils torch.distributed.fsdp._flat_param
     torch.distributed.fsdp._fully_shard torch.distributed.fsdp._runtime_utils
     torch.distributed.fsdp._state_dict_utils torch.distributed.fsdp._traversal_utils
     torch.distributed.fsdp._unshard_param_utils torch.distributed.fsdp._wrap_utils
-    torch.distributed._tensor.experimental torch.distributed.algorithms._checkpoint
+    torch.distributed.algorithms._checkpoint
     torch.distributed.algorithms._checkpoint.checkpoint_wrapper
     torch.distributed.checkpoint._consolidate_hf_safetensors
     torch.distributed.checkpoint._nested_dict torch.distributed.checkpoint._state_dict_utils
@@ -192,29 +182,70 @@ LITERALS = (bool, int, float, str, bytes, type(None))
 
 def main(areas: list[str]) -> None:
     """Write the files of these areas, which are the parts of names after "torch."; all files without any."""
-    files: dict[str, list[str]] = {}
+    files: dict[str, list[Section]] = {}
     for package, reason in PACKAGES.items():
         sections = files.setdefault(area_of(package), [])
         if not areas or area_of(package) in areas:
             paths = modules(package)
-            texts = {path: section(path, reason) for path in sorted(paths, key=is_private)}
-            sections += [text for path in paths if (text := texts[path]) is not None]
+            found = {path: section(path, reason) for path in sorted(paths, key=is_private)}
+            sections += [each for path in paths if (each := found[path]) is not None]
     for module, names in NAMES.items():
         sections = files.setdefault(area_of(module), [])
         for reason in dict.fromkeys(names.values()):
-            text = section(module, reason, [name for name in names if names[name] == reason])
-            sections += [text] if text is not None else []
+            each = section(module, reason, [name for name in names if names[name] == reason])
+            sections += [each] if each is not None else []
     for area in IMPORTING:
         if not areas or area in areas:
             found = [imports(module) for module in modules(f"torch.{area}")]
-            files.setdefault(area, []).extend(text for text in found if text)
+            files.setdefault(area, []).extend(each for each in found if each is not None)
     for area, sections in files.items():
         if sections and (not areas or area in areas):
-            text = "\n".join(sections)
-            FOLDER.joinpath(f"{area}.pyi").write_text(text, encoding="utf-8")
+            text = page(sections)
+            FOLDER.joinpath(f"{area}.txt").write_text(text, encoding="utf-8")
             print(
                 f"{area}: {len(sections)} sections, {len(text.splitlines())} lines, {len(text) / 1000:.0f} kB"
             )
+
+
+class Section(NamedTuple):
+    """The declarations of one module for one reason."""
+
+    reason: str
+    module: str
+    entries: list[str]
+
+
+def page(sections: list[Section]) -> str:
+    """The text of a file: each reason stands before the modules that it is for."""
+    lines = []
+    for reason, group in itertools.groupby(sections, lambda each: each.reason):
+        lines.append(f"# {reason}")
+        for each in group:
+            lines.append(each.module)
+            for _, entries in itertools.groupby(sorted(each.entries, key=rank), rank):
+                lines += filled(list(entries))
+    return "\n".join(lines) + "\n"
+
+
+def rank(entry: str) -> int:
+    """Imports come first in a module. Classes with methods stand last, each on lines of its own."""
+    return 0 if entry.startswith("from ") else 2 if re.fullmatch(r"class .*: [\w, ]+", entry) else 1
+
+
+def filled(entries: list[str]) -> list[str]:
+    """Lines of entries, several in a line where they are short."""
+    lines = []
+    for entry in entries:
+        if lines and rank(entry) < 2 and len(f"    {lines[-1]}; {entry}") <= WIDTH:
+            lines[-1] += f"; {entry}"
+        else:
+            lines.append(entry)
+    wrapper = textwrap.TextWrapper(
+        WIDTH, "    ", "        ", break_long_words=False, break_on_hyphens=False, expand_tabs=False
+    )
+    # A line does not end at a no-break space.
+    parts = [part for line in lines for part in wrapper.wrap(line.replace(" as ", "\xa0as\xa0"))]
+    return [part.replace("\xa0", " ") for part in parts]
 
 
 def area_of(module: str) -> str:
@@ -231,7 +262,11 @@ def modules(package: str) -> list[str]:
     module = quietly(package)
     for info in pkgutil.iter_modules(getattr(module, "__path__", ())):
         name = f"{package}.{info.name}"
-        if (info.name.startswith("_") and name not in PRIVATE) or info.name in SKIPPED_PARTS:
+        if (
+            (info.name.startswith("_") and name not in PRIVATE)
+            or info.name in SKIPPED_PARTS
+            or is_moved(name)
+        ):
             continue
         found += modules(name) if info.ispkg else [name]
     # A package may put modules of another package under its own name; they have no files there.
@@ -239,6 +274,11 @@ def modules(package: str) -> list[str]:
         each for each in PRIVATE if each.rpartition(".")[0] == package and each not in found and quietly(each)
     ]
     return found
+
+
+def is_moved(name: str) -> bool:
+    """Whether weft serves the module under its name of today."""
+    return name.removeprefix("torch.") in served.MOVED
 
 
 def quietly(name: str) -> types.ModuleType | None:
@@ -254,14 +294,14 @@ def quietly(name: str) -> types.ModuleType | None:
 _declared: dict[tuple[str, Any], tuple[str, str]] = {}
 
 
-def section(path: str, reason: str, wanted: list[str] | None = None) -> str | None:
+def section(path: str, reason: str, wanted: list[str] | None = None) -> Section | None:
     """The declarations of a module, or of the names `wanted`; None if weft has the module and all of its names."""
     module = quietly(path)
     own = own_module(path)
     names = public_names(module) if module is not None else {}
     if wanted is not None:
         names = {name: getattr(module, name) for name in wanted}
-    lines, imports = [], {}
+    entries, imports = [], {}
     for name, value in names.items():
         if (own is not None and name in vars(own)) or isinstance(value, types.ModuleType):
             continue
@@ -271,18 +311,16 @@ def section(path: str, reason: str, wanted: list[str] | None = None) -> str | No
         if home and home != path:
             imports.setdefault(home, []).append(f"{real} as {name}" if real != name else name)
         elif text := declaration(name, value, path):
-            lines.append(text)
-    lines = [*(import_line(home, names) for home, names in imports.items()), *lines]
-    if own is not None and not lines:
-        return None
-    return "\n".join([f"# module {path}: {reason}", *lines, ""])
+            entries.append(text)
+    entries = [*import_entries(imports), *entries]
+    return None if own is not None and not entries else Section(reason, path, entries)
 
 
-def imports(path: str) -> str:
+def imports(path: str) -> Section | None:
     """A section with the functions and classes of other modules that a module of PyTorch imports, and weft's does not."""
     module, own = quietly(path), own_module(path)
     if module is None or own is None:
-        return ""
+        return None
     found: dict[str, list[str]] = {}
     for name, value in sorted(vars(module).items()):
         home = getattr(value, "__module__", None)
@@ -292,16 +330,12 @@ def imports(path: str) -> str:
         holder = own_module(home) if home.startswith("torch") else None
         if name not in vars(own) and holder is not None and real in vars(holder):
             found.setdefault(home, []).append(name if name == real else f"{real} as {name}")
-    lines = [import_line(home, names) for home, names in found.items()]
-    return "\n".join([f"# module {path}: {IMPORTED}", *lines, ""]) if lines else ""
+    return Section(IMPORTED, path, import_entries(found)) if found else None
 
 
-def import_line(home: str, names: list[str]) -> str:
-    line = f"from {home} import {', '.join(names)}"
-    if len(line) <= 110:
-        return line
-    listed = textwrap.fill(", ".join(names), 110, initial_indent="    ", subsequent_indent="    ")
-    return f"from {home} import (\n{listed}\n)"
+def import_entries(imports: dict[str, list[str]]) -> list[str]:
+    """An entry for each module that names are imported from."""
+    return [f"from {home}: {', '.join(names)}" for home, names in imports.items()]
 
 
 def own_module(path: str) -> types.ModuleType | None:
@@ -335,15 +369,7 @@ def public_names(module: types.ModuleType) -> dict[str, Any]:
         is_torch = isinstance(home, str) and home.startswith("torch")
         # Libraries also import a class from a module that only uses it, of the same package.
         is_used = isinstance(value, type) and isinstance(home, str) and f"{home}.".startswith(f"{package}.")
-        is_old = is_moved(module.__name__) and isinstance(home, str) and home.startswith("torch.ao.")
-        is_wanted = (
-            name in exported
-            or is_own
-            or is_constant
-            or is_used
-            or is_old
-            or (from_private and callable(value))
-        )
+        is_wanted = name in exported or is_own or is_constant or is_used or (from_private and callable(value))
         if is_wanted or (module.__name__ in PRIVATE and is_torch and callable(value)):
             found[name] = value
     return found
@@ -355,8 +381,7 @@ def public_names(module: types.ModuleType) -> dict[str, Any]:
 def foreign_home(name: str, value: Any, path: str) -> str:
     """The module that defines `value`, if that is another one and weft has it; else the empty string."""
     home = getattr(value, "__module__", None)
-    is_told = callable(value) or is_moved(path)
-    if is_told and isinstance(home, str) and home.startswith("torch") and home != path:
+    if callable(value) and isinstance(home, str) and home.startswith("torch") and home != path:
         return home if is_importable(home, value, own_name(value, name)) else ""
     return ""
 
@@ -364,11 +389,6 @@ def foreign_home(name: str, value: Any, path: str) -> str:
 def own_name(value: Any, name: str) -> str:
     """The name of a class or function in its module. Other values have the same name everywhere."""
     return getattr(value, "__name__", name)
-
-
-def is_moved(path: str) -> bool:
-    """Whether the module only has old names of what torch.ao defines."""
-    return f"{path}.".startswith(MOVED)
 
 
 def declaration(name: str, value: Any, path: str) -> str:
@@ -379,11 +399,10 @@ def declaration(name: str, value: Any, path: str) -> str:
     if isinstance(value, type):
         return class_declaration(name, value, path)
     if callable(value):
-        text = function(name, value)
+        text = f"{name}({parameters(value)})"
         is_device = any(path.startswith(f"torch.{device}") for device in DEVICES)
-        if is_device and ANSWERED.match(name):
-            text = text.replace(": ...", answer(value))
-        return text.replace(": ...", f": return {absence(name)}") if asks(name) else text
+        found = answer(value) if is_device and ANSWERED.match(name) else ""
+        return text + (found or (f" = {absence(name)}" if asks(name) else ""))
     return f"{name} = {value!r}" if is_literal(value) and not is_local(name, value) else ""
 
 
@@ -404,14 +423,14 @@ def absence(name: str) -> Any:
 
 
 def answer(function: Any) -> str:
-    """The end of a declaration: what PyTorch returns without the device, or `...` if it raises."""
+    """The end of a declaration: what PyTorch returns without the device, or nothing if it raises."""
     needed = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
     try:
         result = function(*[0 for _ in needed])
     except Exception:
-        return ": ..."
+        return ""
     result = dict(result) if isinstance(result, dict) else result
-    return f": return {result!r}" if is_literal(result) else ": ..."
+    return f" = {result!r}" if is_literal(result) else ""
 
 
 def is_importable(home: str, value: Any, name: str) -> bool:
@@ -440,13 +459,11 @@ def is_literal(value: Any) -> bool:
 def class_declaration(name: str, cls: type, path: str) -> str:
     if issubclass(cls, enum.Enum) and len(cls):
         kind = next(each.__name__ for each in cls.__mro__ if each.__module__ == "enum")
-        members = [f"    {each} = {value_text(member.value)}" for each, member in cls.__members__.items()]
-        return "\n".join([f"class {name}({kind}):", *members])
+        return enumeration(name, kind, {each: member.value for each, member in cls.__members__.items()})
     if type(cls).__name__ == "pybind11_type" and hasattr(cls, "__members__"):
-        members = [f"    {each} = {int(member)}" for each, member in cls.__members__.items()]
-        return "\n".join([f"class {name}(IntEnum):", *members])
+        return enumeration(name, "IntEnum", {each: int(member) for each, member in cls.__members__.items()})
     if type(cls).__name__ == "tensortype":  # torch.cuda.FloatTensor and its relatives
-        return f"class {name}:\n    def __init__(self, *args, **kwargs): ..."
+        return f"class {name}(...)"
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         defaults = [cls._field_defaults[each] for each in cls._fields if each in cls._field_defaults]
         rest = f", defaults={defaults!r}" if defaults and is_literal(defaults) else ""
@@ -456,28 +473,33 @@ def class_declaration(name: str, cls: type, path: str) -> str:
     return plain_class(name, cls, path)
 
 
-def value_text(value: Any) -> str:
-    return repr(value) if is_literal(value) else "auto()"
+def enumeration(name: str, kind: str, members: dict[str, Any]) -> str:
+    """An enumeration with its values, or with the names alone if those are counted from 1."""
+    is_counted = list(members.values()) == [*range(1, len(members) + 1)] and kind in ("Enum", "IntEnum")
+    if is_counted or not all(map(is_literal, members.values())):
+        return f"{name} = {kind}({name!r}, {' '.join(members)!r})"
+    return f"{name} = {kind}({name!r}, {members!r})"
 
 
 def dataclass_declaration(name: str, cls: type) -> str:
     """A dataclass whose defaults can be written down, with no methods of its own; else nothing."""
     if cls.__bases__ != (object,) or methods(cls) or "__post_init__" in vars(cls):
         return ""
-    lines = []
+    fields = []
     for each in dataclasses.fields(cls):
         if each.default is not dataclasses.MISSING:
             if not is_literal(each.default):
                 return ""
-            lines.append(f"    {each.name}: object = {each.default!r}")
+            fields.append(f"({each.name!r}, object, {each.default!r})")
         elif each.default_factory is not dataclasses.MISSING:
             if each.default_factory not in (list, dict, set):
                 return ""
-            lines.append(f"    {each.name}: object = field(default_factory={each.default_factory.__name__})")
+            made = each.default_factory.__name__
+            fields.append(f"({each.name!r}, object, field(default_factory={made}))")
         else:
-            lines.append(f"    {each.name}: object")
-    frozen = "(frozen=True)" if cls.__dataclass_params__.frozen else ""
-    return "\n".join([f"@dataclass{frozen}", f"class {name}:", *(lines or ["    pass"])])
+            fields.append(repr(each.name))
+    frozen = ", frozen=True" if cls.__dataclass_params__.frozen else ""
+    return f"{name} = make_dataclass({name!r}, [{', '.join(fields)}]{frozen})"
 
 
 def plain_class(name: str, cls: type, path: str) -> str:
@@ -498,13 +520,14 @@ def plain_class(name: str, cls: type, path: str) -> str:
         each for each in shown if not any(each is not other and issubclass(other, each) for other in shown)
     ]
     bases = [base_name(each, path) for each in shown]
-    head = f"class {name}({', '.join(bases)}):" if bases else f"class {name}:"
-    lines = list(dict.fromkeys(line for each in hidden for line in methods(each)))
+    text = f"class {name}"
     if not issubclass(cls, BaseException):
         inits = [vars(each).get("__init__") for each in hidden]
         init = next((each for each in inits if isinstance(each, types.FunctionType)), None)
-        lines.insert(0, function("__init__", init) if init else "def __init__(self, *args, **kwargs): ...")
-    return "\n    ".join([head, *(lines or ["pass"])])
+        text += f"({parameters(init, 1) if init else '...'})"
+    text += f" of {', '.join(bases)}" if bases else ""
+    found = dict.fromkeys(each for cls in hidden for each in methods(cls))
+    return f"{text}: {', '.join(found)}" if found else text
 
 
 def base_name(base: type, path: str) -> str:
@@ -523,32 +546,25 @@ def base_name(base: type, path: str) -> str:
 
 
 def methods(cls: type) -> list[str]:
-    """A line for each public method and property, with its decorator on the line."""
-    lines = []
-    for name, value in vars(cls).items():
-        if name.startswith("_") or keyword.iskeyword(name):
-            continue
-        if isinstance(value, property):
-            lines.append(f"@property\n    def {name}(self): ...")
-        elif isinstance(value, (classmethod, staticmethod)):
-            if isinstance(value.__func__, types.FunctionType):
-                lines.append(f"@{type(value).__name__}\n    {function(name, value.__func__)}")
-        elif isinstance(value, types.FunctionType):
-            lines.append(function(name, value))
-    return lines
+    """The names of the public methods and properties. Nothing else is declared of them, because there are no objects to ask for them."""
+    kinds = (property, types.FunctionType)
+    found = {
+        name: getattr(value, "__func__", value)
+        for name, value in vars(cls).items()
+        if not name.startswith("_") and not keyword.iskeyword(name)
+    }
+    return [name for name, value in found.items() if isinstance(value, kinds)]
 
 
-def function(name: str, value: Any) -> str:
+def parameters(function: Any, first: int = 0) -> str:
+    """The parameters of a function from the one with the number `first` on, or `...` for any."""
     try:
-        parameters = list(inspect.signature(value, follow_wrapped=True).parameters.values())
+        found = list(inspect.signature(function, follow_wrapped=True).parameters.values())[first:]
+        plain = [each.replace(annotation=inspect.Parameter.empty, default=default(each)) for each in found]
+        text = str(inspect.Signature(plain))[1:-1]
     except (TypeError, ValueError):
-        return f"def {name}(*args, **kwargs): ..."
-    plain = [each.replace(annotation=inspect.Parameter.empty, default=default(each)) for each in parameters]
-    try:
-        text = str(inspect.Signature(plain))
-    except ValueError:
-        text = "(*args, **kwargs)"
-    return f"def {name}{text}: ..."
+        return "..."
+    return "..." if text == "*args, **kwargs" else text
 
 
 def default(parameter: inspect.Parameter) -> Any:

@@ -26,6 +26,23 @@ def test_each_entry_of_the_table_is_there(name):
     assert done.stdout == "True\n", done.stderr
 
 
+@pytest.mark.parametrize("name", sorted(served.MOVED))
+def test_old_names_are_names_of_the_module_of_today(name):
+    old, new = importlib.import_module(f"weft.{name}"), importlib.import_module(f"weft.{served.MOVED[name]}")
+    assert old is new and new.__name__ == f"weft.{served.MOVED[name]}"
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_functions_of_a_moved_package_hide_its_modules(bound, run, run_weft):
+    """Importing `quantize`, the module, by its old name gives the package no attribute."""
+    code = """
+import {0}.quantization.quantize, {0}.quantization, {0}.ao.quantization
+print({0}.quantization.quantize is {0}.ao.quantization.quantize, callable({0}.quantization.quantize))
+"""
+    done = run_weft("run", "-c", code.format("torch")) if bound else run("-c", code.format("weft"))
+    assert done.stdout.split() == ["True", "True"], done.stderr
+
+
 def test_packages_list_them():
     """`functorch` is a package beside torch."""
     assert set(served.inside("weft")) - {"functorch"} <= set(dir(weft))

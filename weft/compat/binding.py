@@ -53,8 +53,21 @@ def alias(name: str, module: ModuleType) -> ModuleSpec:
     # The module may be under this name already. The import system would then take the module's own
     # spec instead of this one, and load it again.
     sys.modules.pop(name, None)
+    if name.partition(".")[2] != module.__name__.partition(".")[2]:
+        _alias_parts(name, module)
     # _Alias is no subclass of importlib.abc.Loader: importing that takes 18 ms.
     return ModuleSpec(name, _Alias(module), is_package="__path__" in vars(module))  # type: ignore[arg-type]
+
+
+def _alias_parts(name: str, package: ModuleType) -> None:
+    """Put the loaded modules of a package under its other name as well.
+
+    To import them once more would give the package an attribute for each, and hide functions that have the name of a module.
+    """
+    prefix = f"{package.__name__}."
+    for full_name, module in list(sys.modules.items()):
+        if full_name.startswith(prefix):
+            sys.modules[f"{name}.{full_name.removeprefix(prefix)}"] = module
 
 
 class _Naming:

@@ -4,15 +4,23 @@ Programs import such names, annotate with them and ask `isinstance(x, DTensor)`,
 each exists with PyTorch's signature, and raises NotImplementedError when it is called or instantiated. Enumerations,
 exceptions and tables of settings are real, because there is nothing in them to implement.
 
-The files `interface/*.pyi` hold the declarations, one file for each subpackage of torch. A line `# module torch.x.y: reason`
-begins a section: declarations of a module, and the reason that the error gives. Where weft has a module of that name,
-its own names come first: `module_getattr` asks here for a name that the module lacks. Other modules are made by
-`Finder`. tests/compat/interface.py writes the files from PyTorch's interface.
+The files `interface/*.txt` hold the declarations, one file for each subpackage of torch:
+
+    # the reason that the errors of the following modules give
+    torch.x.y
+        from torch.x.z: First, second as other
+        class Base(size, *, bias=True); class Derived(...) of Base, torch.nn.Module: reset, forward
+        function(input, dim=0); is_there(...) = False; LIMIT = 16
+
+An entry ends with its line or with a semicolon; a line that is indented further continues it. `(...)` stands for arguments of any
+kind, and a class without arguments is made as its base is. What a function answers instead of raising stands behind it.
+
+Where weft has a module of that name, its own names come first: `module_getattr` asks here for a name that the module lacks.
+Other modules are made by `Finder`. tests/compat/interface.py writes the files from PyTorch's interface.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
 import re
@@ -25,33 +33,41 @@ from typing import Any, NoReturn
 from .served import public_name
 
 FOLDER = Path(__file__).parent / "interface"
-_HEADER = re.compile(r"^# module (torch[\w.]*): (.*)$", re.MULTILINE)
-# What declarations are written with.
+_ENTRY = re.compile(
+    r"""
+    from\ (?P<home>[\w.]+):\ (?P<imports>.+)
+  | class\ (?P<cls>\w+) (?:\((?P<arguments>.*?)\))? (?:\ of\ (?P<bases>[\w., ]+))? (?::\ (?P<methods>[\w, ]+))?
+  | (?P<function>\w+) \((?P<parameters>.*?)\) (?:\ =\ (?P<answer>.+))?
+  | (?P<constant>\w+)\ =\ (?P<value>.+)
+    """,
+    re.VERBOSE,
+)
+# What the values of constants are written with.
 _VOCABULARY = """
 from collections import namedtuple
-from dataclasses import dataclass, field
-from enum import Enum, Flag, IntEnum, IntFlag, auto
+from dataclasses import field, make_dataclass
+from enum import Enum, Flag, IntEnum, IntFlag
 from functools import partial
-from typing import NamedTuple, Protocol, TypedDict
 """
 
 
 class Section:
-    """The declarations of one module: the statement of each name, and the reason that its error gives."""
+    """The declarations of one module: by name, the reason that its error gives and the entry that declares it."""
 
     def __init__(self, module: str):
         self.module = module
-        self.statements: dict[str, ast.stmt] = {}
-        self.reasons: dict[str, str] = {}
+        self.entries: dict[str, tuple[str, re.Match[str]]] = {}
 
-    def add(self, reason: str, text: str) -> None:
-        for statement in ast.parse(text).body:
-            for name in _bound_names(statement):
-                self.statements[name] = statement
-                self.reasons[name] = reason
+    def add(self, reason: str, lines: list[str]) -> None:
+        for text in (entry for line in lines for entry in line.split("; ")):
+            entry = _ENTRY.fullmatch(text)
+            if entry is None:
+                raise SyntaxError(f"{self.module}: not a declaration: {text}")
+            for name in _declared_names(entry):
+                self.entries[name] = reason, entry
 
     def public_names(self) -> list[str]:
-        return [name for name in self.statements if not name.startswith("_")]
+        return [name for name in self.entries if not name.startswith("_")]
 
 
 def declares_module(name: str) -> bool:
@@ -66,16 +82,16 @@ def declares_module(name: str) -> bool:
 def has(module: str, name: str) -> bool:
     """Whether `name` is declared in `module`, as a name or as a submodule."""
     section = _section(module)
-    return (section is not None and name in section.statements) or declares_module(f"{module}.{name}")
+    return (section is not None and name in section.entries) or declares_module(f"{module}.{name}")
 
 
 def resolve(module: ModuleType, name: str) -> Any:
     """The declared object `name` of `module`; the module keeps it."""
     full_name = _weft_name(module)
     section = _section(full_name)
-    if section is None or name not in section.statements:
+    if section is None or name not in section.entries:
         return importlib.import_module(f"{full_name}.{name}")
-    value = _execute(section, section.statements[name], name, module)
+    value = _make(section, name, module)
     setattr(module, name, value)
     return value
 
@@ -105,7 +121,7 @@ class _Loader:
         from .missing import module_getattr
 
         full_name = _weft_name(module)
-        module.__doc__ = f"`torch{full_name.removeprefix('weft')}`, declared and not implemented yet."
+        module.__doc__ = f"`{_torch_name(full_name)}`, declared and not implemented yet."
         module.__getattr__ = module_getattr(full_name)  # type: ignore[method-assign]
         module.__all__ = names(full_name)  # type: ignore[attr-defined]
         module.__dir__ = lambda: sorted({*vars(module), *names(full_name)})  # type: ignore[method-assign]
@@ -120,15 +136,28 @@ def _weft_name(module: ModuleType) -> str:
     return public_name(module.__spec__.name)
 
 
+def _torch_name(module: str) -> str:
+    return "torch" + module.removeprefix("weft")
+
+
 @functools.cache
-def _file(area: str) -> dict[str, list[tuple[str, str]]]:
-    """By module, the reasons and texts of its sections in `interface/area.pyi`."""
-    path = FOLDER / f"{area}.pyi"
-    found: dict[str, list[tuple[str, str]]] = {}
-    if path.exists():
-        _, *parts = _HEADER.split(path.read_text(encoding="utf-8"))
-        for name, reason, text in zip(parts[::3], parts[1::3], parts[2::3]):
-            found.setdefault("weft" + name.removeprefix("torch"), []).append((reason, text))
+def _file(area: str) -> dict[str, list[tuple[str, list[str]]]]:
+    """By module, the reasons and the lines of its sections in `interface/area.txt`."""
+    path = FOLDER / f"{area}.txt"
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    reason = ""
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        indent = len(line) - len(line.lstrip())
+        if line.startswith("# "):
+            reason = line[2:]
+        elif indent == 0:
+            lines = []
+            found.setdefault("weft" + line.removeprefix("torch"), []).append((reason, lines))
+        elif indent == 4:
+            lines.append(line.strip())
+        else:
+            lines[-1] += " " + line.strip()
     return found
 
 
@@ -146,22 +175,21 @@ def _section(module: str) -> Section | None:
     if parts is None:
         return None
     section = Section(module)
-    for reason, text in parts:
-        section.add(reason, text)
+    for reason, lines in parts:
+        section.add(reason, lines)
     return section
 
 
-def _bound_names(statement: ast.stmt) -> list[str]:
-    match statement:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            return [name]
-        case ast.ImportFrom(names=aliases):
-            return [alias.asname or alias.name for alias in aliases]
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            return [name]
-    raise SyntaxError(
-        f"interface files declare functions, classes, constants and imports: {ast.unparse(statement)}"
-    )
+def _declared_names(entry: re.Match[str]) -> list[str]:
+    if entry["home"]:
+        return list(_imported(entry))
+    return [entry["cls"] or entry["function"] or entry["constant"]]
+
+
+def _imported(entry: re.Match[str]) -> dict[str, str]:
+    """By the name under which a module imports something, the name in its home."""
+    pairs = [each.split(" as ") for each in entry["imports"].split(", ")]
+    return {pair[-1]: pair[0] for pair in pairs}
 
 
 class _Names(dict):
@@ -175,7 +203,7 @@ class _Names(dict):
     def __missing__(self, name: str) -> Any:
         if name in vars(self.module):
             return vars(self.module)[name]
-        if name in self.section.statements:
+        if name in self.section.entries:
             return resolve(self.module, name)
         raise KeyError(name)
 
@@ -187,44 +215,48 @@ def _vocabulary() -> dict[str, Any]:
     return words
 
 
-def _execute(section: Section, statement: ast.stmt, name: str, module: ModuleType) -> Any:
-    if isinstance(statement, ast.ImportFrom):
-        alias = next(alias for alias in statement.names if name in (alias.name, alias.asname))
-        home = "weft" + (statement.module or "").removeprefix("torch")
-        return getattr(importlib.import_module(home), alias.name)
-    torch_name = "torch" + section.module.removeprefix("weft")
-    statement = _Refusing(torch_name).visit(statement)
-    tree = ast.fix_missing_locations(ast.Module([statement], []))
-    code = compile(tree, f"<interface of {torch_name}>", "exec", dont_inherit=True)
+def _make(section: Section, name: str, module: ModuleType) -> Any:
+    reason, entry = section.entries[name]
+    if entry["home"]:
+        home = importlib.import_module("weft" + entry["home"].removeprefix("torch"))
+        return getattr(home, _imported(entry)[name])
+    torch_name = _torch_name(section.module)
     words = {
         **_vocabulary(),
         "__name__": module.__name__,
         "torch": sys.modules["weft"],
-        "_refuse": functools.partial(_refuse, section.reasons[name]),
+        "_refuse": functools.partial(_refuse, reason),
     }
     names = _Names(section, module)
-    exec(code, words, names)
-    return names[name]
+    exec(
+        compile(_source(entry, torch_name), f"<interface of {torch_name}>", "exec", dont_inherit=True),
+        words,
+        names,
+    )
+    value = names[name]
+    if getattr(value, "__module__", None) == "types":  # what make_dataclass of Python 3.11 says
+        value.__module__ = module.__name__
+    return value
 
 
-class _Refusing(ast.NodeTransformer):
-    """Gives declared functions a body that raises, and declared classes a constructor that raises."""
+def _source(entry: re.Match[str], path: str) -> str:
+    """The Python code of an entry. What is declared raises."""
+    if entry["constant"]:
+        return entry.string
+    if entry["function"]:
+        body = f"return {entry['answer']}" if entry["answer"] else f"_refuse('{path}.{entry['function']}')"
+        return f"def {entry['function']}({_parameters(entry['parameters'])}): {body}"
+    name = entry["cls"]
+    lines = [f"class {name}({entry['bases'] or ''}):", "    pass"]
+    if entry["arguments"] is not None:
+        lines.append(f"    def __init__(self, {_parameters(entry['arguments'])}): _refuse('{path}.{name}')")
+    for method in entry["methods"].split(", ") if entry["methods"] else ():
+        lines.append(f"    def {method}(*args, **kwargs): _refuse('{path}.{name}.{method}')")
+    return "\n".join(lines)
 
-    def __init__(self, path: str):
-        self.path = path
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        if isinstance(node.body[0], ast.Return):  # what PyTorch answers where there is no such device
-            return node
-        is_special = node.name in ("__init__", "__new__")
-        path = self.path if is_special else f"{self.path}.{node.name}"
-        node.body = [ast.Expr(ast.Call(ast.Name("_refuse", ast.Load()), [ast.Constant(path)], []))]
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        inner = _Refusing(f"{self.path}.{node.name}")
-        node.body = [inner.visit(each) for each in node.body]
-        return node
+def _parameters(text: str) -> str:
+    return "*args, **kwargs" if text == "..." else text
 
 
 def _refuse(reason: str, path: str) -> NoReturn:

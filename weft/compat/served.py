@@ -52,7 +52,24 @@ ELSEWHERE = {
     "utils.weak": "core.weak",
 }
 _OURS = {own: name for name, own in ELSEWHERE.items()}
-_PACKAGES, _OUR_PACKAGES = (tuple(f"{name}." for name in table) for table in (ELSEWHERE, _OURS))
+# Old names that PyTorch keeps -> the names of today, by which the modules know themselves. What lies inside of a module has moved with it.
+MOVED = {
+    "distributed._shard.checkpoint": "distributed.checkpoint",
+    "distributed._sharded_tensor": "distributed._shard.sharded_tensor",
+    "distributed._sharding_spec": "distributed._shard.sharding_spec",
+    "distributed._tensor.device_mesh": "distributed.device_mesh",
+    "distributed._tensor.experimental": "distributed.tensor.experimental",
+    "nn.intrinsic": "ao.nn.intrinsic",
+    "nn.qat": "ao.nn.qat",
+    "nn.quantizable": "ao.nn.quantizable",
+    "nn.quantized": "ao.nn.quantized",
+    "quantization": "ao.quantization",
+    "quantization.fx.fusion_patterns": "ao.quantization.fx.fuse_handler",
+    "quantization.fx.quantization_patterns": "ao.quantization.fx.quantize_handler",
+    "quantization.fx.quantization_types": "ao.quantization.utils",
+}
+_SERVED = ELSEWHERE | MOVED
+_PACKAGES, _OUR_PACKAGES = (tuple(f"{name}." for name in table) for table in (_SERVED, _OURS))
 # What weft/compat/torch has: names of modules of the root.
 NAMES = frozenset(entry.partition(".")[0] for entry in os.listdir(FOLDER)) - {"__init__", "__pycache__"}
 
@@ -137,13 +154,13 @@ def serves(name: str) -> bool:
     (True, True, False)
     """
     within = name.partition(".")[2]
-    return within in ELSEWHERE or within in NAMES
+    return within in _SERVED or within in NAMES
 
 
 def inside(package: str) -> list[str]:
     """The last parts of the names that are served inside of a package: `weft`, `weft.utils`."""
     within = package.partition(".")[2]
-    names = [*ELSEWHERE, *NAMES]
+    names = [*_SERVED, *NAMES]
     return sorted(name.rpartition(".")[2] for name in names if name.rpartition(".")[0] == within)
 
 
@@ -156,7 +173,7 @@ def _public(name: str) -> str | None:
 
 def _own(name: str) -> str | None:
     """The module of weft that PyTorch calls `name`; None if it has no other name here."""
-    own = _renamed(name, ELSEWHERE, _PACKAGES)
+    own = _renamed(name, _SERVED, _PACKAGES)
     rest = name.partition(".")[2]
     if own is None and rest.partition(".")[0] in NAMES:
         return f"{_HOME}.{rest}"

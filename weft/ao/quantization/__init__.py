@@ -146,6 +146,7 @@ from .quantize import (
     quantize_qat,
     swap_module,
 )
+from .quantize_jit import quantize_jit  # declared only; a later import of its module would hide the function
 from .stubs import (
     DeQuantStub,
     QuantStub,

@@ -8,6 +8,8 @@ from typing import Any
 from ... import nn
 from ...compat.missing import module_getattr
 from ...nn.utils.parametrize import type_before_parametrizations
+from .fuser_method_mappings import fuse_conv_bn as fuse_conv_bn  # PyTorch's module has them as well
+from .fuser_method_mappings import fuse_conv_bn_relu as fuse_conv_bn_relu
 from .fuser_method_mappings import get_fuser_method
 from .utils import getattr_from_fqn
 

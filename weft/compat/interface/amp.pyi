@@ -1,2 +1,0 @@
-# module torch.amp.autocast_mode: imported by this module
-from torch import dtype as _dtype

@@ -1,2 +1,0 @@
-# module torch.storage: imported by this module
-from torch.types import Storage

@@ -10,11 +10,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook as _their_po
 from torch.optim.optimizer import register_optimizer_step_pre_hook as _their_pre_hook
 
 import weft
-from weft.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-    required,
-)
+from weft.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook, required
 
 LIBRARIES = [(weft, weft.optim), (torch, torch.optim)]
 

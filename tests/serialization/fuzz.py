@@ -278,9 +278,8 @@ class Guard:
     def _event(self, event: str, arguments: tuple) -> None:
         if not self.on or not event.startswith(FORBIDDEN) or event in self.harmless:
             return
-        if (
-            event == "compile" and arguments[1] == "<template>"
-        ):  # a plan for any size, which has no text of the file
+        # weft compiles a template of plans, which contains no text of the file.
+        if event == "compile" and arguments[1] == "<template>":
             return
         if event != "open" or arguments[0] != self.path:
             self.seen.append(f"{event} {arguments!r:.100}")

@@ -190,9 +190,8 @@ def test_torchscript(tmp_path):
             weft.load(tmp_path / "s.pt", **options)
     with pytest.raises(ValueError, match="torchscript checkpoint"):
         weft.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "s.pt")
-    with pytest.raises(
-        NotImplementedError, match="TorchScript"
-    ):  # its weights are there, its code is not run
+    # The weights are loaded, but the code cannot run.
+    with pytest.raises(NotImplementedError, match="TorchScript"):
         weft.jit.load(tmp_path / "s.pt")(weft.ones(2))
 
 

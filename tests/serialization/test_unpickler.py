@@ -192,9 +192,8 @@ def test_a_tensor_gets_no_attributes_that_weft_relies_on():
 def test_deep_nesting():
     assert "containers within each other" in refusal(PROTO + b"(" * 100_000 + STOP)
     assert "tuples within each other" in refusal(PROTO + b")" + b"\x85" * 100_000 + STOP)
-    deep = loaded(
-        PROTO + b"]" * 100_000 + b"a" * 99_999 + STOP
-    )  # harmless: nothing here goes through it by recursion
+    # The depth does no harm, because nothing here goes through the lists by recursion.
+    deep = loaded(PROTO + b"]" * 100_000 + b"a" * 99_999 + STOP)
     assert type(deep) is list
 
 
@@ -328,9 +327,8 @@ def test_values():
     ]
     for protocol in (2, 3):
         for value in values:
-            if protocol == 2 or not isinstance(
-                value, (bytes, bytearray)
-            ):  # which have instructions of their own in 3
+            # Bytes have instructions of their own in protocol 3.
+            if protocol == 2 or not isinstance(value, (bytes, bytearray)):
                 assert loaded(pickle.dumps(value, protocol)) == value
 
 

@@ -43,9 +43,8 @@ class ConstraintRegistry:
 
 
 biject_to = ConstraintRegistry()  # bijections
-transform_to = (
-    ConstraintRegistry()
-)  # transforms that may suit optimization better, and need not be bijections
+# Transforms that may suit optimization better, and need not be bijections.
+transform_to = ConstraintRegistry()
 
 
 def _register(*kinds: Any, of: tuple[ConstraintRegistry, ...] = (biject_to, transform_to)) -> Callable:

@@ -24,9 +24,8 @@ _MAGIC = b"weft kernels 1\n\0"
 _MARK = b"weft"
 _RECORD = struct.Struct(f"<4sI{KEY_BYTES}s32s")
 _BLOCK = 1 << 18  # bytes that are read at once when headers are looked for
-_KEPT = (
-    4 << 20
-)  # bytes at the beginning of a file that are kept in memory: opening the file for each record takes 20 us
+# Bytes; so much of the beginning of a file stays in memory, because opening the file for each record takes 20 us.
+_KEPT = 4 << 20
 _QUIET_S = (
     0.02  # after a look at the file, before the next one: a program asks for many kernels that nobody has
 )
@@ -45,9 +44,8 @@ class Archive:
         self._forget()
 
     def _forget(self) -> None:
-        self._places: dict[
-            bytes, tuple[int, int]
-        ] = {}  # key -> where its record begins, and the record's size
+        # Maps a key to the place where its record begins, and the size of the record.
+        self._places: dict[bytes, tuple[int, int]] = {}
         self._end = 0  # of the records that are known, in bytes
         self._identity: tuple[int, int] | None = None  # of the file that they are in
         self._beginning = b""

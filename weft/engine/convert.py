@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.dtype import (
-    REDUCED_FLOATS,
-    DType,
-    bfloat16,
-    float16,
-    float32,
-    uint8,
-    uint16,
-    uint32,
-)
+from ..core.dtype import REDUCED_FLOATS, DType, bfloat16, float16, float32, uint8, uint16, uint32
 from .expr import Expr, bitcast, cast, const, eq, ne, select
 from .host import converts_half
 

@@ -198,9 +198,8 @@ def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage |
     promise.reduction, promise.number = None, next(_numbers)
     result = new_promised(promise, plan.spec)
     promise.storage = weakref.ref(result)
-    _waiting[promise.number] = weakref.ref(
-        promise
-    )  # from now on, `_forget` replaces the sources that are kept
+    # From now on, `_forget` replaces the sources that are kept.
+    _waiting[promise.number] = weakref.ref(promise)
     _turn += 1
     for source in sources:
         if type(source) is Promise:
@@ -248,9 +247,8 @@ def rewritten(plan: Any, target: Any, tensors: Sequence[Any], numbers: Sequence)
     global _turn
     storage = target._storage
     with _lock:
-        for _ in range(
-            2
-        ):  # a second time if other promises have been kept meanwhile, to stay within the bounds say
+        # Try a second time if other promises have been kept meanwhile, to stay within the bounds, say.
+        for _ in range(2):
             turn = _turn
             if _eager.active or not _may_wait(plan, storage, target, tensors):
                 return False

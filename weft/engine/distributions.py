@@ -364,9 +364,8 @@ def _turns(n: int, dtype: DType) -> list[tuple[int, int, bool]]:
     if rest:
         if dtype.itemsize >= 4:
             turns.append((0, rest, False))
-        turns.append(
-            (n - 16, 16, True)
-        )  # the last 16 elements anew, also those that have their values already
+        # Draw the last 16 elements anew, also those that have their values already.
+        turns.append((n - 16, 16, True))
     return turns
 
 

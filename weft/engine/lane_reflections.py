@@ -68,9 +68,8 @@ def power_of_two(g: Group, value: str) -> str:
     b, width = g.b, 8 * g.dtype.itemsize
     mantissa, least = (23, 1 << 23) if g.dtype is float32 else (52, 1 << 52)
     kind = f"<{g.lanes} x i{width}>"
-    exponent = (
-        (1 << (width - 1 - mantissa)) - 2
-    ) << mantissa  # of the largest power, so that infinity has one, too
+    # This is the exponent of the largest power, so that infinity has one, too.
+    exponent = ((1 << (width - 1 - mantissa)) - 2) << mantissa
     b.declarations.add(f"declare {kind} @llvm.umax.v{g.lanes}i{width}({kind}, {kind})")
     b.declarations.add(f"declare {kind} @llvm.umin.v{g.lanes}i{width}({kind}, {kind})")
     bits = b.let(f"bitcast {g.vector} {value} to {kind}")

@@ -64,9 +64,8 @@ def _float32(bits: int) -> float:
 class Block:
     """A basic block under construction: it names the results and collects the declarations of intrinsics."""
 
-    rules: Mapping[
-        str, Callable[..., str]
-    ]  # how the target computes each primitive: HOST, if a subclass has no others
+    # Say how the target computes each primitive; they are HOST unless a subclass has others.
+    rules: Mapping[str, Callable[..., str]]
 
     def __init__(self, declarations: set[str], prefix: str = "v"):
         self.lines: list[str] = []

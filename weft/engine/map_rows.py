@@ -127,9 +127,8 @@ class _Groups(Inner):
         before, group, single = (Block(self.declarations, prefix) for prefix in "hvw")
         self._elements(before, group)
         self._elements(before, single, "%j")
-        size = (
-            _abreast(self.kernel) * (64 if has_masks() else 32) // max(self.itemsizes)
-        )  # elements of a group
+        # A group has so many elements.
+        size = _abreast(self.kernel) * (64 if has_masks() else 32) // max(self.itemsizes)
         arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
         lines = [
             f"define void @row({arguments}, ptr %params, i64 %n) #0 {{",

@@ -402,9 +402,8 @@ def _slot_field(cls: type, slot: str) -> Any:
     if slot in _FIELDS:
         return ctypes.c_size_t.from_address(id(cls) + _FIELDS[slot])
     if slot == "mp_subscript":
-        mapping = ctypes.c_size_t.from_address(
-            id(cls) + NUMBER_METHODS + 16
-        ).value  # PyTypeObject.tp_as_mapping
+        # This slot is PyTypeObject.tp_as_mapping.
+        mapping = ctypes.c_size_t.from_address(id(cls) + NUMBER_METHODS + 16).value
         return ctypes.c_size_t.from_address(mapping + 8)
     methods = ctypes.c_size_t.from_address(id(cls) + NUMBER_METHODS).value
     return ctypes.c_size_t.from_address(methods + 8 * NUMBER_SLOTS.index(slot))

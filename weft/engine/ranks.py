@@ -25,10 +25,7 @@ def rank_code(bits: int) -> Code:
     parameters = f"ptr %row, i64 %n, {key} %limit, ptr %found"
     count = function("below", parameters, declarations, lambda b: _count(b, bits), "internal")
     loop = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda b: _rows(b, bits),
+        "loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, lambda b: _rows(b, bits)
     )
     return compile_loop("\n".join([*sorted(declarations), count, loop]), 3, "")
 

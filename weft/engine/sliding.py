@@ -84,11 +84,7 @@ def sums_code(dtype: DType, made: int) -> Code:
 def products_code(dtype: DType) -> Code:
     """`entry(weight, input, result, scratch, meta, parts)`."""
     kernel = _Products(dtype)
-    parts = [
-        kernel.copy_rows(),
-        kernel.tile(),
-        kernel.function("loop", LOOP, kernel.write, ""),
-    ]
+    parts = [kernel.copy_rows(), kernel.tile(), kernel.function("loop", LOOP, kernel.write, "")]
     return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 4, "", vectorize=False)
 
 

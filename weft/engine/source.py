@@ -25,10 +25,7 @@ class Source:
     __slots__ = ("write", "kernel", "_baseline", "_description")
 
     def __init__(
-        self,
-        write: Callable[[Any], str],
-        kernel: Any,
-        baseline: Callable[[Any], Source] | None = None,
+        self, write: Callable[[Any], str], kernel: Any, baseline: Callable[[Any], Source] | None = None
     ):
         self.write, self.kernel, self._baseline = write, kernel, baseline
         self._description = b""

@@ -71,9 +71,8 @@ def compile_ir(ir: host.IR, *names: str, vectorize: bool = True) -> tuple[int, .
     return stubs
 
 
-_linked: dict[
-    tuple, tuple[int, ...]
-] = {}  # the functions of baseline sources, which several kernels may share
+# The functions of baseline sources, which several kernels may share.
+_linked: dict[tuple, tuple[int, ...]] = {}
 
 
 def _baseline(ir: host.IR, names: Sequence[str]) -> tuple[int, ...]:

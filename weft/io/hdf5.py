@@ -343,9 +343,8 @@ class _Reader:
         limit = stored * (RATIO if dataset.id.get_create_plist().get_nfilters() else 1)
         itemsize = dataset.id.get_type().get_size()
         for what, shape in (("chunks", dataset.chunks if stored else None), ("shape", dataset.shape)):
-            if (
-                what == "shape" and self.opened is not None
-            ):  # a lazy tensor may be larger, because only slices are read
+            # A lazy tensor may be larger, because only slices are read.
+            if what == "shape" and self.opened is not None:
                 continue
             if shape and math.prod(shape) * itemsize > limit:
                 raise damaged(

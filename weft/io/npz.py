@@ -39,9 +39,8 @@ def save_npz(tensors: Mapping[str, Tensor], path: str | os.PathLike, *, compress
     method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
     with replacing(path) as file, zipfile.ZipFile(file, "w", method) as archive:
         for name, values in arrays.items():
-            member = zipfile.ZipInfo(
-                f"{name}.npy", (1980, 1, 1, 0, 0, 0)
-            )  # a fixed date, so that equal content gives equal files
+            # The date is fixed, so that equal content gives equal files.
+            member = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
             member.compress_type = method
             if not compressed:
                 _align(member, file.tell())

@@ -181,9 +181,8 @@ class ModuleList(_Ordered):
         return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
-        runs: list[
-            tuple[int, int, str]
-        ] = []  # the first and last position, and the text, of neighbours with equal reprs
+        # A run has the first and last position of neighbours with equal reprs, and their text.
+        runs: list[tuple[int, int, str]] = []
         for i, text in enumerate(map(repr, self)):
             first = runs.pop()[0] if runs and runs[-1][2] == text else i
             runs.append((first, i, text))

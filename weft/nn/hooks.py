@@ -30,9 +30,8 @@ Registry = OrderedDict  # handle id -> hook
 
 # ---- Hooks of all modules -----------------------------------------------------------------------------------------------
 
-any_global: Registry = (
-    OrderedDict()
-)  # every dictionary that a call must read, so that a call without hooks makes one test
+# Every dictionary that a call must read, so that a call without hooks makes one test.
+any_global: Registry = OrderedDict()
 _global_forward_pre: Registry = OrderedDict()
 _global_forward: Registry = OrderedDict()
 _global_with_kwargs: Registry = OrderedDict()
@@ -171,12 +170,7 @@ class Hooks:
         return _register(hook, self._forward_pre_hooks, *marks, prepend=prepend)
 
     def register_forward_hook(
-        self,
-        hook: Callable,
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """Have `hook(module, args, output)` called after `forward`; its result replaces the output.
 

@@ -148,9 +148,8 @@ def _reject_uniform(
     candidates = tensor
     while True:
         candidates.uniform_(a, b, generator=generator)
-        density = (
-            candidates.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
-        )  # its log, which is 0 at the maximum
+        # This is the logarithm of the density, which is 0 at the maximum.
+        density = candidates.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
         refused = empty_like(tensor).uniform_(generator=generator).log_().gt(density)
         if pending is None:
             pending, candidates = refused, empty_like(tensor)

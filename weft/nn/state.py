@@ -192,9 +192,8 @@ class State:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(value)}"
             )
-        if is_lazy(
-            target
-        ):  # the value has no shape either, or else `target` would have the shape of the value
+        # The value has no shape either, or else `target` would have the shape of the value.
+        if is_lazy(target):
             return None
         if target.shape == () and value.dim() == 1:
             value = value[0]  # older versions saved scalars as vectors of one element

@@ -88,9 +88,8 @@ class _Storages:
 
     def __init__(self, file: Any, restore: Callable[[Storage, str], Any]):
         self.file, self.restore = file, restore
-        self.found: dict[
-            str, tuple[DType, Storage, Storage]
-        ] = {}  # key -> dtype, the storage as read, the storage after map_location
+        # Maps a key to the dtype, the storage as read, and the storage after map_location.
+        self.found: dict[str, tuple[DType, Storage, Storage]] = {}
         self.views: dict[str, Storage] = {}
         self.promised = 0  # bytes of the storages so far
 

@@ -58,9 +58,8 @@ def save(
             write_legacy(obj, output.write, pickle_module, pickle_protocol)
         return
     storages = Storages(lambda storage, count: str(count))
-    content = dumps(
-        obj, pickle_protocol, storages.identity, pickle_module
-    )  # before the file is opened, because pickling may raise
+    # Pickle before the file is opened, because pickling may raise.
+    content = dumps(obj, pickle_protocol, storages.identity, pickle_module)
     total = sum(storage.nbytes_ for _, storage, _ in storages)
     with _target(f) as output, _progress(total) as advance:
         output.advance = advance

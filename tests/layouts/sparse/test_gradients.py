@@ -136,8 +136,7 @@ def test_embedding_bag_with_weights_of_samples():
 
 
 @pytest.mark.parametrize(
-    ("dim", "index"),
-    [(1, [[0], [1], [1]]), (0, [[0, 1], [1, 1]]), (-1, [[1, 0, 1]]), (0, [[4]])],
+    ("dim", "index"), [(1, [[0], [1], [1]]), (0, [[0, 1], [1, 1]]), (-1, [[1, 0, 1]]), (0, [[4]])]
 )
 def test_gather(dim, index):
     def program(library):

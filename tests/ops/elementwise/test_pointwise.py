@@ -102,9 +102,8 @@ def test_unary_layouts(name):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activation(name, dtype):
     values = sample(dtype)
-    check(
-        f"nn.functional.{name}", values[~values.isinf()]
-    )  # torch's gelu(inf) depends on the number of elements
+    # PyTorch's gelu(inf) depends on the number of elements.
+    check(f"nn.functional.{name}", values[~values.isinf()])
 
 
 @pytest.mark.refuses(

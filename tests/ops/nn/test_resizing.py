@@ -138,8 +138,7 @@ def test_rows_of_a_narrow_image_are_resized_although_pytorch_does_not(antialias)
     st.sampled_from([1, 3, 4, 8, 17, 40]),
     st.tuples(st.integers(1, 24), st.integers(1, 24)),
     st.one_of(
-        st.tuples(st.integers(1, 40), st.integers(1, 40)),
-        st.tuples(st.floats(0.3, 3), st.floats(0.3, 3)),
+        st.tuples(st.integers(1, 40), st.integers(1, 40)), st.tuples(st.floats(0.3, 3), st.floats(0.3, 3))
     ),
     st.integers(0, 2**32 - 1),
 )
@@ -184,9 +183,8 @@ def test_sums_side_by_side_with_a_rest_of_any_size(mode, dtype, own, target, see
     st.sampled_from(["bilinear", "bicubic"]),
     st.sampled_from(["float32", "float64", "uint8"]),
     st.sampled_from([1, 7, 8, 15, 16, 17, 40]),
-    st.sampled_from(
-        [3, 4, 8, 9, 17, 33, 70, 700, 3000]
-    ),  # of the last, 8 positions need more than the buffer has room for
+    # 8 positions of the last length need more than the buffer has room for.
+    st.sampled_from([3, 4, 8, 9, 17, 33, 70, 700, 3000]),
     st.sampled_from([2, 4, 8, 9, 17, 31, 32, 33, 63, 65]),
     st.integers(0, 2**32 - 1),
 )

@@ -63,9 +63,8 @@ def test_running_extrema(name, shape, dtype, dim, seed):
     if tensor.is_floating_point():
         tensor[torch.rand(shape, generator=generator) < 0.2] = NAN
         tensor[torch.rand(shape, generator=generator) < 0.2] = -0.0
-    if tensor.numel() or -max(len(shape), 1) <= dim < max(
-        len(shape), 1
-    ):  # torch overlooks wrong dims of nothing
+    # PyTorch accepts wrong dims of tensors without elements.
+    if tensor.numel() or -max(len(shape), 1) <= dim < max(len(shape), 1):
         check(name, tensor, dim)
 
 

@@ -53,9 +53,8 @@ class Gpu(Backend):
         self.default_generator = new_default_generator(where)
         self._fill = functools.lru_cache(maxsize=256)(functools.partial(philox.prepare_fill, runtime))
         self.extras = sorting.extras(self)
-        self.in_order = (
-            new_lock()
-        )  # held by launches that pass something to each other in memory that others use, too
+        # Launches hold it that pass something to each other in memory that others use, too.
+        self.in_order = new_lock()
         self._scratch: Storage | None = None
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None

@@ -142,12 +142,7 @@ class ReduceLoop(StateLoop):
         self._fold_each(variables, starts, result, (middle, end), 1)
 
     def _fold_each(
-        self,
-        variables: list[str],
-        starts: Sequence[str],
-        result: str,
-        bounds: tuple[str, str],
-        at_once: int,
+        self, variables: list[str], starts: Sequence[str], result: str, bounds: tuple[str, str], at_once: int
     ) -> None:
         """Combine every element of this thread between two bounds, so many at once."""
         body, threads = self.body, self.kernel.threads

@@ -17,14 +17,7 @@ class GpuStage(NamedTuple):
     launch: Any  # what its entry reads
 
 
-def cut(
-    letters: str,
-    outputs: int,
-    sizes: Any,
-    strides: Any,
-    nbytes: int,
-    reduced: Any = None,
-) -> Stage:
+def cut(letters: str, outputs: int, sizes: Any, strides: Any, nbytes: int, reduced: Any = None) -> Stage:
     """What `engine/chain.py` looks at."""
     found = tuple(sizes), tuple(tuple(row) for row in strides)
     return Stage(0, 0, letters, outputs, nbytes, True, None, *found, reduced)  # type: ignore[arg-type]

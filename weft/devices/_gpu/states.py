@@ -39,11 +39,7 @@ class StateLoop:
         return emit(self.body, self.monoid.combine, names | dict(zip(self.monoid.right, right, strict=True)))
 
     def lifted(
-        self,
-        starts: Sequence[str],
-        positions: Sequence[str],
-        strides: Sequence[Sequence[str]],
-        position: str,
+        self, starts: Sequence[str], positions: Sequence[str], strides: Sequence[Sequence[str]], position: str
     ) -> list[str]:
         """The state of an element: inputs at `starts`, moved by positions times strides. `position`: its number along the reduced dims."""
         names: dict[Expr, str] = {}

@@ -109,11 +109,7 @@ def prepare_indexed(
     if work >= PARALLEL_BYTES:
         optimize(code)
     return IndexedLaunch(
-        sharing(code, work if shared else 0),
-        table.address,
-        meta.address,
-        sizes[0],
-        (table, meta),
+        sharing(code, work if shared else 0), table.address, meta.address, sizes[0], (table, meta)
     )
 
 
@@ -137,15 +133,7 @@ def prepare_pack(
 
     def launch(target: int, source: int, mask: int, room: int) -> int:
         cursor = buffer("q", (0,))
-        entry(
-            target,
-            source,
-            mask,
-            cursor.buffer_info()[0],
-            room - behind,
-            meta.address,
-            outermost,
-        )
+        entry(target, source, mask, cursor.buffer_info()[0], room - behind, meta.address, outermost)
         return cursor[0]
 
     return launch

@@ -13,14 +13,7 @@ from ...engine import workers
 from ...engine.kernel import SHARED_BYTES, Code, sharing
 from ...engine.pointers import majors_code, pointers_code
 from ...engine.sparse_dots import vector_code
-from ...engine.sparse_pairs import (
-    count_code,
-    count_room,
-    fill_code,
-    fill_room,
-    sampled_pairs_code,
-    set_words,
-)
+from ...engine.sparse_pairs import count_code, count_room, fill_code, fill_room, sampled_pairs_code, set_words
 from ...engine.sparse_products import SparseMatrix, columns_code, rows_code, sampled_code
 
 

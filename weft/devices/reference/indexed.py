@@ -127,9 +127,8 @@ def _put(
 def prepare_pack(
     memory: Memory, nbytes: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> Callable[[int, int, int, int], int]:
-    whole = (
-        0 if spread else 1
-    )  # the operand that has an element for each of the mask; the other one is packed
+    # This operand has an element for each one of the mask; the other one is packed.
+    whole = 0 if spread else 1
     grid = _flat(_grid(sizes, strides[whole]), sizes)
     marks = strides[2]
 

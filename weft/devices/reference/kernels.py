@@ -153,9 +153,7 @@ def _fold(monoid: Monoid, state: State) -> State:
     while (count := state[0].shape[-1]) > 1:
         pairs = count // 2 * 2
         joined = _combine(
-            monoid,
-            [value[..., 0:pairs:2] for value in state],
-            [value[..., 1:pairs:2] for value in state],
+            monoid, [value[..., 0:pairs:2] for value in state], [value[..., 1:pairs:2] for value in state]
         )
         state = [np.concatenate([new, old[..., pairs:]], -1) for new, old in zip(joined, state, strict=True)]
     return [value[..., 0] for value in state]

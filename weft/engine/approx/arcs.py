@@ -79,9 +79,8 @@ def acos(x: Expr) -> Expr:
 
 
 def atan(x: Expr) -> Expr:
-    size = clamp(
-        absolute(x), 0.0, 2.0**60
-    )  # beyond, the result is pi/2 all the same, and infinity has no quotient
+    # Beyond this size, the result is pi/2 all the same, and infinity has no quotient.
+    size = clamp(absolute(x), 0.0, 2.0**60)
     middle, far = const(_TAN_PI_8, x.dtype) < size, const(_TAN_3PI_8, x.dtype) < size
     less, more = Double(size) - 1.0, Double(size) + 1.0
     one = Double(const(1.0, x.dtype))

@@ -150,9 +150,8 @@ def _parameters(name: str, function: Callable) -> dict[str, Any]:
         parameters = _of_signature(shown)
         if name in _DEVIATIONS:
             return {"input": None, "dim": None}
-        if "*args" in parameters and name.removesuffix("_") in vars(
-            Tensor
-        ):  # transpose_(self, *args, **kwargs)
+        # For example, `transpose_` takes (self, *args, **kwargs).
+        if "*args" in parameters and name.removesuffix("_") in vars(Tensor):
             parameters = _of_signature(vars(Tensor)[name.removesuffix("_")])
     except (TypeError, ValueError):
         return {"*args": None}

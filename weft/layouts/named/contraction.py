@@ -94,10 +94,7 @@ def projecting(call: Call) -> Names:
     """linear, bilinear: the last dim of the input becomes the first dim of the weight."""
     weight = names_of(call.argument("weight"))
     return _checked(
-        (*call.names[:-1], *weight[:1]) if len(weight) > 1 else call.names[:-1],
-        call.names,
-        weight,
-        call.name,
+        (*call.names[:-1], *weight[:1]) if len(weight) > 1 else call.names[:-1], call.names, weight, call.name
     )
 
 

@@ -75,9 +75,8 @@ def _patches(input: Tensor, window: Window) -> Tensor:
     """The elements that each position of an input with its border reads, group by group, in the order of `pack_kernel`."""
     dims, groups = len(window.kernel), window.groups
     seen = windows(input, window.kernel, window.stride, window.dilation)
-    seen = seen.unflatten(
-        1, (groups, seen.shape[1] // groups)
-    )  # [N, groups, C / groups, *positions, *kernel]
+    # The shape is [N, groups, C / groups, *positions, *kernel] now.
+    seen = seen.unflatten(1, (groups, seen.shape[1] // groups))
     places = range(3, 3 + dims)
     seen = seen.permute(0, *places, 1, *range(3 + dims, 3 + 2 * dims), 2)
     images, *positions = seen.shape[: 1 + dims]

@@ -30,12 +30,7 @@ FORMATS: dict[Layout, Format] = {
     sparse_bsc: Format(False, True, "ccol_indices", "row_indices"),
 }
 # The layout of the transpose, whose parts are the same but for the transposed blocks.
-TRANSPOSED = {
-    sparse_csr: sparse_csc,
-    sparse_csc: sparse_csr,
-    sparse_bsr: sparse_bsc,
-    sparse_bsc: sparse_bsr,
-}
+TRANSPOSED = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
 # As messages call the layouts.
 TITLES = {sparse_csr: "SparseCsr", sparse_csc: "SparseCsc", sparse_bsr: "SparseBsr", sparse_bsc: "SparseBsc"}
 

@@ -73,7 +73,6 @@ def _deepcopy(self: Tensor, memo: dict) -> Tensor:
         memo[id(self)] = result
         result.__dict__.update(copy.deepcopy(attributes(self), memo))
         if self.grad is not None:
-            result._grad = copy.deepcopy(
-                self.grad, memo
-            )  # not by the setter, because the gradient may be dense
+            # Do not use the setter, because the gradient may be dense.
+            result._grad = copy.deepcopy(self.grad, memo)
     return memo[id(self)]

@@ -75,9 +75,8 @@ def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
         )
     matrix = input if left else input.t()
     outer, inner, values = compressed_parts(as_compressed(matrix, sparse_csc))
-    check_readable(
-        outer, inner, values, input.shape, by_rows=False, is_blocked=False
-    )  # SciPy does not check them
+    # SciPy does not check them.
+    check_readable(outer, inner, values, input.shape, by_rows=False, is_blocked=False)
     turned = other if left or other.dim() == 1 else other.t()
     result = _solved(values, turned, outer, inner, False)
     return result if left or other.dim() == 1 else result.t()
@@ -111,9 +110,8 @@ def triangular_solve(
     triangle = _triangle(A, upper, unitriangular)
     if not triangle._nnz():
         solution = b.new_full(b.shape, math.nan)
-    elif _has_zero_on_diagonal(
-        triangle
-    ):  # SuperLU raises; the dense function divides by zero, as PyTorch does
+    elif _has_zero_on_diagonal(triangle):
+        # SuperLU raises; the dense function divides by zero, as PyTorch does.
         solution = FUNCTIONS["triangular_solve"](b, to_dense(triangle), upper, transpose)[0]
     else:
         solution = spsolve(triangle.t() if transpose else triangle, b)

@@ -409,9 +409,7 @@ class LSTM(RNNBase):
         """Check the input and the two states of a call."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(
-            hidden[0],
-            self.get_expected_hidden_size(input, batch_sizes),
-            "Expected hidden[0] size {}, got {}",
+            hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}"
         )
         self.check_hidden_size(
             hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}"

@@ -43,12 +43,7 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
-            input,
-            self.size,
-            self.scale_factor,
-            self.mode,
-            self.align_corners,
-            self.recompute_scale_factor,
+            input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
         )
 
     def extra_repr(self) -> str:

@@ -29,11 +29,7 @@ _IN_BACKWARD: dict[Callable, dict[str, Any]] = {
 
 
 def call_for_per_sample_grads(
-    module: Module,
-    *,
-    batch_size: int | None = None,
-    loss_reduction: str = "sum",
-    batch_first: bool = True,
+    module: Module, *, batch_size: int | None = None, loss_reduction: str = "sum", batch_first: bool = True
 ) -> Callable:
     """The forward function of a module; backward then sets `grad_sample` of the parameters, and not `grad`.
 

@@ -251,9 +251,8 @@ class _SpectralNorm(Module):
             v = matrix.new_empty(width).normal_(0, 1)
             self.register_buffer("_u", F.normalize(u, dim=0, eps=eps))
             self.register_buffer("_v", F.normalize(v, dim=0, eps=eps))
-            power_iterations(
-                matrix, self._u, self._v, 15, eps
-            )  # so that training starts with a good estimate
+            # Training starts with a good estimate then.
+            power_iterations(matrix, self._u, self._v, 15, eps)
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:

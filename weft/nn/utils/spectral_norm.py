@@ -137,11 +137,7 @@ class SpectralNormLoadStateDictPreHook:
 
 
 def spectral_norm(
-    module: M,
-    name: str = "weight",
-    n_power_iterations: int = 1,
-    eps: float = 1e-12,
-    dim: int | None = None,
+    module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> M:
     """Divide a weight by its largest singular value before each call; the parameter is `name_orig`.
 

@@ -11,15 +11,7 @@ from ...core import dtype as dt
 from ...core.arguments import boolean, check_first
 from ...core.checking import check_tensor
 from ...core.device import as_device, device
-from ...core.dtype import (
-    LEGACY_NAMES,
-    PYTHON_DTYPES,
-    DType,
-    bool_,
-    default_complex,
-    get_default_dtype,
-    int64,
-)
+from ...core.dtype import LEGACY_NAMES, PYTHON_DTYPES, DType, bool_, default_complex, get_default_dtype, int64
 from ...core.filling import when_filling_changes
 from ...core.layout import Layout, MemoryFormat, contiguous_format, preserve_format, strided
 from ...core.outputs import check_unrecorded, resize_out

@@ -325,9 +325,8 @@ def _integers(leaves: list, kinds: set[type], target: DType) -> np.ndarray:
     low, high = LIMITS[target]
     if any(issubclass(kind, float) for kind in kinds):
         lowest = {kind: 0 if issubclass(kind, float) and not target.is_signed else low for kind in kinds}
-        if not all(
-            lowest[type(leaf)] <= leaf <= high for leaf in leaves
-        ):  # ints wrap around; nan is not in range
+        # Ints wrap around; nan is not in range.
+        if not all(lowest[type(leaf)] <= leaf <= high for leaf in leaves):
             raise overflow(target)
         leaves = list(map(int, leaves))
     elif not kinds <= {int, bool}:
@@ -438,9 +437,8 @@ def _shared(obj: Any, dtype: DType | None) -> Tensor | None:
         return from_interface(obj)
     if has_buffer(obj):
         return frombuffer(obj, dtype=dtype or get_default_dtype())
-    if hasattr(
-        obj, "__array_interface__"
-    ):  # of an image, whose bytes are made for the occasion, it is read-only
+    # The array of an image is read-only, because its bytes are made for this call.
+    if hasattr(obj, "__array_interface__"):
         values = np.asarray(obj)
         return from_numpy(values) if values.flags.writeable else None
     return None

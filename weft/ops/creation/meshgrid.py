@@ -36,7 +36,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         tensors = tuple(tensors[0])
     if indexing is None:
         warn_once(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument."
         )
     check_tensors(tensors)
     if not tensors:

@@ -121,9 +121,8 @@ class _Range:
                 if end - begin > BLOCK:
                     for first in range(begin, end, BLOCK):
                         self.launches.append(self._launch(row, first, min(BLOCK, end - first), kinds))
-                elif (
-                    end > begin
-                ):  # the values of the bounds are not needed, so that one template serves many lengths
+                elif end > begin:
+                    # The values of the bounds are not needed, so that one template serves many lengths.
                     self.launches.append(self._launch(row, begin, end - begin, kinds))
 
     def _launch(self, row: Map, first: int, length: int, kinds: tuple):
@@ -444,12 +443,10 @@ def _space(start: Any, end: Any, count: int, dtype: DType, where: device) -> Ten
     if dtype in dt.FLOAT8:
         return _space(start, end, count, float32, where).to(dtype)
     start, end = (_as_dtype(number, dtype) for number in (start, end))
-    narrow: Callable = (
-        dtype.numpy.type if dtype.category == FLOAT else float
-    )  # each step of the arithmetic rounds
-    step = (
-        float((narrow(end) - narrow(start)) / narrow(count - 1)) if count > 1 else -0.0
-    )  # leaves the sign of -0.0
+    # Each step of the arithmetic rounds.
+    narrow: Callable = dtype.numpy.type if dtype.category == FLOAT else float
+    # A step of -0.0 leaves the sign of -0.0.
+    step = float((narrow(end) - narrow(start)) / narrow(count - 1)) if count > 1 else -0.0
     half = count // 2 if count > 1 else 1
     return _between_plans[count, dtype, where](start, end, step, float(half), float(count - 1))
 

@@ -16,14 +16,7 @@ from ...engine import scalar as s
 from ...engine.expr import load, slow_path
 from ...families.array_op import ArrayMap, host_array
 from ...families.calls import check_alpha, check_operands, chosen, publish, shortcut, with_alpha
-from ...families.map import (
-    NO_BOOL_OR_COMPLEX,
-    Map,
-    keyed,
-    refuse,
-    same_dtype,
-    to_float,
-)
+from ...families.map import NO_BOOL_OR_COMPLEX, Map, keyed, refuse, same_dtype, to_float
 from ..tensor.node_names import by_operand
 from ..tensor.rules import conj, negative, pass_through, zero_grad
 from .pointwise import is_float

@@ -8,13 +8,7 @@ from typing import Any
 
 from ...core.arguments import integer
 from ...core.derivative import nondifferentiable, round_once
-from ...core.dtype import (
-    FLOAT,
-    DType,
-    bool_,
-    float32,
-    float64,
-)
+from ...core.dtype import FLOAT, DType, bool_, float32, float64
 from ...core.entry import entry
 from ...core.public import add_inplace, public
 from ...core.registry import add_function
@@ -187,9 +181,8 @@ def _publish_unary(table, forms: str) -> None:
         OPS[name] = Map(
             name, promotion, element, check=check, derivative=derivative, node_name=_NODE_NAMES.get(name)
         )
-        shown = (
-            forms.removesuffix(" inplace") if name == "abs" else forms
-        )  # the in-place form is `abs_` below
+        # The in-place form is `abs_` below.
+        shown = forms.removesuffix(" inplace") if name == "abs" else forms
         publish(OPS[name], 1, shown, *aliases, doc=f"Of each element {what}.")
 
 

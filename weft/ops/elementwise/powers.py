@@ -104,11 +104,7 @@ class _Power(Map):
 
 
 POW = _Power(
-    "pow",
-    same_dtype,
-    _pow,
-    check=refuse("b", message="\"pow\" not implemented for '{dtype}'"),
-    **_POWER,
+    "pow", same_dtype, _pow, check=refuse("b", message="\"pow\" not implemented for '{dtype}'"), **_POWER
 )
 # PyTorch fills the result with ones, also where the exponent is infinite or NaN. Real powers of 1 are 1 anyway.
 POWER_OF_ONE = _Power("pow", same_dtype, lambda a, b: _one(b), **_POWER)
@@ -173,9 +169,8 @@ def float_power(input, exponent):
     )
     if keeps_dtype and exponent in _SIMPLE_FLOAT_POWERS:
         return _SIMPLE_FLOAT_POWERS[exponent], (input,)
-    if needs_recording(
-        (input, exponent)
-    ):  # convert now, because backward needs the operands and they may be overwritten until then
+    # Convert now, because backward needs the operands and they may be overwritten until then.
+    if needs_recording((input, exponent)):
         wide = FLOAT_POWER._types([spec_or_type(each) for each in (input, exponent)]).result
         input, exponent = (each.to(wide) if isinstance(each, Tensor) else each for each in (input, exponent))
     return FLOAT_POWER, (input, exponent)

@@ -288,9 +288,8 @@ def _recurrence(first: Callable, step: Callable, known: Callable) -> Callable:
 
     def element(x, n):
         x, n = np.broadcast_arrays(x, n)
-        n = np.where(
-            np.abs(n) < 2.0**63, np.trunc(n), -1
-        )  # PyTorch converts all other numbers, NaN included, to the least int64
+        # PyTorch converts all other numbers, NaN included, to the least int64.
+        n = np.where(np.abs(n) < 2.0**63, np.trunc(n), -1)
         result = np.where(n < 0, 0, np.ones_like(x))
         before, current = np.ones_like(x), first(x)
         result = np.where(np.isnan(x), np.where(n < 0, 0, x), result)

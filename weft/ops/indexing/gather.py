@@ -163,9 +163,8 @@ def _gather_sparsely(input: Tensor, index: Tensor, dim: int) -> Tensor:
 def _check_out(out: Tensor, input: Tensor, index: Tensor, name: str) -> None:
     """Raises: RuntimeError if `out` shares memory with an argument. As in PyTorch, it may be the index itself."""
     check_unrecorded(name, (input, index, out))
-    if (
-        out.spec.shape != index.spec.shape
-    ):  # the memory that `out` reaches once it has the shape of the result
+    # Check the memory that `out` reaches once it has the shape of the result.
+    if out.spec.shape != index.spec.shape:
         out = make(
             out._storage, out._byte_offset, contiguous_spec(index.spec.shape, out.spec.dtype, out.spec.device)
         )

@@ -148,9 +148,8 @@ def _copied_back(ct, out, target, value, index, where, combine, *, specs):
 
 def _filled_with_back(ct, out, target, value, index, where, combine):
     """If an index comes twice, the value is written once."""
-    if (
-        not ct.spec.device.backend.has_memory
-    ):  # which indices are equal is not known, but the sum is one number
+    # Equal indices are not known without values, but the sum is one number.
+    if not ct.spec.device.backend.has_memory:
         return ct.sum()
     size = ct.spec.shape[where] if ct.spec.shape else 1
     return INDEX_FILL.gather(ct, ((index % size).unique(),), where).sum()

@@ -89,12 +89,7 @@ MASKED_FILL_TENSOR = Map(
     node_name="MaskedFillBackward1",
 )
 MASKED_PUT = Map(
-    "index_put.mask",
-    same_dtype,
-    _filled,
-    deciding=1,
-    derivative=_filled_back,
-    node_name="IndexPutBackward0",
+    "index_put.mask", same_dtype, _filled, deciding=1, derivative=_filled_back, node_name="IndexPutBackward0"
 )
 
 

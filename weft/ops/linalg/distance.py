@@ -295,7 +295,6 @@ def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
     length = vector_norm(x, 2, dim, keepdim=True).clone()
     with unrecorded():
         own, wide = largest(x.spec.dtype), largest(compute_type(x.spec.dtype))
-        length.clamp_min_(
-            math.inf if own < eps <= wide else eps
-        )  # a length of half precision may be infinite
+        # A length of half precision may be infinite.
+        length.clamp_min_(math.inf if own < eps <= wide else eps)
     return x / length

@@ -332,9 +332,8 @@ def _svd_rule(ct, out, a, full_matrices, infinite):
     """
     (ct_U, ct_S, ct_Vh), (U, S, Vh) = ct, out
     k = S.shape[-1]
-    if (
-        full_matrices
-    ):  # ignore the cotangents of vectors beyond the first k, because A does not determine these vectors
+    # Ignore the cotangents of vectors beyond the first k, because A does not determine these vectors.
+    if full_matrices:
         U, Vh = U[..., :k], Vh[..., :k, :]
         ct_U = None if ct_U is None else ct_U[..., :k]
         ct_Vh = None if ct_Vh is None else ct_Vh[..., :k, :]

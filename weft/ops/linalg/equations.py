@@ -81,9 +81,8 @@ def _from_factors(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, trans:
     batch = np.broadcast_shapes(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
     factors, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factors, b))
     pivots = np.broadcast_to(pivots, (*batch, pivots.shape[-1]))
-    falling = pivots >= np.arange(
-        pivots.shape[-1]
-    )  # what `stacks.permute` expects, and all factorizations give
+    # `stacks.permute` expects this, and all factorizations give it.
+    falling = pivots >= np.arange(pivots.shape[-1])
     if trans == 0 and stacks.beats_scipy(factors, b) and falling.all():
         inner, result = stacks.inside_out(factors, batch), stacks.inside_out(b, batch)
         stacks.permute(result, np.moveaxis(pivots, -1, 0))

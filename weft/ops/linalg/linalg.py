@@ -94,9 +94,8 @@ def _det_rule(ct, out, a):
         return linalg_solve(a.mH, _diagonal(ct * conjugate, a))
     U, S, Vh = linalg_svd(a)
     ones = on_device(np.eye(S.shape[-1], dtype=bool), S.spec.device)
-    others = (
-        S.unsqueeze(-2).masked_fill(ones, 1).prod(-1)
-    )  # for each singular value, the product of the others
+    # For each singular value, compute the product of the others.
+    others = S.unsqueeze(-2).masked_fill(ones, 1).prod(-1)
     scale = ct * (det(U) * det(Vh)).conj()
     return matmul(U * (scale.unsqueeze(-1) * others).unsqueeze(-2), Vh)
 

@@ -10,13 +10,7 @@ from typing import Any
 from ...core.autocast import open_contexts
 from ...core.batched import fresh
 from ...core.checking import check_tensor, sizes
-from ...core.dtype import (
-    INTEGER,
-    LEGACY_NAMES,
-    bool_,
-    compute_type,
-    cpp_name,
-)
+from ...core.dtype import INTEGER, LEGACY_NAMES, bool_, compute_type, cpp_name
 from ...core.entry import declined, entry, in_front_of
 from ...core.limits import check_number
 from ...core.outputs import copy_values, resize, write_out
@@ -250,11 +244,7 @@ MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", step=_recorded)
 WIDE_MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", wide=True)
 # PyTorch names the node of matmul after the last step of its composition, which depends on the ranks.
 _ROW = Product(
-    "squeeze_row",
-    _check_matmul,
-    "addmm_impl_cpu_",
-    (_stack_left, _stack_right),
-    node_name="SqueezeBackward4",
+    "squeeze_row", _check_matmul, "addmm_impl_cpu_", (_stack_left, _stack_right), node_name="SqueezeBackward4"
 )
 _STACK = Product("unsafe_view", _check_matmul, "addmm_impl_cpu_", (_stack_left, _stack_right))
 
@@ -323,10 +313,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return _vdot(input, other)
 
 
-@custom_vjp(
-    lambda ct, out, a, b: conj(ct) * b,
-    lambda ct, out, a, b: ct * a,
-)
+@custom_vjp(lambda ct, out, a, b: conj(ct) * b, lambda ct, out, a, b: ct * a)
 def _vdot(a: Tensor, b: Tensor) -> Tensor:
     return DOT(conj(a), b)
 
@@ -595,9 +582,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
     check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
-    if (
-        not len(batch1.spec.shape) == len(batch2.spec.shape) == 3
-    ):  # PyTorch makes the sizes of the result first
+    # PyTorch makes the sizes of the result first.
+    if not len(batch1.spec.shape) == len(batch2.spec.shape) == 3:
         input.expand(batch1.size(0), batch1.size(1), batch2.size(2))
     if not input.spec.dtype is batch1.spec.dtype is batch2.spec.dtype:
         dtypes = [cpp_name(t.spec.dtype) for t in (input, batch1, batch2)]

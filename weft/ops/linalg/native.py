@@ -22,14 +22,7 @@ from ...families.array_op import memory_array
 from ...families.map import COPY
 from . import blocked, lane_plans, stacks
 from .lapack import all_finite, columns_like, columns_spec, real_like
-from .operands import (
-    Copied,
-    New,
-    any_failed,
-    is_any,
-    read_as,
-    readable_spec,
-)
+from .operands import Copied, New, any_failed, is_any, read_as, readable_spec
 
 _PIVOT = 8  # bytes of an integer of LAPACK
 

@@ -29,9 +29,8 @@ def adaptive_sizes(name: str, input: Tensor, n: int, output_size: Any) -> tuple[
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if len(sizes) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(sizes)}")
-    if (
-        output_size is None or n == 1 and output_size in ((None,), [None])
-    ):  # None keeps the size of the dim, if there are several dims
+    # None keeps the size of the dim, if there are several dims.
+    if output_size is None or n == 1 and output_size in ((None,), [None]):
         raise wrong_type(output_size, name, "output_size", "tuple of ints", 2)
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
     if len(given) != n:
@@ -80,9 +79,8 @@ def _adaptive_average(name: str, n: int, input: Tensor, output_size: Any) -> Ten
         sums, lengths = window_sums(found, n, wanted)
         found = sums / on_device(lengths, input.spec.device, sums.spec.dtype)
     found = like_format(found.to(dtype), input)
-    return (
-        found if whole and n > 1 else pooled("AdaptiveAvgPool", n, found)
-    )  # as in PyTorch, which takes the mean
+    # PyTorch takes the mean in the first case, so the node has the name of that.
+    return found if whole and n > 1 else pooled("AdaptiveAvgPool", n, found)
 
 
 def window_sums(input: Tensor, n: int, wanted: tuple[int, ...]) -> tuple[Tensor, np.ndarray]:

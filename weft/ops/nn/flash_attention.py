@@ -255,11 +255,7 @@ def _recorded_rule(ct, query, key, value, mask, causal, scale):
     weights = all_weights(query, key, mask, causal, scale)
     pulled = ct.matmul(value.transpose(-2, -1))
     pulled = weights * (pulled - (pulled * weights).sum(-1, keepdim=True)) * scale
-    return (
-        pulled.matmul(key),
-        pulled.transpose(-2, -1).matmul(query),
-        weights.transpose(-2, -1).matmul(ct),
-    )
+    return (pulled.matmul(key), pulled.transpose(-2, -1).matmul(query), weights.transpose(-2, -1).matmul(ct))
 
 
 @custom_vjp(joint=_rule, node_name="ScaledDotProductFlashAttentionForCpuBackward0")

@@ -299,9 +299,8 @@ def _unsafe_index_put(input: Tensor, indices: Any, values: Tensor, accumulate: b
 @public("function")
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor:
     """`input[indices]` where `mask` is true, `fill` elsewhere, where indices may be out of range."""
-    if (
-        not input.numel()
-    ):  # no index is in range, and one element of each indexed dim has the shape of the result
+    # No index is in range, and one element of each indexed dim has the shape of the result.
+    if not input.numel():
         indexed = [k < len(indices) and indices[k] is not None for k in range(input.dim())]
         sizes = [1 if each else size for each, size in zip(indexed, input.shape)]
         return _unsafe_index(input.new_full(sizes, fill), _within(indices, sizes))

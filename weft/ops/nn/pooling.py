@@ -60,9 +60,8 @@ def _given_to_windows(ct, out, input, kernel, stride, dilation, counts, *, specs
     """Every element of a window gets the cotangent of the window."""
     n, shape = len(kernel), specs[0].shape
     lead, sizes = shape[:-n], shape[-n:]
-    if (
-        tuple(kernel) == tuple(stride) and max(dilation) == 1
-    ):  # the windows do not overlap, so one copy makes all of them
+    # The windows do not overlap, so one copy makes all of them.
+    if tuple(kernel) == tuple(stride) and max(dilation) == 1:
         apart = [size for pair in zip(counts, kernel, strict=True) for size in pair]
         ct = ct.reshape(*lead, *[size for count in counts for size in (count, 1)]).expand(*lead, *apart)
         ct = ct.reshape(*lead, *[count * k for count, k in zip(counts, kernel, strict=True)])

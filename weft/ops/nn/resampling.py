@@ -65,15 +65,7 @@ def resample(input: Tensor, dim: int, table: Table) -> Tensor:
         return _sums_of_taps(input, dim, table)
     input = input.contiguous().resolve_neg()
     sizes = math.prod(shape[:dim]), table.size, table.own, math.prod(shape[dim + 1 :])
-    kernel(
-        address(result),
-        address(input),
-        spec.dtype,
-        sizes,
-        table.bounds,
-        table.weights,
-        table.bits,
-    )
+    kernel(address(result), address(input), spec.dtype, sizes, table.bounds, table.weights, table.bits)
     return result
 
 

@@ -125,9 +125,8 @@ def _distinct(
         )
     values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive, wanted)
     moved = values.movedim(0, dim)
-    values = make(
-        moved._storage, moved._byte_offset, moved.spec
-    )  # not a view, because users never see its base
+    # The result is not a view, because users never see its base.
+    values = make(moved._storage, moved._byte_offset, moved.spec)
     return _without_rule(name, values, input), inverse, counts
 
 
@@ -179,9 +178,8 @@ def unique_consecutive(
 def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
     edges, values = wide_array(boundaries), wide_array(input)
     if sorter is not None:
-        order = (
-            array(sorter).copy()
-        )  # NumPy checks the indices once and then reads memory by them, so no other thread may change them
+        # NumPy checks the indices once and then reads memory by them, so no other thread may change them.
+        order = array(sorter).copy()
         edges = np.take_along_axis(edges, order, -1)
     if values.size and (search := here().backend.extras.get("search")) is not None:
         return tensor_of(search(_searchable(edges), _searchable(values), side == "right", dtype))

@@ -326,9 +326,8 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         kind = "bool" if input.spec.dtype is bool_ else "complex"
         raise RuntimeError(f" topk does not support {kind} dtypes on CPU")
     return return_type("topk", ("values", "indices"))(
-        _topk(
-            input, k if input.spec.shape else 1, dim, bool(largest)
-        )  # PyTorch returns the number even if k is 0
+        # PyTorch returns the number even if k is 0.
+        _topk(input, k if input.spec.shape else 1, dim, bool(largest))
     )
 
 

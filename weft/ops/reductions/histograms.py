@@ -141,9 +141,8 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
         sizes
     )
     if density:
-        with np.errstate(
-            divide="ignore", invalid="ignore"
-        ):  # without points, or with empty bins, the density is NaN or infinite
+        # Without points, or with empty bins, the density is NaN or infinite.
+        with np.errstate(divide="ignore", invalid="ignore"):
             counts /= counts.sum()
             for dim, bound in enumerate(bounds):
                 counts /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])

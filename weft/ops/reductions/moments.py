@@ -9,11 +9,7 @@ from typing import Any
 
 from ...core.arguments import boolean, number
 from ...core.checking import check_tensor
-from ...core.dtype import (
-    DType,
-    complex128,
-    float64,
-)
+from ...core.dtype import DType, complex128, float64
 from ...core.public import public
 from ...core.symbols import as_float, per_plan
 from ...core.tensor import Tensor
@@ -46,9 +42,8 @@ def _squared_distance(a, mean):
 
 
 def _var_rule(ct, out, a, dims, keepdim, divisor):
-    if (
-        not divisor
-    ):  # as in PyTorch, because the variance is 0 / 0, or infinite for all elements that are not the mean
+    # PyTorch does the same, because the variance is 0 / 0, or infinite for all elements that are not the mean.
+    if not divisor:
         return with_reduced_dims(ct, dims, keepdim) * (a * 0 + math.inf).where(
             a != a.mean(dims, keepdim=True), math.nan
         )

@@ -10,15 +10,7 @@ from ...core.arguments import integers
 from ...core.batched import beneath
 from ...core.checking import check_tensor
 from ...core.derivative import nondifferentiable
-from ...core.dtype import (
-    FLOAT8,
-    LEGACY_NAMES,
-    DType,
-    bool_,
-    float32,
-    int64,
-    uint8,
-)
+from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bool_, float32, int64, uint8
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
@@ -32,13 +24,7 @@ from ...families.reduce import Reduce
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
 from ..tensor.node_names import by_dims
-from ..tensor.rules import (
-    broadcast_back,
-    scatter_into_zeros,
-    split_among_ties,
-    sum_of,
-    with_reduced_dims,
-)
+from ..tensor.rules import broadcast_back, scatter_into_zeros, split_among_ties, sum_of, with_reduced_dims
 from ..views.views import EXPAND
 from .extrema import BOTH, FIRST_LARGEST, FIRST_SMALLEST, LARGEST, SMALLEST
 
@@ -153,9 +139,8 @@ def _nansum_rule(ct, out, a, dims, keepdim):
 
 
 def mean_rule(ct, out, a, dims, keepdim, count, *, specs):
-    return (
-        broadcast_back(ct, specs[0], dims, keepdim) / count
-    )  # in this order, so that the gradient may be written into
+    # Divide last, so that the gradient may be written into.
+    return broadcast_back(ct, specs[0], dims, keepdim) / count
 
 
 def _prod_rule(ct, out, a, dims, keepdim):

@@ -9,13 +9,7 @@ from typing import Any
 
 from ...core import view_rules
 from ...core.checking import check_tensor
-from ...core.dtype import (
-    FLOAT,
-    LEGACY_NAMES,
-    DType,
-    compute_type,
-    get_default_dtype,
-)
+from ...core.dtype import FLOAT, LEGACY_NAMES, DType, compute_type, get_default_dtype
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import user_level

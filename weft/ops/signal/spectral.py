@@ -259,9 +259,8 @@ def _resized(input: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor
             input = input.narrow(dim, 0, n)
         lengths[dim] = n
         pad[2 * (len(input.spec.shape) - 1 - dim) + 1] = max(n - size, 0)
-    if (
-        math.prod(max(n, 1) for n in lengths) * input.spec.dtype.itemsize >= 2**63
-    ):  # also if another dim is empty
+    # This is an error also if another dim is empty.
+    if math.prod(max(n, 1) for n in lengths) * input.spec.dtype.itemsize >= 2**63:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={lengths}")
     return constant_pad(input, pad) if any(pad) else input
 

@@ -84,7 +84,7 @@ def _warn_if_recorded(self: Tensor) -> None:
     if needs_recording((self,)):
         warn_once(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-            "Consider using tensor.detach() first.",
+            "Consider using tensor.detach() first."
         )
 
 

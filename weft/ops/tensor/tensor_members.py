@@ -25,9 +25,8 @@ def __delitem__(self: Tensor, index: Any) -> NoReturn:
 @public("method")
 def __setstate__(self: Tensor, state: Any) -> None:
     """Take over the attributes that a pickle stored."""
-    if (
-        isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict)
-    ):  # with the members in __slots__
+    # Such a state has the members in __slots__, too.
+    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
         for name, value in state[1].items():
             setattr(self, name, value)
         state = state[0]

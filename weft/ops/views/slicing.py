@@ -60,12 +60,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     >>> torch.tensor([[1, 2], [3, 4]]).diagonal()
     tensor([1, 4])
     """
-    return DIAGONAL(
-        input,
-        offset,
-        dim1,
-        dim2,
-    )
+    return DIAGONAL(input, offset, dim1, dim2)
 
 
 @public("function", name="linalg.diagonal")
@@ -89,12 +84,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
             [1, 2, 3],
             [2, 3, 4]])
     """
-    return UNFOLD(
-        self,
-        dimension,
-        size,
-        step,
-    )
+    return UNFOLD(self, dimension, size, step)
 
 
 @public("function method")
@@ -115,12 +105,7 @@ def as_strided(
     offset = own if storage_offset is None else integer(storage_offset, "as_strided", "storage_offset")
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    result = AS_STRIDED(
-        input,
-        tuple(size),
-        tuple(stride),
-        offset - own,
-    )
+    result = AS_STRIDED(input, tuple(size), tuple(stride), offset - own)
     check_bounds(result)
     return result
 

@@ -38,13 +38,7 @@ def _scatter_of(view: View) -> CustomVjp:
         return view(laid_out(ct, specs[0]), *static)
 
     laid_out = _laid_out if view is AS_STRIDED else lambda ct, spec: ct
-    op = CustomVjp(
-        scatter,
-        input_rule,
-        src_rule,
-        inputs=2,
-        name=f"{view.name}_scatter",
-    )
+    op = CustomVjp(scatter, input_rule, src_rule, inputs=2, name=f"{view.name}_scatter")
     return op
 
 

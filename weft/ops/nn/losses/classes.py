@@ -125,10 +125,7 @@ def _loss_of(graph: GraphBuilder, scores: Value, target: Value, weight: Any, red
     if weight is not None:
         factors.append(graph.gather(_WEIGHT, weight, (classes,), None))
     if reduction == "none":
-        return [
-            graph.map(_LOSS, found, *factors, *[1.0] * (weight is None)),
-            graph.empty(found.spec.dtype),
-        ]
+        return [graph.map(_LOSS, found, *factors, *[1.0] * (weight is None)), graph.empty(found.spec.dtype)]
     dims = tuple(range(len(found.spec.shape)))
     return graph.reduce(_TOTALS[reduction], found, *factors, dims=dims, keepdim=False)
 

@@ -163,9 +163,8 @@ def _final_losses(alpha: np.ndarray, inputs: np.ndarray, labels: np.ndarray) -> 
 
 def _alignment_states(labels: np.ndarray, lengths: tuple, blank: int) -> tuple[np.ndarray, ...]:
     """[N, 2 S + 1] each: the class of a state, whether it may follow the one two before it, whether it is past the end."""
-    states = np.full(
-        (len(labels), 2 * labels.shape[1] + 1), blank
-    )  # a blank between, before and behind all labels
+    # A blank stands between, before and behind all labels.
+    states = np.full((len(labels), 2 * labels.shape[1] + 1), blank)
     states[:, 1::2] = labels
     skips = np.zeros(states.shape, bool)
     skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])

@@ -171,12 +171,7 @@ def poisson_nll_loss(
 
 @public(name="nn.functional.gaussian_nll_loss")
 def gaussian_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    var: Any,
-    full: bool = False,
-    eps: float = 1e-06,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
 ) -> Tensor:
     """Minus the log likelihood under normal distributions of mean `input` and variance `var` (at least `eps`).
 

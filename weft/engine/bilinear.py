@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 
 from ..core.dtype import DType, float64
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from .kernel import Code, loop_code
+from .llvm import value_type
+from .structured import Body
+from .vectors import load_lanes, splat, store_lanes
 
 LANES = 16  # channels that are summed side by side where channels are last
 
@@ -28,14 +30,7 @@ def bilinear_code(dtype: DType, order: str, channels_last: bool) -> Code:
     rows: int64 [out_height, 2], the rows above and below each row of the result; row_weights [out_height, 2]; and so for columns.
     meta: channels, sizes of the input and of the result, and which channels to compute, from `first` to `last`.
     """
-    declarations: set[str] = set()
-    text = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _Loop(body, dtype, order, channels_last).write(),
-    )
-    return compile_loop("\n".join([*sorted(declarations), text]), len(_OPERANDS), "")
+    return loop_code(lambda body: _Loop(body, dtype, order, channels_last).write(), len(_OPERANDS))
 
 
 class _Loop:
@@ -45,10 +40,8 @@ class _Loop:
 
     def write(self) -> None:
         b = self.body
-        operands = {
-            name: b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k, name in enumerate(_OPERANDS)
-        }
-        meta = {name: b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k, name in enumerate(_META)}
+        operands = b.fields("%operands", _OPERANDS, "ptr")
+        meta = b.fields("%meta", _META)
         self.pixel = (
             self.nbytes if not self.channels_last else b.integer("mul", meta["channels"], self.nbytes)
         )
@@ -61,7 +54,7 @@ class _Loop:
                 pixels = []
                 for i in rows:
                     start = self.place(operands["input"], image, channel, i, "0", meta, "")
-                    pixels += [b.at(start, b.integer("mul", j, self.pixel)) for j in columns]
+                    pixels += [b.place(start, (j, self.pixel)) for j in columns]
                 target = self.place(operands["result"], image, channel, y, x, meta, "out_")
                 self.sum(target, pixels, [(u, v) for u in shares for v in across], lanes)
 
@@ -80,10 +73,10 @@ class _Loop:
     def pair(self, places: str, weights: str, k: str) -> tuple[list[str], list[str]]:
         """The two neighbours of position k along a dim, and their weights."""
         b = self.body
-        place = b.at(places, b.integer("mul", k, 16))
-        weight = b.at(weights, b.integer("mul", k, 2 * self.nbytes))
+        place = b.place(places, (k, 16))
+        weight = b.place(weights, (k, 2 * self.nbytes))
         return (
-            [b.let(f"load i64, ptr {b.at(place, 8 * j)}") for j in range(2)],
+            b.words(place, 2),
             [b.let(f"load {self.scalar}, ptr {b.at(weight, self.nbytes * j)}") for j in range(2)],
         )
 
@@ -99,26 +92,17 @@ class _Loop:
         index = image
         for name, position in steps:
             index = b.integer("add", b.integer("mul", index, sizes[name]), position)
-        return b.at(base, b.integer("mul", index, self.nbytes))
+        return b.place(base, (index, self.nbytes))
 
     def sum(self, target: str, pixels: list[str], weights: list[tuple[str, str]], lanes: int) -> None:
         b = self.body
-        kind = self.scalar if lanes == 1 else f"<{lanes} x {self.scalar}>"
-        total = ""
+        kind, total = value_type(self.dtype, lanes), ""
         for corner in self.order:
-            value = b.let(f"load {kind}, ptr {pixels[corner]}, align {self.nbytes}")
-            weight = self.splat(
-                b.let(f"fmul {self.scalar} {weights[corner][0]}, {weights[corner][1]}"), lanes
-            )
+            value = load_lanes(b, self.dtype, lanes, pixels[corner])
+            weight = b.let(f"fmul {self.scalar} {weights[corner][0]}, {weights[corner][1]}")
+            weight = splat(b, self.scalar, lanes, weight)
             if total:
                 total = b.intrinsic("fma", self.dtype, lanes, weight, value, total)
             else:
                 total = b.let(f"fmul {kind} {weight}, {value}")
-        b.do(f"store {kind} {total}, ptr {target}, align {self.nbytes}")
-
-    def splat(self, value: str, lanes: int) -> str:
-        if lanes == 1:
-            return value
-        kind = f"<{lanes} x {self.scalar}>"
-        one = self.body.let(f"insertelement {kind} poison, {self.scalar} {value}, i64 0")
-        return self.body.let(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
+        store_lanes(b, self.dtype, lanes, total, target)

@@ -11,10 +11,10 @@ import functools
 from collections.abc import Sequence
 
 from ..core.dtype import DType, int32, int64
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .llvm import value_type
-from .structured import Body, function
-from .vectors import broadcast, lanes_below, masked_load, masked_store
+from .structured import Body
+from .vectors import broadcast, lanes_below, load_lanes, store_lanes
 
 # Vectors that are searched for side by side, because a step waits for the memory that the step before it points at.
 _TOGETHER = 4
@@ -27,33 +27,22 @@ def search_code(dtype: DType, right: bool, result: DType) -> Code:
     meta: the size of a sequence, the number of its bits, the values of a group, all values, and the bytes between the sequences of
     two groups. dtype: float32, whose sequences have less than 2**31 elements, float64 or int64.
     """
-    declarations: set[str] = set()
-    loop = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda b: _groups(b, dtype, right, result),
-    )
-    return compile_loop("\n".join([*sorted(declarations), loop]), 3, "", vectorize=False)
+    return loop_code(lambda b: _groups(b, dtype, right, result), 3, vectorize=False)
 
 
 def _groups(b: Body, dtype: DType, right: bool, result: DType) -> None:
-    found, sequences, values = (
-        b.let(f"load ptr, ptr {b.at('%operands', 8 * position)}") for position in range(3)
-    )
-    n, steps, size, total, step = (
-        b.let(f"load i64, ptr {b.at('%meta', 8 * position)}") for position in range(5)
-    )
+    found, sequences, values = b.operands(3)
+    n, steps, size, total, step = b.meta(5)
     lanes = 64 // dtype.itemsize
     with b.loop("%begin", "%end") as group:
         first = b.integer("mul", group, size)
         stop = b.minimum(b.integer("add", first, size), total)
-        sequence = b.at(sequences, b.integer("mul", group, step))
+        sequence = b.place(sequences, (group, step))
         with b.loop(first, stop, lanes * _TOGETHER) as i:
             starts = [b.integer("add", i, lanes * k) for k in range(_TOGETHER)]
             masks = [lanes_below(b, lanes, b.integer("sub", stop, start)) for start in starts]
             wanted = [
-                masked_load(b, dtype, lanes, b.at(values, b.integer("mul", start, dtype.itemsize)), mask)
+                load_lanes(b, dtype, lanes, b.place(values, (start, dtype.itemsize)), mask)
                 for start, mask in zip(starts, masks, strict=True)
             ]
             places = _search(b, dtype, right, sequence, n, steps, wanted)
@@ -63,8 +52,8 @@ def _groups(b: Body, dtype: DType, right: bool, result: DType) -> None:
                 if result.itemsize != dtype.itemsize:
                     change = "zext" if result.itemsize > dtype.itemsize else "trunc"
                     place = b.let(f"{change} {own} {place} to {kind}")
-                address = b.at(found, b.integer("mul", start, result.itemsize))
-                masked_store(b, result, lanes, place, address, mask)
+                address = b.place(found, (start, result.itemsize))
+                store_lanes(b, result, lanes, place, address, mask)
 
 
 def _search(

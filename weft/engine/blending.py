@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from ..core.dtype import DType, float64
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from .kernel import Code, loop_code
+from .structured import Body
 
 # Channels that are summed side by side, so that a position and its weight are loaded once for all of them, and fewer behind them.
 CHANNELS = 8
@@ -25,14 +25,7 @@ def blending_code(dtype: DType, taps: int, fused: bool) -> Code:
     positions: int64, in elements of a plane; a negative one stands for the value 0. meta: the number of channels, the elements of a
     plane, the points of an image, and the groups of `CHANNELS` channels of an image. Sums are fused multiply-adds if `fused`.
     """
-    declarations: set[str] = set()
-    text = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _Loop(body, dtype, taps, fused).write(),
-    )
-    return compile_loop("\n".join([*sorted(declarations), text]), _OPERANDS, "")
+    return loop_code(lambda body: _Loop(body, dtype, taps, fused).write(), _OPERANDS)
 
 
 class _Loop:
@@ -43,10 +36,8 @@ class _Loop:
 
     def write(self) -> None:
         b = self.body
-        bases = [b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(_OPERANDS)]
-        channels, size, self.points, groups = (
-            b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(len(_META))
-        )
+        bases = b.operands(_OPERANDS)
+        channels, size, self.points, groups = b.meta(len(_META))
         self.row, plane = (b.integer("mul", count, self.nbytes) for count in (self.points, size))
         blocks = b.integer("sdiv", b.integer("add", self.points, POINTS - 1), POINTS)
         with b.loop("%begin", "%end") as task:
@@ -57,7 +48,7 @@ class _Loop:
             first = b.integer("mul", b.integer("srem", item, groups), CHANNELS)
             last = b.minimum(b.integer("add", first, CHANNELS), channels)
             tables = [
-                b.at(base, b.integer("mul", b.integer("mul", image, self.taps), pitch))
+                b.place(base, (b.integer("mul", image, self.taps), pitch))
                 for base, pitch in zip(bases[2:], (b.integer("mul", self.points, 8), self.row), strict=True)
             ]
             start = first
@@ -66,10 +57,8 @@ class _Loop:
                 stop = b.integer("sub", last, b.integer("and", left, count - 1))
                 with b.loop(start, stop, count) as channel:
                     k = b.integer("add", b.integer("mul", image, channels), channel)
-                    result = b.at(bases[0], b.integer("mul", k, self.row))
-                    start_of = [
-                        b.at(bases[1], b.integer("mul", b.integer("add", k, j), plane)) for j in range(count)
-                    ]
+                    result = b.place(bases[0], (k, self.row))
+                    start_of = [b.place(bases[1], (b.integer("add", k, j), plane)) for j in range(count)]
                     with b.loop(point_from, point_to) as point:
                         self.sums(result, start_of, tables, point)
                 start = stop
@@ -80,8 +69,8 @@ class _Loop:
         totals = [""] * len(planes)
         for tap in range(self.taps):
             k = b.integer("add", b.integer("mul", self.points, tap), point)
-            position = b.let(f"load i64, ptr {b.at(tables[0], b.integer('mul', k, 8))}")
-            weight = b.let(f"load {kind}, ptr {b.at(tables[1], b.integer('mul', k, self.nbytes))}")
+            position = b.load("i64", b.place(tables[0], (k, 8)))
+            weight = b.let(f"load {kind}, ptr {b.place(tables[1], (k, self.nbytes))}")
             outside = b.let(f"icmp slt i64 {position}, 0")
             offset = b.integer("mul", position, self.nbytes)
             for j, plane in enumerate(planes):

@@ -13,10 +13,10 @@ import functools
 import numpy as np
 
 from ..core.dtype import DType, float32, int64, uint8
-from .kernel import Code, Launch, compile_loop, sharing
+from .kernel import Code, Launch, loop_code, sharing
 from .llvm import value_type
 from .structured import Body, function
-from .vectors import broadcast, lanes_below, masked_load, masked_store
+from .vectors import broadcast, lanes_below, load_lanes, store_lanes
 
 _LANES, _LINES = 16, 4  # of float32; vectors of a whole tile
 _FLOATS = f"<{_LANES} x float>"
@@ -25,18 +25,17 @@ _META = ("columns", "row_bytes")
 
 
 def _element(b: Body, base: str, index: str, dtype: DType) -> str:
-    place = b.at(base, b.integer("mul", index, dtype.itemsize))
+    place = b.place(base, (index, dtype.itemsize))
     return b.let(f"load {value_type(dtype)}, ptr {place}, align {dtype.itemsize}")
 
 
 def _numbers(b: Body, address: str, bits: int, left: str) -> str:
     """The integers of as many columns as a vector has lanes, as float32; if `left` is given, only so many are read."""
     count = _LANES * bits // 8
+    inside = ""
     if left:
         inside = lanes_below(b, count, left if bits == 8 else b.integer("ashr", b.integer("add", left, 1), 1))
-        read = masked_load(b, uint8, count, address, inside)
-    else:
-        read = b.let(f"load <{count} x i8>, ptr {address}, align 1")
+    read = load_lanes(b, uint8, count, address, inside)
     if bits == 4:  # the first integer of each byte is in its lower bits
         kind = f"<{count} x i8>"
         low, high = b.let(f"and {kind} {read}, splat (i8 15)"), b.let(f"lshr {kind} {read}, splat (i8 4)")
@@ -48,15 +47,14 @@ def _numbers(b: Body, address: str, bits: int, left: str) -> str:
 
 def _tile(b: Body, lines: int, bits: int, weighted: bool, left: str) -> None:
     """The sums of `lines` vectors of columns of one bag; if `left` is given, of so many columns of one vector."""
-    operands = _loaded(b, _OPERANDS, "%operands", "ptr")
-    meta = _loaded(b, _META, "%meta", "i64")
+    operands, meta = b.fields("%operands", _OPERANDS, "ptr"), b.fields("%meta", _META)
     sums = [b.variable(_FLOATS, "zeroinitializer") for _ in range(lines)]
     start = _element(b, operands["offsets"], "%bag", int64)
     stop = _element(b, operands["offsets"], b.integer("add", "%bag", 1), int64)
     first_byte = b.integer("lshr", b.integer("mul", "%column", bits), 3)
     with b.loop(start, stop) as k:
         row = _element(b, operands["indices"], k, int64)
-        source = b.at(b.at(operands["table"], b.integer("mul", row, meta["row_bytes"])), first_byte)
+        source = b.at(b.place(operands["table"], (row, meta["row_bytes"])), first_byte)
         factors = [_element(b, operands[name], row, float32) for name in ("scales", "biases")]
         if weighted:
             weight = _element(b, operands["weights"], k, float32)
@@ -67,21 +65,14 @@ def _tile(b: Body, lines: int, bits: int, weighted: bool, left: str) -> None:
             before = b.let(f"fadd {_FLOATS} {b.get(total, _FLOATS)}, {bias}")
             b.set(total, _FLOATS, b.intrinsic("fma", float32, _LANES, number, scale, before))
     place = b.integer("add", b.integer("mul", "%bag", meta["columns"]), "%column")
-    target = b.at(operands["c"], b.integer("mul", place, 4))
+    target = b.place(operands["c"], (place, 4))
     for j, total in enumerate(sums):
         value, into = b.get(total, _FLOATS), b.at(target, 4 * _LANES * j)
-        if left:
-            masked_store(b, float32, _LANES, value, into, lanes_below(b, _LANES, left))
-        else:
-            b.do(f"store {_FLOATS} {value}, ptr {into}, align 4")
-
-
-def _loaded(b: Body, names: tuple[str, ...], base: str, kind: str) -> dict[str, str]:
-    return {name: b.let(f"load {kind}, ptr {b.at(base, 8 * k)}") for k, name in enumerate(names)}
+        store_lanes(b, float32, _LANES, value, into, lanes_below(b, _LANES, left) if left else "")
 
 
 def _bags(b: Body) -> None:
-    columns = _loaded(b, _META, "%meta", "i64")["columns"]
+    columns = b.fields("%meta", _META)["columns"]
     wide = _LANES * _LINES
     whole = b.integer("sub", columns, b.integer("urem", columns, wide))
     with b.loop("%begin", "%end") as bag:
@@ -100,10 +91,7 @@ def _code(bits: int, weighted: bool) -> Code:
     for name, lines, left in (("whole", _LINES, ""), ("part", 1, "%left")):
         write = functools.partial(_tile, lines=lines, bits=bits, weighted=weighted, left=left)
         functions.append(function(name, places, declarations, write, "internal"))
-    loop = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
-    functions.append(function("loop", loop, declarations, _bags))
-    text = "\n".join([*sorted(declarations), *functions]) + "\n"
-    return compile_loop(text, len(_OPERANDS), "", vectorize=False)
+    return loop_code(_bags, len(_OPERANDS), parts=functions, declarations=declarations, vectorize=False)
 
 
 def byte_bags(bags: int, places: int, columns: int, row_bytes: int, bits: int, weighted: bool) -> Launch:

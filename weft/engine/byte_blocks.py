@@ -20,16 +20,15 @@ from .byte_tiles import (
     Epilogue,
     Shape,
     as_unsigned,
-    each_height,
     each_task,
     finish,
     read_some,
+    tasks_code,
     word,
-    words,
 )
-from .kernel import Code, compile_loop, param_letters
+from .kernel import Code
 from .llvm import value_type
-from .structured import Body, function
+from .structured import Body, each_height, function
 from .vectors import add_word_pairs, broadcast, byte_fields
 
 # Bytes of a block of b in int16: half of the second-level cache of AMD Zen 3.
@@ -58,12 +57,7 @@ def blocks_code(epilogue: Epilogue, how: Shape, in_pieces: bool) -> Code:
     """`entry` with the arguments and the meta of `tiles_code`."""
     kernel = _Blocks(epilogue, how, in_pieces)
     functions = [kernel.widen_lines(), kernel.widen_row(), *(kernel.tile(rows) for rows in _HEIGHTS)]
-    functions.append(
-        kernel.function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", kernel.tasks, "")
-    )
-    operands = 3 + len(epilogue.columns) + len(epilogue.rows)
-    text = "\n".join([*sorted(kernel.declarations), *functions]) + "\n"
-    return compile_loop(text, operands, param_letters(epilogue.params), vectorize=False)
+    return tasks_code(kernel.tasks, functions, kernel.declarations, epilogue)
 
 
 class _Blocks:
@@ -74,12 +68,12 @@ class _Blocks:
         self.vector = value_type(int32, how.lanes)
         self.declarations: set[str] = set()
 
-    def function(self, name: str, parameters: str, write: Callable[[Body], None], linkage="internal") -> str:
-        return function(name, parameters, self.declarations, write, linkage)
+    def function(self, name: str, parameters: str, write: Callable[[Body], None]) -> str:
+        return function(name, parameters, self.declarations, write, "internal")
 
     def tasks(self, b: Body) -> None:
-        c, a, lines = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
-        meta = words(b, "%meta", HEADER)
+        c, a, lines = b.operands(3)
+        meta = b.fields("%meta", HEADER)
         quads = self.quads(b, meta)
         block = b.room(BLOCK_BYTES)
         near = b.room(_HEIGHTS[0] * most_terms(self.how) // QUAD * _PAIRS)
@@ -89,7 +83,7 @@ class _Blocks:
         with each_task(b) as task, b.loop(0, task["columns"], span) as n:
             columns = b.minimum(b.integer("sub", task["columns"], n), span)
             first = b.integer("udiv", n, self.how.lanes)
-            source = b.at(b.at(lines, task["b"]), b.integer("mul", first, meta["line"]))
+            source = b.place(b.at(lines, task["b"]), (first, meta["line"]))
             with b.loop(0, columns, wide) as j:
                 panel = self.panel_of(b, block, j, panel_bytes)
                 b.do(
@@ -104,29 +98,29 @@ class _Blocks:
 
     def panel_of(self, b: Body, block: str, column: str, panel_bytes: str) -> str:
         number = b.integer("udiv", column, self.how.lanes * _LINES)
-        return b.at(block, b.integer("mul", number, panel_bytes))
+        return b.place(block, (number, panel_bytes))
 
     def rows(self, b: Body, meta, task, places, n: str, columns: str, quads: str, panel_bytes: str) -> None:
         """All rows of a task at the columns of a block, of which n is the first."""
         c, a, block, near = places
         size, row_bytes = self.epilogue.result.dtype.itemsize, b.integer("mul", quads, _PAIRS)
-        target = b.at(b.at(c, task["c"]), b.integer("mul", n, size))
+        target = b.place(b.at(c, task["c"]), (n, size))
         source = b.at(a, task["a"])
 
         def multiply(m: str, height: int) -> None:
             row = b.integer("add", task["row"], m)
             for k in range(height):
-                given = b.at(source, b.integer("mul", b.integer("add", m, k), meta["a_row"]))
-                into = b.at(near, b.integer("mul", row_bytes, k))
+                given = b.place(source, (b.integer("add", m, k), meta["a_row"]))
+                into = b.place(near, (row_bytes, k))
                 b.do(
                     f"call void @widen_row(ptr {into}, ptr %meta, ptr {given}, i64 {b.integer('add', row, k)})"
                 )
-            own = b.at(target, b.integer("mul", m, meta["c_row"]))
+            own = b.place(target, (m, meta["c_row"]))
             with b.loop(0, columns, self.how.lanes * _LINES) as j:
                 column = b.integer("add", task["column"], b.integer("add", n, j))
                 b.do(
                     f"call void @tile{height}(ptr %operands, ptr %meta, i64 {row}, i64 {column}, "
-                    f"ptr {b.at(own, b.integer('mul', j, size))}, ptr {near}, "
+                    f"ptr {b.place(own, (j, size))}, ptr {near}, "
                     f"ptr {self.panel_of(b, block, j, panel_bytes)}, i64 {b.integer('sub', columns, j)}, i64 {quads})"
                 )
 
@@ -136,9 +130,9 @@ class _Blocks:
         def write(b: Body) -> None:
             sums = [[b.variable(self.vector, "zeroinitializer") for _ in range(_LINES)] for _ in range(rows)]
             row_bytes = b.integer("mul", "%quads", _PAIRS)
-            sources = [b.at("%a", b.integer("mul", row_bytes, m)) for m in range(rows)]
+            sources = [b.place("%a", (row_bytes, m)) for m in range(rows)]
             with b.loop(0, "%quads") as k:
-                place, own = b.at("%b", b.integer("mul", k, self.panel)), b.integer("mul", k, _PAIRS)
+                place, own = b.place("%b", (k, self.panel)), b.integer("mul", k, _PAIRS)
                 for half in range(2):
                     pairs = [
                         b.let(
@@ -152,7 +146,7 @@ class _Blocks:
                         for total, pair in zip(sums[m], pairs, strict=True):
                             before = b.get(total, self.vector)
                             b.set(total, self.vector, add_word_pairs(b, self.how.lanes, before, value, pair))
-            meta = words(b, "%meta", HEADER)
+            meta = b.fields("%meta", HEADER)
             finish(b, sums, self.epilogue, self.how, meta["c_row"])
 
         return self.function(f"tile{rows}", f"{PLACES}, i64 %quads", write)
@@ -162,16 +156,14 @@ class _Blocks:
 
         def write(b: Body) -> None:
             line = b.integer("udiv", "%column", self.how.lanes)
-            first = b.at("%lines", b.integer("mul", line, "%line"))
+            first = b.place("%lines", (line, "%line"))
             left = b.integer("sub", "%columns", "%column")
             has_second = b.let(f"icmp sgt i64 {left}, {self.how.lanes}")
             second = b.at(first, b.let(f"select i1 {has_second}, i64 %line, i64 0"))
             with b.loop(0, "%quads") as k:
-                target = b.at("%panel", b.integer("mul", k, self.panel))
+                target = b.place("%panel", (k, self.panel))
                 for j, source in enumerate((first, second)):
-                    value = b.let(
-                        f"load {self.vector}, ptr {b.at(source, b.integer('mul', k, self.line))}, align 32"
-                    )
+                    value = b.let(f"load {self.vector}, ptr {b.place(source, (k, self.line))}, align 32")
                     for half, pairs in enumerate(byte_fields(b, value, self.how.lanes, 16, signed=True)):
                         place = b.at(target, (_LINES * half + j) * self.line)
                         b.do(f"store {self.vector} {pairs}, ptr {place}, align 32")
@@ -185,21 +177,21 @@ class _Blocks:
         """Make the pairs of a row of a, whose pieces are read where they are."""
 
         def write(b: Body) -> None:
-            meta = words(b, "%meta", HEADER)
+            meta = b.fields("%meta", HEADER)
             whole = b.integer("lshr", meta["terms"], 2)
             if self.in_pieces:
-                starts, steps = (b.let(f"inttoptr i64 {meta[name]} to ptr") for name in ("starts", "steps"))
+                starts, steps = (b.pointer(meta[name]) for name in ("starts", "steps"))
                 start = b.at("%source", word(b, starts, "%row"))
                 with b.loop(0, meta["pieces"]) as piece:
-                    target = b.at("%target", b.integer("mul", b.integer("mul", piece, whole), _PAIRS))
+                    target = b.place("%target", (b.integer("mul", piece, whole), _PAIRS))
                     self.widen(b, target, b.at(start, word(b, steps, piece)), whole)
                 return
             self.widen(b, "%target", "%source", whole)
             rest = b.integer("and", meta["terms"], QUAD - 1)
             with b.when(b.let(f"icmp ne i64 {rest}, 0")):
-                value = read_some(b, b.at("%source", b.integer("mul", whole, QUAD)), rest)
+                value = read_some(b, b.place("%source", (whole, QUAD)), rest)
                 value = b.let(f"bitcast i32 {value} to <1 x i32>")
-                self.store_pairs(b, value, 1, b.at("%target", b.integer("mul", whole, _PAIRS)))
+                self.store_pairs(b, value, 1, b.place("%target", (whole, _PAIRS)))
 
         return self.function(
             "widen_row", "ptr noalias %target, ptr %meta, ptr noalias %source, i64 %row", write
@@ -211,8 +203,8 @@ class _Blocks:
         many = b.integer("sub", quads, b.integer("urem", quads, lanes))
         for start, stop, count in (("0", many, lanes), (many, quads, 1)):
             with b.loop(start, stop, count) as k:
-                value = b.let(f"load <{count} x i32>, ptr {b.at(source, b.integer('mul', k, QUAD))}, align 1")
-                self.store_pairs(b, value, count, b.at(target, b.integer("mul", k, _PAIRS)))
+                value = b.let(f"load <{count} x i32>, ptr {b.place(source, (k, QUAD))}, align 1")
+                self.store_pairs(b, value, count, b.place(target, (k, _PAIRS)))
 
     def store_pairs(self, b: Body, quads: str, count: int, target: str) -> None:
         if self.epilogue.signed:

@@ -20,10 +20,10 @@ import numpy as np
 from ..core.dtype import DType, int8, int32
 from . import host
 from .expr import Expr, load, param
-from .kernel import Code, compile_loop, param_letters
+from .kernel import Code, loop_code, param_letters
 from .llvm import emit, value_type
-from .structured import Body, function
-from .vectors import add_quads, broadcast, lanes_below, masked_load, masked_store
+from .structured import Body, each_height, function
+from .vectors import add_quads, broadcast, lanes_below, load_lanes, store_lanes
 
 QUAD = 4  # terms, and bytes
 
@@ -93,22 +93,22 @@ def tiles_code(epilogue: Epilogue, how: Shape, in_pieces: bool) -> Code:
         for rows in how.heights
         for lines in sorted({1, how.lines})
     ]
-    loop = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _tasks(body, epilogue, how),
-    )
-    text = "\n".join([*sorted(declarations), *tiles, loop]) + "\n"
-    operands = 3 + len(epilogue.columns) + len(epilogue.rows)
-    return compile_loop(text, operands, param_letters(epilogue.params), vectorize=False)
+    return tasks_code(lambda body: _tasks(body, epilogue, how), tiles, declarations, epilogue)
+
+
+def tasks_code(
+    write: Callable[[Body], None], parts: Sequence[str], declarations: set[str], epilogue: Epilogue
+) -> Code:
+    """A loop over tasks whose operands are c, a, the lines of b and the vectors of the epilogue."""
+    operands, letters = 3 + len(epilogue.columns) + len(epilogue.rows), param_letters(epilogue.params)
+    return loop_code(write, operands, letters, parts=parts, declarations=declarations, vectorize=False)
 
 
 PLACES = "ptr %operands, ptr %meta, i64 %row, i64 %column, ptr %c, ptr %a, ptr %b, i64 %columns"
 
 
 def word(b: Body, table: str, index: str) -> str:
-    return b.let(f"load i64, ptr {b.at(table, b.integer('mul', index, 8))}")
+    return b.load("i64", b.place(table, (index, 8)))
 
 
 def as_unsigned(b: Body, kind: str, quads: str) -> str:
@@ -121,26 +121,13 @@ def each_task(b: Body) -> Iterator[dict[str, str]]:
     """The words of the tasks `%begin` to `%end`."""
     with b.loop("%begin", "%end") as number:
         place = b.integer("add", b.integer("mul", number, 8 * len(TASK)), 8 * len(HEADER))
-        yield words(b, b.at("%meta", place), TASK)
-
-
-def each_height(b: Body, rows: str, heights: Sequence[int], write: Callable[[str, int], None]) -> None:
-    """Write code for all rows in tiles of falling heights: for the first row of a tile, and its height."""
-    done = b.variable("i64", "0")
-    for height in heights:
-        with b.loop(b.get(done, "i64"), b.integer("sub", rows, height - 1), height) as m:
-            write(m, height)
-            b.set(done, "i64", b.integer("add", m, height))
-
-
-def words(body: Body, base: str, names: Sequence[str]) -> dict[str, str]:
-    return {name: body.let(f"load i64, ptr {body.at(base, 8 * k)}") for k, name in enumerate(names)}
+        yield b.fields(b.at("%meta", place), TASK)
 
 
 def read_some(b: Body, place: str, count: str) -> str:
     """The quad at `place`, of which there are `count` bytes; the others are 0."""
     inside = lanes_below(b, QUAD, count)
-    return b.let(f"bitcast <{QUAD} x i8> {masked_load(b, int8, QUAD, place, inside)} to i32")
+    return b.let(f"bitcast <{QUAD} x i8> {load_lanes(b, int8, QUAD, place, inside)} to i32")
 
 
 def _tile(
@@ -150,17 +137,17 @@ def _tile(
     vector, width = value_type(int32, how.lanes), QUAD * how.lanes
 
     def write(b: Body) -> None:
-        meta = words(b, "%meta", HEADER)
+        meta = b.fields("%meta", HEADER)
         sums = [[b.variable(vector, "zeroinitializer") for _ in range(lines)] for _ in range(rows)]
         whole = b.integer("lshr", meta["terms"], 2)
         rest = b.integer("and", meta["terms"], QUAD - 1)
         if in_pieces:
-            starts = b.let(f"inttoptr i64 {meta['starts']} to ptr")
+            starts = b.pointer(meta["starts"])
             places = [word(b, starts, b.integer("add", "%row", m)) for m in range(rows)]
         else:
             places = [b.integer("mul", meta["a_row"], m) for m in range(rows)]
         sources = [b.at("%a", place) for place in places]
-        panels = [b.at("%b", b.integer("mul", meta["line"], j)) for j in range(lines)]
+        panels = [b.place("%b", (meta["line"], j)) for j in range(lines)]
 
         def add(k: str, read: Callable[[str], str], piece: str = "0", step: str = "0") -> None:
             """Add the products of quad k of a piece, `step` bytes behind the start. `read` reads a quad from an address in a."""
@@ -179,7 +166,7 @@ def _tile(
             return b.let(f"load i32, ptr {place}, align 1")
 
         if in_pieces:
-            steps = b.let(f"inttoptr i64 {meta['steps']} to ptr")
+            steps = b.pointer(meta["steps"])
             with b.loop(0, meta["pieces"]) as piece:
                 step = word(b, steps, piece)
                 with b.loop(0, whole) as k:
@@ -207,8 +194,8 @@ def finish(b: Body, sums: list[list[str]], epilogue: Epilogue, how: Shape, c_row
         leaves[param(k, dtype)] = broadcast(b, kind, lanes, number)
 
     def element(k: int, dtype: DType, index: str) -> str:
-        base = b.let(f"load ptr, ptr {b.at('%operands', 8 * (2 + k))}")
-        return b.at(base, b.integer("mul", index, dtype.itemsize))
+        (base,) = b.operands(2 + k, 3 + k)
+        return b.place(base, (index, dtype.itemsize))
 
     for j in range(len(sums[0])):
         left = b.integer("sub", "%columns", j * lanes)
@@ -216,7 +203,7 @@ def finish(b: Body, sums: list[list[str]], epilogue: Epilogue, how: Shape, c_row
         full = b.let(f"icmp sge i64 {left}, {lanes}")
         column = b.integer("add", "%column", j * lanes)
         for k, dtype in enumerate(epilogue.columns, 1):
-            leaves[load(k, dtype)] = masked_load(b, dtype, lanes, element(k, dtype, column), inside)
+            leaves[load(k, dtype)] = load_lanes(b, dtype, lanes, element(k, dtype, column), inside)
         for m, line in enumerate(sums):
             row = b.integer("add", "%row", m)
             for k, dtype in enumerate(epilogue.rows, 1 + len(epilogue.columns)):
@@ -225,18 +212,18 @@ def finish(b: Body, sums: list[list[str]], epilogue: Epilogue, how: Shape, c_row
                 leaves[load(k, dtype)] = broadcast(b, kind, lanes, value)
             leaves[load(0, int32)] = b.get(line[j], vector)
             (value,) = emit(b, [result], leaves, lanes)
-            place = b.at(b.at("%c", b.integer("mul", c_row, m)), j * lanes * size)
+            place = b.at(b.place("%c", (c_row, m)), j * lanes * size)
             # Without AVX-512, a masked store of bytes takes a branch for each of them.
             with b.when(full):
                 b.do(f"store {value_type(result.dtype, lanes)} {value}, ptr {place}, align {size}")
             with b.when(b.let(f"xor i1 {full}, true")):
-                masked_store(b, result.dtype, lanes, value, place, inside)
+                store_lanes(b, result.dtype, lanes, value, place, inside)
 
 
 def _tasks(b: Body, epilogue: Epilogue, how: Shape) -> None:
     """The tasks `begin` to `end`: a tile of lines after the other, and in each a tile of rows after the other."""
-    c, a, lines = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
-    meta = words(b, "%meta", HEADER)
+    c, a, lines = b.operands(3)
+    meta = b.fields("%meta", HEADER)
     size, wide = epilogue.result.dtype.itemsize, how.lanes * how.lines
     with each_task(b) as task:
         corners = [b.at(base, task[name]) for name, base in (("c", c), ("a", a), ("b", lines))]
@@ -246,13 +233,13 @@ def _tasks(b: Body, epilogue: Epilogue, how: Shape) -> None:
             with b.loop(start, stop, how.lanes * at_once) as n:
                 left = b.integer("sub", task["columns"], n)
                 column = b.integer("add", task["column"], n)
-                target = b.at(corners[0], b.integer("mul", n, size))
-                panel = b.at(corners[2], b.integer("mul", b.integer("udiv", n, how.lanes), meta["line"]))
+                target = b.place(corners[0], (n, size))
+                panel = b.place(corners[2], (b.integer("udiv", n, how.lanes), meta["line"]))
 
                 def multiply(m: str, height: int) -> None:
                     row = b.integer("add", task["row"], m)
-                    into = b.at(target, b.integer("mul", m, meta["c_row"]))
-                    source = b.at(corners[1], b.integer("mul", m, meta["a_row"]))
+                    into = b.place(target, (m, meta["c_row"]))
+                    source = b.place(corners[1], (m, meta["a_row"]))
                     b.do(
                         f"call void @tile{height}x{at_once}(ptr %operands, ptr %meta, i64 {row}, i64 {column}, "
                         f"ptr {into}, ptr {source}, ptr {panel}, i64 {left})"

@@ -15,7 +15,7 @@ from .llvm import constant, emit, memory_type, value_type
 from .loops import CONTIGUOUS, element_size
 from .monoid import Monoid, index
 from .structured import Body, function
-from .vectors import broadcast
+from .vectors import splat
 
 # Rows side by side where they are neighbours in memory, and elsewhere, where each of them is another stream through memory. Measured on AMD
 # Zen 4, one thread, cumsum of float32 [1024, 1024]: along dim 0 it takes 0.33 ms, one row after the other 13 ms. Along dim 1 it takes 0.42 ms
@@ -67,8 +67,7 @@ class _Writer:
                 after = body.variable("i64", done)
                 with body.loop(done, last, width) as first:
                     given = [
-                        f"ptr {body.at(f'%p{k}', body.integer('mul', f'%s{k}', first))}, i64 %s{k}"
-                        for k in self.operands
+                        f"ptr {body.place(f'%p{k}', (f'%s{k}', first))}, i64 %s{k}" for k in self.operands
                     ]
                     body.do(f"call void @scan{width}({', '.join(given)}, ptr {meta})")
                     body.set(after, "i64", body.integer("add", first, width))
@@ -87,7 +86,7 @@ class _Writer:
             for kind, each in zip(kinds, self.monoid.identity, strict=True)
         ]
         with body.loop(0, length) as i:
-            places = [body.at(f"%p{k}", body.integer("mul", i, step)) for k, step in enumerate(steps)]
+            places = [body.place(f"%p{k}", (i, step)) for k, step in enumerate(steps)]
             element = self._element(body, places, i, lanes)
             before = [body.get(state, kind) for state, kind in zip(states, kinds, strict=True)]
             names = dict(zip(self.monoid.left, before, strict=True))
@@ -103,7 +102,7 @@ class _Writer:
         names: dict[Expr, str] = {}
         for leaf in postorder(self.monoid.to_state):
             if leaf is index():
-                names[leaf] = position if lanes == 1 else broadcast(body, "i64", lanes, position)
+                names[leaf] = splat(body, "i64", lanes, position)
             elif leaf.op == "load":
                 operand, part = leaf.value if isinstance(leaf.value, tuple) else (leaf.value, 0)
                 k = outputs + operand
@@ -164,7 +163,4 @@ class _Writer:
     @staticmethod
     def _lanes_of(body: Body, operand: int, place: str, offset: int, lanes: int) -> list[str]:
         """The address of each lane."""
-        return [
-            body.at(body.at(place, body.integer("mul", f"%s{operand}", lane)), offset)
-            for lane in range(lanes)
-        ]
+        return [body.at(body.place(place, (f"%s{operand}", lane)), offset) for lane in range(lanes)]

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..core.dtype import int32
 from ..core.spec import contiguous_stride
-from .byte_tiles import QUAD, Epilogue, Shape, finish, shape
-from .kernel import Code, Launch, compile_loop, param_letters, sharing
+from .byte_tiles import PLACES, QUAD, Epilogue, Shape, finish, shape, tasks_code
+from .kernel import Code, Launch, sharing
 from .llvm import value_type
 from .structured import Body, function
 from .vectors import add_quads
@@ -47,25 +47,14 @@ def _code(epilogue: Epilogue, how: Shape) -> Code:
     tiles = [
         function(
             f"tile{count}",
-            "ptr %operands, ptr %meta, i64 %row, i64 %column, ptr %c, ptr %a, ptr %b, i64 %columns",
+            PLACES,
             declarations,
             functools.partial(_tile, epilogue=epilogue, how=how, count=count),
             "internal",
         )
         for count in _heights(how)
     ]
-    loop = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _rows(body, epilogue, how),
-    )
-    text = "\n".join([*sorted(declarations), *tiles, loop]) + "\n"
-    return compile_loop(text, 3 + len(epilogue.columns), param_letters(epilogue.params), vectorize=False)
-
-
-def _words(b: Body) -> dict[str, str]:
-    return {name: b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k, name in enumerate(_META)}
+    return tasks_code(lambda body: _rows(body, epilogue, how), tiles, declarations, epilogue)
 
 
 def _heights(how: Shape) -> tuple[int, ...]:
@@ -75,15 +64,15 @@ def _heights(how: Shape) -> tuple[int, ...]:
 
 def _tile(b: Body, epilogue: Epilogue, how: Shape, count: int) -> None:
     """One block of channels of so many neighbouring positions."""
-    meta, lanes = _words(b), how.lanes
+    meta, lanes = b.fields("%meta", _META), how.lanes
     vector, line, width = value_type(int32, lanes), f"<{QUAD * lanes} x i8>", QUAD * lanes
-    taps = b.let(f"inttoptr i64 {meta['taps_table']} to ptr")
+    taps = b.pointer(meta["taps_table"])
     sums = [[b.variable(vector, "zeroinitializer") for _ in range(QUAD)] for _ in range(count)]
-    sources = [b.at("%a", b.integer("mul", meta["step"], m)) for m in range(count)]
+    sources = [b.place("%a", (meta["step"], m)) for m in range(count)]
     with b.loop(0, meta["quads"]) as q:
-        table = b.at(taps, b.integer("mul", q, 8 * QUAD))
-        offsets = [b.let(f"load i64, ptr {b.at(table, 8 * k)}") for k in range(QUAD)]
-        place = b.at("%b", b.integer("mul", q, QUAD * width))
+        table = b.place(taps, (q, 8 * QUAD))
+        offsets = b.words(table, QUAD)
+        place = b.place("%b", (q, QUAD * width))
         weights = [b.let(f"load {vector}, ptr {b.at(place, width * k)}, align {width}") for k in range(QUAD)]
         for totals, source in zip(sums, sources, strict=True):
             read = [b.let(f"load {line}, ptr {b.at(source, offset)}, align 1") for offset in offsets]
@@ -143,24 +132,22 @@ def _in_order(b: Body, vectors: Sequence[str], lanes: int) -> list[str]:
 
 def _rows(b: Body, epilogue: Epilogue, how: Shape) -> None:
     """Rows of positions: those of the last dim, in each of which a block of channels after the other."""
-    c, a, weights = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
-    meta, width = _words(b), QUAD * how.lanes
-    table = b.let(f"inttoptr i64 {meta['rows_table']} to ptr")
+    c, a, weights = b.operands(3)
+    meta, width = b.fields("%meta", _META), QUAD * how.lanes
+    table = b.pointer(meta["rows_table"])
     size = epilogue.result.dtype.itemsize
     with b.loop("%begin", "%end") as row:
-        source = b.at(a, b.let(f"load i64, ptr {b.at(table, b.integer('mul', row, 8))}"))
-        target = b.at(c, b.integer("mul", row, meta["c_row"]))
+        source = b.at(a, b.load("i64", b.place(table, (row, 8))))
+        target = b.place(c, (row, meta["c_row"]))
         with b.loop(0, meta["channels"], width) as channel:
-            own = b.at(weights, b.integer("mul", channel, meta["block_bytes"]))
+            own = b.place(weights, (channel, meta["block_bytes"]))
             left = b.integer("sub", meta["channels"], channel)
             done = "0"
             for count in _heights(how):
                 stop = b.integer("sub", meta["count"], b.integer("urem", meta["count"], count))
                 with b.loop(done, stop, count) as n:
-                    place = b.at(b.at(source, b.integer("mul", n, meta["step"])), channel)
-                    into = b.at(
-                        b.at(target, b.integer("mul", n, meta["c_step"])), b.integer("mul", channel, size)
-                    )
+                    place = b.at(b.place(source, (n, meta["step"])), channel)
+                    into = b.place(target, (n, meta["c_step"]), (channel, size))
                     b.do(
                         f"call void @tile{count}(ptr %operands, ptr %meta, i64 0, i64 {channel}, ptr {into}, ptr {place}, ptr {own}, i64 {left})"
                     )

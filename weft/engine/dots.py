@@ -11,12 +11,12 @@ import functools
 from ..core.dtype import DType, bfloat16, compute_type, float16, int16
 from .convert import convert
 from .expr import load
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .llvm import emit, value_type
 from .panels import HEADER, TASK
 from .sliding import LINE, TOTALS
-from .structured import Body, function
-from .vectors import add_pairs, lane_sums, lanes_below, masked_load, masked_store
+from .structured import Body
+from .vectors import add_pairs, lane_sums, lanes_below, load_lanes, store_lanes
 
 
 @functools.cache
@@ -25,10 +25,7 @@ def dots_code(dtype: DType, result: DType, order: str) -> Code:
 
     The terms of a and of each column of b are neighbours. order: of the operands, "cab" or "cba". result: the dtype of c.
     """
-    declarations: set[str] = set()
-    parameters = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
-    text = function("loop", parameters, declarations, lambda body: _write(body, dtype, result, order))
-    return compile_loop("\n".join([*sorted(declarations), text]), 3, "", vectorize=False)
+    return loop_code(lambda body: _write(body, dtype, result, order), 3, vectorize=False)
 
 
 class _Terms:
@@ -43,9 +40,7 @@ class _Terms:
         self.line = value_type(self.bits, self.at_once)
 
     def load(self, address: str, inside: str = "") -> str:
-        if inside:
-            return masked_load(self.b, self.bits, self.at_once, address, inside)
-        return self.b.let(f"load {self.line}, ptr {address}, align {self.dtype.itemsize}")
+        return load_lanes(self.b, self.bits, self.at_once, address, inside)
 
     def add(self, total: str, x: str, y: str) -> None:
         """Add the products of two lines to the vector in the variable `total`."""
@@ -63,13 +58,13 @@ class _Terms:
 def _write(b: Body, dtype: DType, result: DType, order: str) -> None:
     size, line = dtype.itemsize, _Terms(b, dtype)
     vector = value_type(line.sums, line.lanes)
-    bases = {name: b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k, name in enumerate(order)}
-    meta = {name: b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k, name in enumerate(HEADER)}
+    bases = b.fields("%operands", order, "ptr")
+    meta = b.fields("%meta", HEADER)
     whole = b.integer("sub", meta["terms"], b.integer("urem", meta["terms"], line.at_once))
     rest = lanes_below(b, line.at_once, b.integer("sub", meta["terms"], whole))
     with b.loop("%begin", "%end") as i:
         words = b.at("%meta", b.integer("add", b.integer("mul", i, 8 * len(TASK)), 8 * len(HEADER)))
-        task = {name: b.let(f"load i64, ptr {b.at(words, 8 * k)}") for k, name in enumerate(TASK)}
+        task = b.fields(words, TASK)
         c, a, right = (b.at(bases[name], task[name]) for name in "cab")
         last = b.integer("sub", task["columns"], 1)
         with b.loop(0, task["columns"], TOTALS) as n:
@@ -77,7 +72,7 @@ def _write(b: Body, dtype: DType, result: DType, order: str) -> None:
             for j in range(TOTALS):
                 # Where there is no further column, the last one is read again.
                 column = b.minimum(b.integer("add", n, j), last)
-                columns.append(b.at(right, b.integer("mul", column, meta["b_column"])))
+                columns.append(b.place(right, (column, meta["b_column"])))
             sums = [b.variable(vector, "zeroinitializer") for _ in columns]
             with b.loop(0, whole, line.at_once) as k:
                 offset = b.integer("mul", k, size)
@@ -93,4 +88,4 @@ def _write(b: Body, dtype: DType, result: DType, order: str) -> None:
             exact = load(0, line.sums)
             (rounded,) = emit(b, [convert(exact, result)], {exact: totals}, TOTALS)
             inside = lanes_below(b, TOTALS, b.integer("sub", task["columns"], n))
-            masked_store(b, result, TOTALS, rounded, b.at(c, b.integer("mul", n, result.itemsize)), inside)
+            store_lanes(b, result, TOTALS, rounded, b.place(c, (n, result.itemsize)), inside)

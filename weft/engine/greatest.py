@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from ..core.dtype import DType, float64
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from .kernel import Code, loop_code
+from .structured import Body
 
 
 @functools.cache
@@ -17,33 +17,24 @@ def greatest_code(dtype: DType) -> Code:
     values and places (int32): [regions, channels, bins]. An empty rectangle gives 0 and -1. NaN is never greater.
     meta: channels, bins, rows and columns of a plane.
     """
-    declarations: set[str] = set()
-    text = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _write(body, dtype),
-    )
-    return compile_loop("\n".join([*sorted(declarations), text]), 5, "")
+    return loop_code(lambda body: _write(body, dtype), 5)
 
 
 def _write(b: Body, dtype: DType) -> None:
     kind, nbytes, least = (
         ("double", 8, "0xFFEFFFFFFFFFFFFF") if dtype is float64 else ("float", 4, "0xC7EFFFFFE0000000")
     )
-    values, places, pixels, bounds, images = (
-        b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(5)
-    )
-    channels, bins, height, width = (b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(4))
+    values, places, pixels, bounds, images = b.operands(5)
+    channels, bins, height, width = b.meta(4)
     plane = b.integer("mul", height, width)
     with b.loop("%begin", "%end") as row:
         region, channel = b.integer("sdiv", row, channels), b.integer("srem", row, channels)
-        image = b.let(f"load i64, ptr {b.at(images, b.integer('mul', region, 8))}")
+        image = b.load("i64", b.place(images, (region, 8)))
         first = b.integer("mul", b.integer("add", b.integer("mul", image, channels), channel), plane)
-        source = b.at(pixels, b.integer("mul", first, nbytes))
+        source = b.place(pixels, (first, nbytes))
         with b.loop(0, bins) as p:
-            entry = b.at(bounds, b.integer("mul", b.integer("add", b.integer("mul", region, bins), p), 32))
-            top, bottom, left, right = (b.let(f"load i64, ptr {b.at(entry, 8 * k)}") for k in range(4))
+            entry = b.place(bounds, (b.integer("add", b.integer("mul", region, bins), p), 32))
+            top, bottom, left, right = b.words(entry, 4)
             filled = b.let(
                 f"and i1 {b.let(f'icmp slt i64 {top}, {bottom}')}, {b.let(f'icmp slt i64 {left}, {right}')}"
             )
@@ -51,12 +42,12 @@ def _write(b: Body, dtype: DType) -> None:
             where = b.variable("i64", "-1")
             with b.loop(top, bottom) as y, b.loop(left, right) as x:
                 place = b.integer("add", b.integer("mul", y, width), x)
-                value = b.let(f"load {kind}, ptr {b.at(source, b.integer('mul', place, nbytes))}")
+                value = b.let(f"load {kind}, ptr {b.place(source, (place, nbytes))}")
                 before, old = b.get(best, kind), b.get(where, "i64")
                 greater = b.let(f"fcmp ogt {kind} {value}, {before}")
                 b.set(best, kind, b.let(f"select i1 {greater}, {kind} {value}, {kind} {before}"))
                 b.set(where, "i64", b.let(f"select i1 {greater}, i64 {place}, i64 {old}"))
             index = b.integer("add", b.integer("mul", row, bins), p)
-            b.do(f"store {kind} {b.get(best, kind)}, ptr {b.at(values, b.integer('mul', index, nbytes))}")
+            b.do(f"store {kind} {b.get(best, kind)}, ptr {b.place(values, (index, nbytes))}")
             found = b.let(f"trunc i64 {b.get(where, 'i64')} to i32")
-            b.do(f"store i32 {found}, ptr {b.at(places, b.integer('mul', index, 4))}")
+            b.do(f"store i32 {found}, ptr {b.place(places, (index, 4))}")

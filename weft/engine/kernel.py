@@ -36,6 +36,7 @@ from .memory import FENCE
 from .monoid import CARRIED_ROWS, STREAMS, Monoid, block_width, chunk_bytes, chunks, vector_lanes
 from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_ir, reduce_ir
 from .streaming import HAS_STREAMS, STREAMED_BYTES, streaming_loop_ir
+from .structured import LOOP, Body, function
 from .tiles import SMALLEST, SMALLEST_COPY, regions
 from .transposition import transposed_tiles, transposition_ir
 from .words import Block, block
@@ -189,6 +190,21 @@ def compile_loop(ir: str, operands: int, letters: str, vectorize: bool = True) -
     text = ir + entry_ir(operands, letters)
     call, share, loop = tiers.compile_ir(text, "call", "share", "loop", vectorize=vectorize)
     return Code(builtin(call, "kernel"), share, 0, loop)
+
+
+def loop_code(
+    write: Callable[[Body], None],
+    operands: int,
+    letters: str = "",
+    *,
+    parts: Sequence[str] = (),
+    declarations: set[str] | None = None,
+    vectorize: bool = True,
+) -> Code:
+    """Compile a loop over tasks, whose body `write` fills in. `parts` are other functions of its module, with their declarations."""
+    declarations = set() if declarations is None else declarations
+    loop = function("loop", LOOP, declarations, write)
+    return compile_loop("\n".join([*sorted(declarations), *parts, loop]), operands, letters, vectorize)
 
 
 def param_letters(params: Sequence[DType]) -> str:

@@ -15,7 +15,7 @@ from ..core.dtype import DType, float32
 from .llvm import constant, value_type
 from .sliding import LINE
 from .structured import Body
-from .vectors import broadcast, lanes_below, masked_load, masked_store, transposed
+from .vectors import broadcast, lanes_below, load_lanes, store_lanes, transposed
 
 
 class Matrix(NamedTuple):
@@ -69,7 +69,7 @@ class Group:
         """The address of so many lines, rounded up so that `_block` may touch whole squares of lanes."""
         b, address = self.b, self.free
         whole = b.integer("and", b.integer("add", lines, self.lanes - 1), -self.lanes)
-        self.free = b.at(address, b.integer("mul", whole, LINE))
+        self.free = b.place(address, (whole, LINE))
         return address
 
     def matrix(self, height: str, width: str) -> Matrix:
@@ -81,7 +81,7 @@ class Group:
 
     def place(self, matrix: Matrix, i: str | int, j: str | int) -> str:
         b = self.b
-        return b.at(b.at(matrix.base, b.integer("mul", matrix.row, i)), b.integer("mul", matrix.column, j))
+        return b.place(matrix.base, (matrix.row, i), (matrix.column, j))
 
     def load(self, matrix: Matrix, i: str | int, j: str | int) -> str:
         return self.b.get(self.place(matrix, i, j), self.vector)
@@ -125,11 +125,11 @@ class Group:
         """Store one element for each matrix."""
         b = self.b
         inside = lanes_below(b, self.lanes, b.integer("sub", self.meta["count"], self.first))
-        address = b.at(self.base(operand), b.integer("mul", self.first, dtype.itemsize))
-        masked_store(b, dtype, self.lanes, value, address, inside)
+        address = b.place(self.base(operand), (self.first, dtype.itemsize))
+        store_lanes(b, dtype, self.lanes, value, address, inside)
 
     def base(self, operand: int) -> str:
-        return self.b.let(f"load ptr, ptr {self.b.at('%operands', 8 * operand)}")
+        return self.b.operands(operand, operand + 1)[0]
 
     def write_part(self, operand: int, base: str, count: str, place: str, parts: str) -> None:
         """Store `count` lines as part number `place`, which each lane has, of the parts of each matrix of an operand."""
@@ -139,7 +139,7 @@ class Group:
             self._matrices(operand, b.integer("mul", b.integer("mul", count, parts), size))
         ):
             number = b.let(f"sext i32 {b.let(f'extractelement {self.integers} {place}, i64 {k}')} to i64")
-            starts.append(b.at(matrix, b.integer("mul", b.integer("mul", number, count), size)))
+            starts.append(b.place(matrix, (b.integer("mul", number, count), size)))
         self._transpose(starts, base, count, self.dtype, False)
 
     def _matrices(self, operand: int, stride: str) -> list[str]:
@@ -147,7 +147,7 @@ class Group:
         b, base, last = self.b, self.base(operand), self.b.integer("sub", self.meta["count"], 1)
         # Lanes behind the last matrix work on the last matrix, too. So they read valid memory, and write the same values to it.
         return [
-            b.at(base, b.integer("mul", b.minimum(b.integer("add", self.first, k), last), stride))
+            b.place(base, (b.minimum(b.integer("add", self.first, k), last), stride))
             for k in range(self.lanes)
         ]
 
@@ -161,14 +161,14 @@ class Group:
         b, lanes, size, kind = self.b, self.lanes, dtype.itemsize, value_type(dtype, self.lanes)
         with b.loop(0, count, lanes) as element:
             mask = lanes_below(b, lanes, b.integer("sub", count, element))
-            addresses = [b.at(start, b.integer("mul", element, size)) for start in starts]
-            line = b.at(lines, b.integer("mul", element, LINE))
+            addresses = [b.place(start, (element, size)) for start in starts]
+            line = b.place(lines, (element, LINE))
             places = [b.at(line, LINE * k) for k in range(lanes)]
             if reads:
-                rows = [masked_load(b, dtype, lanes, address, mask) for address in addresses]
+                rows = [load_lanes(b, dtype, lanes, address, mask) for address in addresses]
                 for place, row in zip(places, transposed(b, kind, rows), strict=True):
                     b.set(place, kind, row)
             else:
                 rows = transposed(b, kind, [b.get(place, kind) for place in places])
                 for address, row in zip(addresses, rows, strict=True):
-                    masked_store(b, dtype, lanes, row, address, mask)
+                    store_lanes(b, dtype, lanes, row, address, mask)

@@ -16,14 +16,14 @@ import numpy as np
 
 from ..core.dtype import DType, int32
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK
-from .kernel import Code, compile_loop, shared
+from .kernel import Code, loop_code, shared
 from .lane_eigen import eigh
 from .lane_groups import Group, Matrix
 from .lane_reflections import qr
 from .llvm import constant
 from .sliding import LINE
 from .storages import allocator
-from .structured import Body, function
+from .structured import Body
 
 # Rows and columns of the largest matrices. LAPACK on one matrix of 32x32 takes as long as a kernel on a group of 16 (AMD Zen 4).
 LARGEST = 32
@@ -75,7 +75,7 @@ class _Elimination:
             )
         chosen = b.get(pivot_row, g.integers)
         number = b.let(f"add {g.integers} {chosen}, {constant(int32, 1, g.lanes)}")
-        b.set(b.at(self.pivots, b.integer("mul", k, LINE)), g.integers, number)
+        b.set(b.place(self.pivots, (k, LINE)), g.integers, number)
         with b.loop(below, a.height) as i:
             self._swap(k, i, b.let(f"icmp eq {g.integers} {chosen}, {g.index(i)}"))
         pivot = g.load(a, k, k)
@@ -230,21 +230,18 @@ _WRITERS = {
 
 @functools.cache
 def _code(name: str, dtype: DType) -> Code:
-    declarations: set[str] = set()
-    parameters = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
-    text = function("loop", parameters, declarations, lambda body: _write(body, name, dtype))
-    return compile_loop("\n".join([*sorted(declarations), text]), _OPERANDS, "", vectorize=False)
+    return loop_code(lambda body: _write(body, name, dtype), _OPERANDS, vectorize=False)
 
 
 def _write(b: Body, name: str, dtype: DType) -> None:
     """`loop(operands, meta, begin, end)`: tasks begin to end, each with its groups."""
-    meta = {word: b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k, word in enumerate(_META)}
-    workspace = b.let(f"load ptr, ptr {b.at('%operands', 8 * _WORKSPACE)}")
+    meta = b.fields("%meta", _META)
+    (workspace,) = b.operands(_WORKSPACE, _WORKSPACE + 1)
     groups, tasks = meta["groups"], meta["tasks"]
     with b.loop("%begin", "%end") as task:
         first = b.integer("sdiv", b.integer("mul", groups, task), tasks)
         after = b.integer("sdiv", b.integer("mul", groups, b.integer("add", task, 1)), tasks)
-        scratch = b.at(workspace, b.integer("mul", task, meta["scratch"]))
+        scratch = b.place(workspace, (task, meta["scratch"]))
         with b.loop(first, after) as group:
             lanes = LINE // dtype.itemsize
             _WRITERS[name](Group(b, dtype, meta, b.integer("mul", group, lanes), scratch))

@@ -19,9 +19,9 @@ from ..core.dtype import DType
 from . import blas
 from .blas import ONE_THREAD
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, UNTHREADED_WORK
-from .kernel import Code, compile_loop, shared
+from .kernel import Code, loop_code, shared
 from .storages import allocator
-from .structured import Body, function
+from .structured import Body
 
 # The words that a routine gets, the hidden lengths of its strings included. A routine ignores the words after its own.
 _ARGUMENTS = 16
@@ -103,11 +103,7 @@ def work_sizes(name: str, dtype: DType, *arguments: str | int | EllipsisType | N
 
 def _write_loop(body: Body) -> None:
     """`loop(operands, meta, begin, end)`: tasks begin to end, each with its matrices, each with all steps."""
-
-    def word(base: str, index: int) -> str:
-        return body.let(f"load i64, ptr {body.at(base, 8 * index)}")
-
-    matrices, tasks, steps = (word("%meta", k) for k in range(_HEADER))
+    matrices, tasks, steps = body.meta(_HEADER)
     steps_end = body.integer("mul", steps, 8 * _STEP)
     with body.loop("%begin", "%end") as task:
         first = body.integer("sdiv", body.integer("mul", matrices, task), tasks)
@@ -117,21 +113,19 @@ def _write_loop(body: Body) -> None:
                 step = body.at("%meta", body.integer("add", offset, 8 * _HEADER))
                 addresses = []
                 for k in range(_ARGUMENTS):
-                    operand, start, stride, task_stride = (
-                        word(step, 1 + _ARGUMENT * k + j) for j in range(_ARGUMENT)
-                    )
-                    place = body.at("%operands", body.integer("mul", operand, 8))
-                    address = body.integer("add", body.let(f"load i64, ptr {place}"), start)
+                    first_word = 1 + _ARGUMENT * k
+                    operand, start, stride, task_stride = body.words(step, first_word, first_word + _ARGUMENT)
+                    place = body.place("%operands", (operand, 8))
+                    address = body.integer("add", body.load("i64", place), start)
                     address = body.integer("add", address, body.integer("mul", matrix, stride))
                     addresses.append(body.integer("add", address, body.integer("mul", task, task_stride)))
-                routine = body.let(f"load ptr, ptr {step}")
+                routine = body.load("ptr", step)
                 body.do(f"call void {routine}({', '.join(f'i64 {address}' for address in addresses)})")
 
 
 @functools.cache
 def _code() -> Code:
-    loop = function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", set(), _write_loop)
-    return compile_loop(loop + "\n", _OPERANDS, "")
+    return loop_code(_write_loop, _OPERANDS)
 
 
 class Routines:

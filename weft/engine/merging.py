@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from .kernel import Code, loop_code
+from .structured import Body
 
 
 @functools.cache
@@ -15,16 +15,12 @@ def merge_code() -> Code:
 
     The lesser of the two heads comes next. Heads that are equal become one element.
     """
-    declarations: set[str] = set()
-    loop = function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, _merge)
-    return compile_loop("\n".join([*sorted(declarations), loop]), 5, "", vectorize=False)
+    return loop_code(_merge, 5, vectorize=False)
 
 
 def _merge(b: Body) -> None:
-    to_left, to_right, size, left, right = (
-        b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(5)
-    )
-    n_left, n_right = (b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(2))
+    to_left, to_right, size, left, right = b.operands(5)
+    n_left, n_right = b.meta(2)
     total = b.integer("add", n_left, n_right)
     i, j, k = (b.variable("i64", "0") for _ in range(3))
     with b.loop("%begin", "%end"):

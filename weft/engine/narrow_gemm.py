@@ -17,11 +17,11 @@ from . import workers
 from .convert import convert
 from .expr import load
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, Places, Tasks, dot_products, tasks_of
-from .kernel import Code, Launch, compile_loop, shared
+from .kernel import Code, Launch, loop_code, shared
 from .llvm import emit
 from .loops import MEMSET
-from .structured import Body, function
-from .vectors import add_pairs, broadcast, lanes_below, masked_load, masked_store, transposed
+from .structured import Body, each_height, function
+from .vectors import add_pairs, broadcast, lanes_below, load_lanes, store_lanes, transposed
 
 # Columns of a panel: two registers, each of 16 float32.
 _COLUMNS, _LANES = 32, 16
@@ -43,8 +43,8 @@ _PAIRS = f"<{_LANES} x i32>"
 def _code(result: DType, order: str) -> Code:
     declarations = {MEMSET}
     parts = [_tile(rows, result, declarations) for rows in _TILES]
-    parts += [_pack_rows(declarations), _pack_columns(declarations), _loop(result, order, declarations)]
-    return compile_loop("\n".join([*sorted(declarations), *parts]) + "\n", 3, "")
+    parts += [_pack_rows(declarations), _pack_columns(declarations)]
+    return loop_code(lambda body: _loop(body, result, order), 3, parts=parts, declarations=declarations)
 
 
 def _tile(rows: int, result: DType, declarations: set[str]) -> str:
@@ -59,7 +59,7 @@ def _tile(rows: int, result: DType, declarations: set[str]) -> str:
             for half in halves
         ]
         for row in range(rows):
-            place = body.at(body.at("%a", body.integer("mul", "%down", row)), body.integer("mul", pair, 4))
+            place = body.place("%a", ("%down", row), (pair, 4))
             value = body.let(f"load {kind}, ptr {place}, align 2")
             if kind == "i16":
                 value = body.let(f"zext i16 {value} to i32")
@@ -82,10 +82,8 @@ def _tile(rows: int, result: DType, declarations: set[str]) -> str:
                 (rounded,) = emit(
                     body, [convert(total, result)], {total: body.get(sums[row][half], _SUM)}, _LANES
                 )
-                place = body.at(
-                    body.at("%c", body.integer("mul", "%below", row)), result.itemsize * _LANES * half
-                )
-                masked_store(body, result, _LANES, rounded, place, inside)
+                place = body.at(body.place("%c", ("%below", row)), result.itemsize * _LANES * half)
+                store_lanes(body, result, _LANES, rounded, place, inside)
 
     parameters = "ptr %a, i64 %down, ptr %panel, i64 %terms, ptr %c, i64 %below, i64 %columns"
     return function(f"tile{rows}", parameters, declarations, write, "internal")
@@ -106,14 +104,14 @@ def _pack_rows(declarations: set[str]) -> str:
                 f"select i1 {there}, <{_COLUMNS} x i1> {mask}, <{_COLUMNS} x i1> zeroinitializer"
             )
             rows = [
-                masked_load(body, int16, _COLUMNS, body.at("%b", body.integer("mul", term, "%down")), inside)
+                load_lanes(body, int16, _COLUMNS, body.place("%b", (term, "%down")), inside)
                 for term, inside in ((first, mask), (second, below))
             ]
             order = ", ".join(f"i32 {lane}, i32 {lane + _COLUMNS}" for lane in range(_COLUMNS))
             both = body.let(
                 f"shufflevector {kind} {rows[0]}, {kind} {rows[1]}, <{2 * _COLUMNS} x i32> <{order}>"
             )
-            place = body.at("%panel", body.integer("mul", pair, _PAIR_BYTES))
+            place = body.place("%panel", (pair, _PAIR_BYTES))
             body.do(f"store <{2 * _COLUMNS} x i16> {both}, ptr {place}, align 64")
 
     return function("pack_rows", _PACK, declarations, write, "internal")
@@ -136,72 +134,59 @@ def _pack_columns(declarations: set[str]) -> str:
         squares = body.let(f"select i1 {body.let(f'icmp eq i64 %columns, {_COLUMNS}')}, i64 {squares}, i64 0")
         for first in range(0, _COLUMNS, _LANES):
             with body.loop(0, squares, _LANES) as pair:
-                source = body.at("%b", body.integer("mul", pair, 4))
-                places = [
-                    body.at(source, body.integer("mul", "%across", first + lane)) for lane in range(_LANES)
-                ]
+                source = body.place("%b", (pair, 4))
+                places = [body.place(source, ("%across", first + lane)) for lane in range(_LANES)]
                 rows = transposed(
                     body, _PAIRS, [body.let(f"load {_PAIRS}, ptr {place}, align 2") for place in places]
                 )
-                target = body.at("%panel", body.integer("mul", pair, _PAIR_BYTES))
+                target = body.place("%panel", (pair, _PAIR_BYTES))
                 for k, row in enumerate(rows):
                     place = body.at(target, k * _PAIR_BYTES + 4 * first)
                     body.do(f"store {_PAIRS} {row}, ptr {place}, align 64")
         with body.loop(0, "%columns") as column:
-            source = body.at("%b", body.integer("mul", column, "%across"))
-            target = body.at("%panel", body.integer("mul", column, 4))
+            source = body.place("%b", (column, "%across"))
+            target = body.place("%panel", (column, 4))
             with body.loop(squares, whole) as pair:
-                value = body.let(f"load i32, ptr {body.at(source, body.integer('mul', pair, 4))}, align 2")
-                place = body.at(target, body.integer("mul", pair, _PAIR_BYTES))
+                value = body.let(f"load i32, ptr {body.place(source, (pair, 4))}, align 2")
+                place = body.place(target, (pair, _PAIR_BYTES))
                 body.do(f"store i32 {value}, ptr {place}, align 4")
             with body.when(odd):
-                last = body.let(f"load i16, ptr {body.at(source, body.integer('mul', whole, 4))}, align 2")
-                place = body.at(target, body.integer("mul", whole, _PAIR_BYTES))
+                last = body.let(f"load i16, ptr {body.place(source, (whole, 4))}, align 2")
+                place = body.place(target, (whole, _PAIR_BYTES))
                 body.do(f"store i32 {body.let(f'zext i16 {last} to i32')}, ptr {place}, align 4")
 
     return function("pack_columns", _PACK, declarations, write, "internal")
 
 
-def _loop(result: DType, order: str, declarations: set[str]) -> str:
-    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of c, a and b in this order."""
+def _loop(body: Body, result: DType, order: str) -> None:
+    """Tasks begin to end; operands are the addresses of c, a and b in this order."""
+    c, a, b = (body.operands(k, k + 1)[0] for k in map(order.index, "cab"))
+    terms, down, b_down, b_across, below = body.meta(_HEADER)
+    pairs = body.integer("lshr", body.integer("add", terms, 1), 1)
+    panel = body.let(f"alloca i8, i64 {body.integer('mul', pairs, _PAIR_BYTES)}, align 64")
+    by_rows = body.let(f"icmp eq i64 {b_across}, 2")
+    by_columns = body.let(f"xor i1 {by_rows}, true")
+    with body.loop("%begin", "%end") as number:
+        task = body.at("%meta", body.integer("add", body.integer("mul", number, 8 * _TASK), 8 * _HEADER))
+        rows, columns, *offsets = body.words(task, _TASK)
+        own_c, own_a, own_b = (body.at(p, o) for p, o in zip((c, a, b), offsets, strict=True))
+        with body.loop(0, columns, _COLUMNS) as column:
+            width = body.minimum(body.integer("sub", columns, column), _COLUMNS)
+            first = body.place(own_b, (column, b_across))
+            given = f"ptr {first}, i64 {b_down}, i64 {b_across}, i64 {terms}, i64 {width}, ptr {panel}"
+            with body.when(by_rows):
+                body.do(f"call void @pack_rows({given})")
+            with body.when(by_columns):
+                body.do(f"call void @pack_columns({given})")
+            target = body.place(own_c, (column, result.itemsize))
 
-    def write(body: Body) -> None:
-        c, a, b = (body.let(f"load ptr, ptr {body.at('%operands', 8 * order.index(name))}") for name in "cab")
-        terms, down, b_down, b_across, below = (
-            body.let(f"load i64, ptr {body.at('%meta', 8 * k)}") for k in range(_HEADER)
-        )
-        pairs = body.integer("lshr", body.integer("add", terms, 1), 1)
-        panel = body.let(f"alloca i8, i64 {body.integer('mul', pairs, _PAIR_BYTES)}, align 64")
-        by_rows = body.let(f"icmp eq i64 {b_across}, 2")
-        by_columns = body.let(f"xor i1 {by_rows}, true")
-        with body.loop("%begin", "%end") as number:
-            task = body.at("%meta", body.integer("add", body.integer("mul", number, 8 * _TASK), 8 * _HEADER))
-            rows, columns, *offsets = (
-                body.let(f"load i64, ptr {body.at(task, 8 * k)}") for k in range(_TASK)
-            )
-            own_c, own_a, own_b = (body.at(p, o) for p, o in zip((c, a, b), offsets, strict=True))
-            with body.loop(0, columns, _COLUMNS) as column:
-                width = body.minimum(body.integer("sub", columns, column), _COLUMNS)
-                first = body.at(own_b, body.integer("mul", column, b_across))
-                given = f"ptr {first}, i64 {b_down}, i64 {b_across}, i64 {terms}, i64 {width}, ptr {panel}"
-                with body.when(by_rows):
-                    body.do(f"call void @pack_rows({given})")
-                with body.when(by_columns):
-                    body.do(f"call void @pack_columns({given})")
-                target = body.at(own_c, body.integer("mul", column, result.itemsize))
-                done = body.variable("i64", "0")
-                for height in _TILES:
-                    begin = body.get(done, "i64")
-                    last = body.integer("sub", rows, height - 1)
-                    with body.loop(begin, last, height) as row:
-                        body.do(
-                            f"call void @tile{height}(ptr {body.at(own_a, body.integer('mul', row, down))}, i64 {down}, "
-                            f"ptr {panel}, i64 {terms}, ptr {body.at(target, body.integer('mul', row, below))}, i64 {below}, "
-                            f"i64 {width})"
-                        )
-                        body.set(done, "i64", body.integer("add", row, height))
+            def multiply(row: str, height: int) -> None:
+                body.do(
+                    f"call void @tile{height}(ptr {body.place(own_a, (row, down))}, i64 {down}, ptr {panel}, i64 {terms}, "
+                    f"ptr {body.place(target, (row, below))}, i64 {below}, i64 {width})"
+                )
 
-    return function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, write)
+            each_height(body, rows, _TILES, multiply)
 
 
 def products(

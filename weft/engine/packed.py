@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..core.dtype import DType
-from .kernel import Code, Launch, Stage, block, compile_loop, sharing
+from .kernel import Code, Launch, Stage, block, loop_code, sharing
 from .panels import CHAINS, DEPTH, Panels, tiles
 from .sliding import LINE, tile
 from .structured import Body
@@ -74,8 +74,8 @@ def _copy_code(dtype: DType, transposed: bool) -> Code:
     wide = tile().lines
 
     def loop(b: Body) -> None:
-        target, source = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(2))
-        meta = kernel.words(b, "%meta", _COPY)
+        target, source = b.operands(2)
+        meta = b.fields("%meta", _COPY)
         middle = b.minimum(b.maximum("%begin", meta["wide_panels"]), "%end")
 
         def copy(start: str, stop: str, edge: bool) -> None:
@@ -85,8 +85,8 @@ def _copy_code(dtype: DType, transposed: bool) -> Code:
                 if edge:
                     before = b.integer("mul", meta["wide_panels"], wide * kernel.lanes)
                     column = b.integer("add", column, before)
-                panel = kernel.place(b, target, (b.integer("mul", column, meta["terms"]), kernel.size))
-                first = kernel.place(b, source, (column, meta["b_column"]))
+                panel = b.place(target, (b.integer("mul", column, meta["terms"]), kernel.size))
+                first = b.place(source, (column, meta["b_column"]))
                 left = b.integer("sub", meta["columns"], column)
                 b.do(
                     f"call void @{'pack_edge' if edge else 'pack'}(ptr {panel}, ptr {first}, i64 {meta['terms']}, i64 {left}, "
@@ -97,8 +97,7 @@ def _copy_code(dtype: DType, transposed: bool) -> Code:
         copy(middle, "%end", True)
 
     functions = [kernel.pack(edge, transposed) for edge in (False, True)]
-    functions.append(kernel.function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", loop, ""))
-    return compile_loop("\n".join([*sorted(kernel.declarations), *functions]), 2, "", vectorize=False)
+    return loop_code(loop, 2, parts=functions, declarations=kernel.declarations, vectorize=False)
 
 
 @functools.cache
@@ -107,26 +106,24 @@ def _product_code(dtype: DType) -> Code:
     kernel = Panels(dtype, tile().lines)
 
     def loop(b: Body) -> None:
-        c, a, panels = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
-        meta = kernel.words(b, "%meta", _PRODUCT)
+        c, a, panels = b.operands(3)
+        meta = b.fields("%meta", _PRODUCT)
         table = b.at("%meta", 8 * len(_PRODUCT))
 
         def columns(start: str, stop: str, edge: bool) -> None:
             lines = 1 if edge else tile().lines
             with b.loop(start, stop, lines * kernel.lanes) as n, b.loop(0, meta["terms"], DEPTH) as k:
                 terms = b.minimum(b.integer("sub", meta["terms"], k), DEPTH)
-                panel = kernel.place(
-                    b, panels, (b.integer("mul", n, meta["terms"]), kernel.size), (k, lines * LINE)
-                )
+                panel = b.place(panels, (b.integer("mul", n, meta["terms"]), kernel.size), (k, lines * LINE))
                 left = b.integer("sub", meta["columns"], n)
                 first = b.let(f"zext i1 {b.let(f'icmp eq i64 {k}, 0')} to i64")
                 with b.loop("%begin", "%end", meta["height"]) as m:
                     rows = b.minimum(b.integer("sub", "%end", m), meta["height"])
                     word = b.integer("mul", b.integer("sub", rows, 1), 16)
                     place = b.at(b.at(table, word), 0 if edge else 8)
-                    code = b.let(f"load ptr, ptr {place}")
-                    target = kernel.place(b, c, (m, meta["c_row"]), (n, kernel.size))
-                    source = kernel.place(b, a, (m, meta["a_row"]), (k, kernel.size))
+                    code = b.load("ptr", place)
+                    target = b.place(c, (m, meta["c_row"]), (n, kernel.size))
+                    source = b.place(a, (m, meta["a_row"]), (k, kernel.size))
                     b.do(
                         f"call void {code}(ptr {target}, ptr {source}, ptr {panel}, i64 {lines * LINE}, i64 {terms}, "
                         f"i64 {left}, i64 {first}, i64 {meta['a_row']}, i64 {kernel.size}, i64 {meta['c_row']})"
@@ -137,5 +134,4 @@ def _product_code(dtype: DType) -> Code:
         columns("0", whole, False)
         columns(whole, meta["columns"], True)
 
-    text = kernel.function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", loop, "")
-    return compile_loop("\n".join([*sorted(kernel.declarations), text]), 3, "", vectorize=False)
+    return loop_code(loop, 3, vectorize=False)

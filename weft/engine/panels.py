@@ -15,11 +15,11 @@ from contextlib import contextmanager
 
 from ..core.dtype import DType
 from .host import compile_ir
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .llvm import value_type
 from .sliding import LINE, Kernel, lines_at_once, tile
 from .structured import Body
-from .vectors import has_masks, lanes_below, masked_load, masked_store, transposed
+from .vectors import has_masks, lanes_below, load_lanes, store_lanes, transposed
 
 # Terms of a panel: 3 vectors of each are 48 KiB, which lie in the memory next to the first cache beside the rows of a.
 DEPTH = 256
@@ -47,11 +47,13 @@ def panels_code(dtype: DType, transposed: bool, order: str, lines: int) -> Code:
     """
     kernel = Panels(dtype, lines)
     functions = [kernel.pack(edge, transposed) for edge in (False, True)]
-    parameters = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
-    functions.append(
-        kernel.function("loop", parameters, lambda body: kernel.tasks(body, transposed, order), "")
+    return loop_code(
+        lambda body: kernel.tasks(body, transposed, order),
+        3,
+        parts=functions,
+        declarations=kernel.declarations,
+        vectorize=False,
     )
-    return compile_loop("\n".join([*sorted(kernel.declarations), *functions]), 3, "", vectorize=False)
 
 
 @functools.cache
@@ -98,11 +100,11 @@ class Panels(Kernel):
             sums = partial[0]
 
             def add(k: str, sums: list[list[str]]) -> None:
-                line = self.place(b, "%panel", (k, "%panel_row"))
+                line = b.place("%panel", (k, "%panel_row"))
                 found = [self.read(b, b.at(line, j * LINE), inside) for j in range(lines)]
-                column = self.place(b, "%a", (k, "%a_column"))
+                column = b.place("%a", (k, "%a_column"))
                 for m in range(rows):
-                    factor = self.spread(b, self.place(b, column, (m, "%a_row")))
+                    factor = self.spread(b, b.place(column, (m, "%a_row")))
                     for j in range(lines):
                         before = b.get(sums[m][j], self.vector)
                         after = b.intrinsic("fma", self.dtype, self.lanes, found[j], factor, before)
@@ -137,7 +139,7 @@ class Panels(Kernel):
     def places(self, b: Body, rows: int, lines: int, near: str):
         """Where the vectors of c are: in memory on the stack if its address `near` is given."""
         for m in range(rows):
-            row = b.at(near, m * LINE) if near else self.place(b, "%c", (m, "%c_row"))
+            row = b.at(near, m * LINE) if near else b.place("%c", (m, "%c_row"))
             for j in range(lines):
                 yield m, j, b.at(row, j * LINE)
 
@@ -160,22 +162,17 @@ class Panels(Kernel):
                 done = b.integer("and", columns, -2 * piece)
                 with b.loop(0, rows) as m:
                     to, here = (
-                        self.place(b, base, (m, step), (done, self.size)) for base, step in (target, source)
+                        b.place(base, (m, step), (done, self.size)) for base, step in (target, source)
                     )
                     value = b.let(f"load {kind}, ptr {here}, align {self.size}")
                     b.do(f"store {kind} {value}, ptr {to}, align {self.size}")
             piece //= 2
 
     def read(self, b: Body, address: str, inside: str) -> str:
-        if inside:
-            return masked_load(b, self.dtype, self.lanes, address, inside)
-        return self.load(b, address)
+        return load_lanes(b, self.dtype, self.lanes, address, inside)
 
     def write(self, b: Body, value: str, address: str, inside: str) -> None:
-        if inside:
-            masked_store(b, self.dtype, self.lanes, value, address, inside)
-        else:
-            b.do(f"store {self.vector} {value}, ptr {address}, align {self.size}")
+        store_lanes(b, self.dtype, self.lanes, value, address, inside)
 
     # ---- Panels ------------------------------------------------------------------------------------------------------
 
@@ -192,8 +189,8 @@ class Panels(Kernel):
             else:
                 inside = lanes_below(b, self.lanes, "%columns") if edge else ""
                 with b.loop(0, "%terms") as k:
-                    source = self.place(b, "%b", (k, "%b_row"))
-                    target = self.place(b, "%panel", (k, lines * LINE))
+                    source = b.place("%b", (k, "%b_row"))
+                    target = b.place("%panel", (k, lines * LINE))
                     for j in range(lines):
                         value = self.read(b, b.at(source, j * LINE), inside)
                         b.do(f"store {self.vector} {value}, ptr {b.at(target, j * LINE)}, align {LINE}")
@@ -209,20 +206,20 @@ class Panels(Kernel):
         squares = b.let(f"select i1 {full}, i64 {whole}, i64 0")
         for line in range(lines):
             with b.loop(0, squares, lanes) as k:
-                source = self.place(b, "%b", (k, self.size), (line * lanes, "%b_column"))
-                target = self.place(b, "%panel", (k, lines * LINE))
-                rows = [self.load(b, self.place(b, source, (n, "%b_column"))) for n in range(lanes)]
+                source = b.place("%b", (k, self.size), (line * lanes, "%b_column"))
+                target = b.place("%panel", (k, lines * LINE))
+                rows = [self.load(b, b.place(source, (n, "%b_column"))) for n in range(lanes)]
                 for term, row in enumerate(transposed(b, self.vector, rows)):
                     place = b.at(target, (term * lines + line) * LINE)
                     b.do(f"store {self.vector} {row}, ptr {place}, align {LINE}")
         with b.loop(squares, "%terms") as k:
-            target = self.place(b, "%panel", (k, lines * LINE))
+            target = b.place("%panel", (k, lines * LINE))
             if lines == 1:
                 b.do(f"store {self.vector} zeroinitializer, ptr {target}, align {LINE}")
             bound = b.let(f"select i1 {full}, i64 {width}, i64 %columns")
             with b.loop(0, bound) as n:
-                source = self.place(b, "%b", (k, self.size), (n, "%b_column"))
-                self.move(b, self.place(b, target, (n, self.size)), source)
+                source = b.place("%b", (k, self.size), (n, "%b_column"))
+                self.move(b, b.place(target, (n, self.size)), source)
 
     # ---- All of it ---------------------------------------------------------------------------------------------------
 
@@ -237,11 +234,11 @@ class Panels(Kernel):
     @contextmanager
     def each_task(self, b: Body, order: str) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
         """The words of meta, and those of each task with the addresses of its operands."""
-        bases = {name: b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k, name in enumerate(order)}
-        meta = self.words(b, "%meta", HEADER)
+        bases = b.fields("%operands", order, "ptr")
+        meta = b.fields("%meta", HEADER)
         with b.loop("%begin", "%end") as i:
-            words = self.place(b, b.at("%meta", 8 * len(HEADER)), (i, 8 * len(TASK)))
-            task = self.words(b, words, TASK)
+            words = b.place(b.at("%meta", 8 * len(HEADER)), (i, 8 * len(TASK)))
+            task = b.fields(words, TASK)
             yield meta, task | {name: b.at(base, task[name]) for name, base in bases.items()}
 
     def panels(
@@ -252,7 +249,7 @@ class Panels(Kernel):
         with b.loop(span[0], span[1], lines * self.lanes) as n, b.loop(0, meta["terms"], DEPTH) as k:
             terms = b.minimum(b.integer("sub", meta["terms"], k), DEPTH)
             columns = b.minimum(b.integer("sub", task["columns"], n), lines * self.lanes)
-            source = self.place(b, task["b"], (k, meta["b_row"]), (n, meta["b_column"]))
+            source = b.place(task["b"], (k, meta["b_row"]), (n, meta["b_column"]))
             # Few rows are not worth a copy of whole vectors.
             copied = transposed or (edge and not has_masks())
             direct = b.let(f"icmp slt i64 {task['rows']}, {0 if copied else COPIED_ROWS}")
@@ -260,13 +257,12 @@ class Panels(Kernel):
                 self.call_pack(b, meta, edge, panel, source, terms, columns)
             right = b.let(f"select i1 {direct}, ptr {source}, ptr {panel}")
             step = b.let(f"select i1 {direct}, i64 {meta['b_row']}, i64 {lines * LINE}")
-            corner = self.place(b, task["c"], (n, self.size))
-            column = self.place(b, task["a"], (k, meta["a_column"]))
+            corner = b.place(task["c"], (n, self.size))
+            column = b.place(task["a"], (k, meta["a_column"]))
 
             def multiply(m: str, rows: str, rest: str) -> None:
                 target, here = (
-                    self.place(b, base, (m, meta[step]))
-                    for base, step in ((corner, "c_row"), (column, "a_row"))
+                    b.place(base, (m, meta[step])) for base, step in ((corner, "c_row"), (column, "a_row"))
                 )
                 left = here, meta["a_row"], meta["a_column"]
                 self.call_tile(b, meta, edge, rest, (target, left, (right, step)), k, terms, columns)
@@ -293,7 +289,7 @@ class Panels(Kernel):
     ) -> None:
         """places: of c; of a with the distances of its rows and columns; of the panel with the distance of its rows."""
         c, (a, a_row, a_column), (panel, panel_row) = places
-        code = self.pointer(b, meta[("edge" if edge else "whole") + rest])
+        code = b.pointer(meta[("edge" if edge else "whole") + rest])
         first = b.let(f"zext i1 {b.let(f'icmp eq i64 {k}, 0')} to i64")
         b.do(
             f"call void {code}(ptr {c}, ptr {a}, ptr {panel}, i64 {panel_row}, i64 {terms}, i64 {columns}, i64 {first}, "

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 
 from ..core.dtype import DType
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from .kernel import Code, loop_code
+from .structured import Body
 from .vectors import broadcast
 
 LANES = 8  # majors that are written at once
@@ -74,11 +74,9 @@ def _store(b: Body, index: DType, base: str, i: str, value: str) -> None:
 
 def _code(write: Callable) -> Code:
     def body(b: Body) -> None:
-        first, second = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(2))
-        size, entries = (b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(2))
+        first, second = b.operands(2)
+        size, entries = b.meta(2)
         with b.loop("%begin", "%end"):
             write(b, first, second, size, entries)
 
-    declarations: set[str] = set()
-    loop = function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, body)
-    return compile_loop("\n".join([*sorted(declarations), loop]), 2, "", vectorize=False)
+    return loop_code(body, 2, vectorize=False)

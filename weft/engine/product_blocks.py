@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 
 from ..core.dtype import DType
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .panels import COPIED_ROWS, Panels
 from .sliding import LINE, tile
 from .structured import Body
@@ -47,11 +47,13 @@ def blocks_code(dtype: DType, transposed: bool, order: str) -> Code:
     kernel = _Blocks(dtype, 1)
     functions = [kernel.pack(edge, transposed) for edge in (False, True)]
     functions += [kernel.pack_rows(), kernel.gather()]
-    parameters = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
-    functions.append(
-        kernel.function("loop", parameters, lambda body: kernel.tasks(body, transposed, order), "")
+    return loop_code(
+        lambda body: kernel.tasks(body, transposed, order),
+        3,
+        parts=functions,
+        declarations=kernel.declarations,
+        vectorize=False,
     )
-    return compile_loop("\n".join([*sorted(kernel.declarations), *functions]), 3, "", vectorize=False)
 
 
 class _Blocks(Panels):
@@ -63,20 +65,20 @@ class _Blocks(Panels):
             span = b.integer("mul", panels, self.lanes)
             with b.loop(0, task["columns"], span) as n:
                 columns = b.minimum(b.integer("sub", task["columns"], n), span)
-                source = self.place(b, task["b"], (k, meta["b_row"]), (n, meta["b_column"]))
+                source = b.place(task["b"], (k, meta["b_row"]), (n, meta["b_column"]))
                 self.copy_block(b, meta, block, source, terms, columns, transposed)
                 a, c = (
-                    self.place(b, task["a"], (k, meta["a_column"])),
-                    self.place(b, task["c"], (n, self.size)),
+                    b.place(task["a"], (k, meta["a_column"])),
+                    b.place(task["c"], (n, self.size)),
                 )
 
                 def tiles(m: str, rows: str, rest: str) -> None:
                     """All tiles of some rows."""
-                    target = self.place(b, c, (m, meta["c_row"]))
-                    left = self.near_rows(b, meta, self.place(b, a, (m, meta["a_row"])), near, rows, terms)
+                    target = b.place(c, (m, meta["c_row"]))
+                    left = self.near_rows(b, meta, b.place(a, (m, meta["a_row"])), near, rows, terms)
 
                     def multiply(j: str, panel: str, edge: bool) -> None:
-                        places = self.place(b, target, (j, self.size)), left, (panel, LINE)
+                        places = b.place(target, (j, self.size)), left, (panel, LINE)
                         self.call_tile(b, meta, edge, rest, places, k, terms, b.integer("sub", columns, j))
 
                     self.each_panel(b, block, terms, columns, multiply)
@@ -90,9 +92,9 @@ class _Blocks(Panels):
         step = b.integer("mul", terms, self.size)  # a panel has as many bytes as its columns, without gaps
         whole = b.integer("sub", columns, b.integer("urem", columns, self.lanes))
         with b.loop(0, whole, self.lanes) as j:
-            write(j, self.place(b, block, (j, step)), False)
+            write(j, b.place(block, (j, step)), False)
         with b.when(b.let(f"icmp ne i64 {whole}, {columns}")):
-            write(whole, self.place(b, block, (whole, step)), True)
+            write(whole, b.place(block, (whole, step)), True)
 
     # ---- Copies of b ---------------------------------------------------------------------------------------------------
 
@@ -106,7 +108,7 @@ class _Blocks(Panels):
                     meta,
                     edge,
                     panel,
-                    self.place(b, source, (j, meta["b_column"])),
+                    b.place(source, (j, meta["b_column"])),
                     terms,
                     b.integer("sub", columns, j),
                 )
@@ -124,10 +126,10 @@ class _Blocks(Panels):
             step = b.integer("mul", "%terms", self.size)
             whole = b.integer("sub", "%columns", b.integer("urem", "%columns", self.lanes))
             with b.loop(0, "%terms") as k:
-                source, target = self.place(b, "%b", (k, "%b_row")), self.place(b, "%block", (k, LINE))
+                source, target = b.place("%b", (k, "%b_row")), b.place("%block", (k, LINE))
                 with b.loop(0, whole, self.lanes) as j:
-                    value = self.load(b, self.place(b, source, (j, self.size)))
-                    b.do(f"store {self.vector} {value}, ptr {self.place(b, target, (j, step))}, align {LINE}")
+                    value = self.load(b, b.place(source, (j, self.size)))
+                    b.do(f"store {self.vector} {value}, ptr {b.place(target, (j, step))}, align {LINE}")
 
         parameters = "ptr noalias %block, ptr noalias %b, i64 %terms, i64 %columns, i64 %b_row"
         return self.function("pack_rows", parameters, write)
@@ -153,7 +155,7 @@ class _Blocks(Panels):
             self.copy_columns(b, "%terms", "%rows", ("%near", tile().rows * self.size), ("%a", "%a_column"))
             # The columns are too far apart for the processor to guess which lines the next tiles read.
             with b.loop(0, "%terms") as k:
-                prefetch(b, b.at(self.place(b, "%a", (k, "%a_column")), LINE))
+                prefetch(b, b.at(b.place("%a", (k, "%a_column")), LINE))
 
         parameters = "ptr noalias %near, ptr noalias %a, i64 %terms, i64 %rows, i64 %a_column"
         return self.function("gather", parameters, write)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .structured import Body, function
 
 _DIGITS = 256  # values of a digit
@@ -31,10 +31,6 @@ def order_code(bits: int) -> Code:
 
     meta: n, the number of rows, the number of parts. Keys of at most 32 bits are less than 2**32 in a row.
     """
-    return compile_loop(_ir(bits), 3, "")
-
-
-def _ir(bits: int) -> str:
     declarations: set[str] = set()
     passes = [
         function(
@@ -54,10 +50,7 @@ def _ir(bits: int) -> str:
         lambda b: _row(b, bits),
         "internal",
     )
-    loop = function(
-        "loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, lambda b: _parts(b, bits)
-    )
-    return "\n".join([*sorted(declarations), *passes, row, loop])
+    return loop_code(lambda b: _parts(b, bits), 3, parts=[*passes, row], declarations=declarations)
 
 
 def _load(b: Body, kind: str, base: str, i: str | int) -> str:
@@ -135,10 +128,10 @@ def _row(b: Body, bits: int) -> None:
     with b.when(b.let(f"icmp eq i64 {count}, 0")), b.loop(0, "%n") as i:
         b.do(f"store i64 {i}, ptr {b.let(f'getelementptr i64, ptr %order, i64 {i}')}")
     last = b.integer("sub", count, 1)
-    other = b.at("%room", b.integer("mul", "%n", 16)) if bits == 64 else "%order"
+    other = b.place("%room", ("%n", 16)) if bits == 64 else "%order"
     with b.loop(0, count) as p:
         current = _load(b, "i64", used, p)
-        table = b.at(counts, b.integer("mul", current, 8 * _DIGITS))
+        table = b.place(counts, (current, 8 * _DIGITS))
         shift = b.integer("mul", current, 8)
         # The last pass but one writes into the room, the one before it into the other memory, and so on.
         odd = b.let(f"trunc i64 {b.integer('sub', last, p)} to i1")
@@ -162,7 +155,7 @@ def _parts(b: Body, bits: int) -> None:
     with b.loop("%begin", "%end") as part:
         begin = b.integer("sdiv", b.integer("mul", rows, part), parts)
         end = b.integer("sdiv", b.integer("mul", rows, b.integer("add", part, 1)), parts)
-        free = b.at(room, b.integer("mul", part, own))
+        free = b.place(room, (part, own))
         with b.loop(begin, end) as row:
             position = b.integer("mul", row, n)
             here = b.let(f"getelementptr i64, ptr {order}, i64 {position}")

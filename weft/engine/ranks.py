@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .structured import Body, function
 from .vectors import broadcast
 
@@ -24,21 +24,18 @@ def rank_code(bits: int) -> Code:
     key = f"i{bits}"
     parameters = f"ptr %row, i64 %n, {key} %limit, ptr %found"
     count = function("below", parameters, declarations, lambda b: _count(b, bits), "internal")
-    loop = function(
-        "loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, lambda b: _rows(b, bits)
-    )
-    return compile_loop("\n".join([*sorted(declarations), count, loop]), 3, "")
+    return loop_code(lambda b: _rows(b, bits), 3, parts=[count], declarations=declarations)
 
 
 def _rows(b: Body, bits: int) -> None:
     n = b.let("load i64, ptr %meta")
-    found, ranks, keys = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
+    found, ranks, keys = b.operands(3)
     room = b.variable("i64", "0")
     with b.loop("%begin", "%end") as r:
-        row = b.at(keys, b.integer("mul", b.integer("mul", r, n), bits // 8))
-        rank = b.let(f"load i64, ptr {b.at(ranks, b.integer('mul', r, 8))}")
+        row = b.place(keys, (b.integer("mul", r, n), bits // 8))
+        rank = b.load("i64", b.place(ranks, (r, 8)))
         key = _key_at(b, bits, row, n, rank, room)
-        b.do(f"store i64 {_first(b, bits, row, key)}, ptr {b.at(found, b.integer('mul', r, 8))}")
+        b.do(f"store i64 {_first(b, bits, row, key)}, ptr {b.place(found, (r, 8))}")
 
 
 def _key_at(b: Body, bits: int, row: str, n: str, rank: str, room: str) -> str:
@@ -92,4 +89,4 @@ def _first(b: Body, bits: int, row: str, key: str) -> str:
 
 
 def _place(b: Body, bits: int, row: str, position: str) -> str:
-    return b.at(row, b.integer("mul", position, bits // 8))
+    return b.place(row, (position, bits // 8))

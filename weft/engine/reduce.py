@@ -24,7 +24,7 @@ from .loops import BROADCAST, CONTIGUOUS, MEMSET, STRIDED, nest_ir
 from .monoid import CHUNK_ROWS, LEVELS, PANEL, STREAMS, Monoid, chunk_bytes, index, slot_bytes, vector_lanes
 from .source import Source, source_of
 from .structured import Body, function
-from .vectors import has_masks, transposed
+from .vectors import has_masks, splat, transposed
 
 # A state in memory: the position of its next element, how many chunks are done and where their states are, how many
 # blocks of columns there are, and the components (of each block).
@@ -170,7 +170,7 @@ class _Writer:
         return [body.at(first, k * slot_bytes(self.width)) for k in range(len(self.monoid.identity))]
 
     def _chunk_slots(self, body: Body, states: str, number: str) -> list[str]:
-        return self._slots(body, body.at(states, body.integer("mul", number, chunk_bytes(self.monoid))))
+        return self._slots(body, body.place(states, (number, chunk_bytes(self.monoid))))
 
     # -- One output, or a panel of outputs -------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class _Writer:
         def write(body: Body) -> None:
             state = self._start(body, "reduced_panel", "run_panel", PANEL, blocks="%blocks")
             with body.loop(0, "%blocks") as block:
-                slots = self._slots(body, body.at(state, body.integer("mul", block, self._state_bytes)))
+                slots = self._slots(body, body.place(state, (block, self._state_bytes)))
                 first = body.integer("mul", block, self.width)
                 self._finish(body, self._load_slots(body, slots, self.width), self.width, first)
 
@@ -252,7 +252,7 @@ class _Writer:
                 value = body.let(
                     f"load {memory_type(leaf.dtype)}, ptr {body.at('%params', 8 * (leaf.value + 1))}"
                 )
-                names[leaf] = self._splat(body, value, leaf.dtype, lanes)
+                names[leaf] = splat(body, value_type(leaf.dtype), lanes, value)
         values = iter(emit(body, roots, names, lanes))
         for k, result in enumerate(self.monoid.finish):
             offset = 0
@@ -263,7 +263,7 @@ class _Writer:
     def _store(
         self, body: Body, operand, dtype: DType, value: str, offset: int, lanes: int, first: str
     ) -> None:
-        base = body.at(f"%o{operand}", body.integer("mul", f"%so{operand}", first))
+        base = body.place(f"%o{operand}", (f"%so{operand}", first))
         for lane in range(lanes):
             one = value
             if lanes > 1:
@@ -303,7 +303,7 @@ class _Writer:
         """Add the elements start, start + step, ... of the runs; `steps` are the strides along the runs."""
         lanes = self._outputs_abreast
         with body.loop(start, stop, step) as i:
-            places = [body.at(f"%p{k}", body.integer("mul", i, size)) for k, size in enumerate(steps)]
+            places = [body.place(f"%p{k}", (i, size)) for k, size in enumerate(steps)]
             position = self._positions(body, i, lanes, consecutive=False)
             self._append(body, total, self._element(body, lanes, places, GATHER, position), lanes)
 
@@ -359,10 +359,9 @@ class _Writer:
         room = body.room(lanes * size)
         with body.loop(0, lanes) as run:
             given = [
-                f"ptr {body.at(f'%p{k}', body.integer('mul', f'%s{k}', run))}, i64 {step}"
-                for k, step in enumerate(steps)
+                f"ptr {body.place(f'%p{k}', (f'%s{k}', run))}, i64 {step}" for k, step in enumerate(steps)
             ]
-            out = body.at(room, body.integer("mul", run, size))
+            out = body.place(room, (run, size))
             body.do(f"call void @vectors({', '.join(given)}, i64 {count}, ptr {out})")
         total = self._variables(body, lanes)
         whole = body.integer("mul", body.integer("sdiv", count, lanes), lanes)
@@ -398,7 +397,7 @@ class _Writer:
         if lanes == 1 or (self.kernel.classes[operand] == BROADCAST and how == VECTOR):
             value = body.let(f"load {kind}, ptr {body.at(address, (part or 0) * itemsize)}, align {itemsize}")
             value = body.let(f"icmp ne i8 {value}, 0") if dtype is bool_ else value
-            return self._splat(body, value, dtype, lanes)
+            return splat(body, value_type(dtype), lanes, value)
         if how == GATHER:
             value = self._gather(body, operand, part, dtype, lanes, address)
         elif part is None:
@@ -420,13 +419,6 @@ class _Writer:
             value = body.let(f"insertelement <{lanes} x {kind}> {value}, {kind} {one}, i32 {lane}")
         return value
 
-    def _splat(self, body: Body, value: str, dtype: DType, lanes: int) -> str:
-        if lanes == 1:
-            return value
-        kind = value_type(dtype, lanes)
-        first = body.let(f"insertelement {kind} poison, {value_type(dtype)} {value}, i32 0")
-        return body.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
-
     @staticmethod
     def _shuffle(body: Body, kind: str, value: str, lanes: range) -> str:
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
@@ -436,7 +428,7 @@ class _Writer:
         """The positions of `lanes` elements: consecutive from `first`, or all the same."""
         if not self.uses_index:
             return ""
-        vector = self._splat(body, first, int64, lanes)
+        vector = splat(body, value_type(int64), lanes, first)
         if lanes == 1 or not consecutive:
             return vector
         steps = ", ".join(f"i64 {lane}" for lane in range(lanes))
@@ -447,7 +439,7 @@ class _Writer:
 
         def addresses(body: Body, i: str) -> list[str]:
             element = body.integer("mul", i, step)
-            return [body.at(f"%p{k}", body.integer("mul", self._stride(k), element)) for k in self.inputs]
+            return [body.place(f"%p{k}", (self._stride(k), element)) for k in self.inputs]
 
         return addresses
 
@@ -504,7 +496,7 @@ class _Writer:
 
         def levels(block: str) -> list[list[str]]:
             """Level 0 in registers, the others in memory."""
-            own = body.at(room, body.integer("mul", block, above * self._state_bytes))
+            own = body.place(room, (block, above * self._state_bytes))
             higher = [self._slots(body, body.at(own, k * self._state_bytes)) for k in range(above)]
             return [self._variables(body, self.width), *higher]
 
@@ -540,9 +532,9 @@ class _Writer:
         def addresses(body: Body, i: str) -> list[str]:
             found = []
             for k, dtype in enumerate(self.kernel.operand_dtypes):
-                row = body.at(f"%p{k}", body.integer("mul", f"%s{k}", i))
+                row = body.place(f"%p{k}", (f"%s{k}", i))
                 wide = 0 if self.kernel.classes[k] == BROADCAST else self.width * dtype.itemsize
-                found.append(body.at(row, body.integer("mul", block, wide)))
+                found.append(body.place(row, (block, wide)))
             return found
 
         return addresses
@@ -742,7 +734,7 @@ class _Writer:
         def call(body: Body, name: str, position: str, *others: str) -> None:
             given = []
             for k in operands:
-                pointer = body.at(f"%b{k}", body.integer("mul", f"%t{k}", position))
+                pointer = body.place(f"%b{k}", (f"%t{k}", position))
                 strided = k < len(self.outputs) or name == "abreast"
                 given.append(f"ptr {pointer}, i64 %t{k}" if strided else f"ptr {pointer}")
             body.do(f"call void @{name}({', '.join([*given, 'ptr %params', *others])})")
@@ -784,7 +776,7 @@ class _InAnyOrder(_Writer):
             chunk = self._chunk_slots(body, states, number)
             with body.loop(0, self.width) as k:
                 places = [
-                    body.at(slot, body.integer("mul", k, each.dtype.itemsize))
+                    body.place(slot, (k, each.dtype.itemsize))
                     for slot, each in zip(chunk, self.monoid.identity, strict=True)
                 ]
                 self._add_slots(body, slots, self._load_slots(body, places, 1))

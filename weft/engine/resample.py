@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 
 from ..core.dtype import DType, float32, float64, uint8
-from .kernel import Code, compile_loop
-from .structured import Body, function
-from .vectors import broadcast, lanes_below, masked_load, masked_store
+from .kernel import Code, loop_code
+from .structured import Body
+from .vectors import lanes_below, load_lanes, splat, store_lanes
 
 LANES = 32  # elements of the innermost dim that are summed side by side
 
@@ -31,14 +31,7 @@ def resample_code(dtype: DType, colors: bool) -> Code:
     table: int64 [size, 2], first and count. meta: size, own, inner, taps, the bits behind the point of int16 weights, outer.
     colors: inner is 3, the channels of a pixel, which are loaded as if they were 4.
     """
-    declarations: set[str] = set()
-    text = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _Loop(body, dtype, colors).write(),
-    )
-    return compile_loop("\n".join([*sorted(declarations), text]), 4, "")
+    return loop_code(lambda body: _Loop(body, dtype, colors).write(), 4)
 
 
 class Sums:
@@ -60,10 +53,14 @@ class Sums:
         before = b.get(total, kind)
         if self.dtype is uint8:
             found = b.let(f"zext {self.many('i8', lanes)} {found} to {kind}")
-            share = self.splat(b.let(f"sext i16 {share} to i32"), lanes)
+            share = splat(b, self.sum, lanes, b.let(f"sext i16 {share} to i32"))
             b.set(total, kind, b.let(f"add {kind} {before}, {b.let(f'mul {kind} {found}, {share}')}"))
         else:
-            b.set(total, kind, b.intrinsic("fma", self.dtype, lanes, found, self.splat(share, lanes), before))
+            b.set(
+                total,
+                kind,
+                b.intrinsic("fma", self.dtype, lanes, found, splat(b, self.sum, lanes, share), before),
+            )
 
     def result(self, total: str, lanes: int) -> str:
         """The elements that the variable `total` stands for."""
@@ -76,23 +73,20 @@ class Sums:
             return "0.0" if lanes == 1 else "zeroinitializer"
         b = self.body
         half = b.integer("shl", 1, b.integer("sub", self.bits, 1))
-        return self.splat(b.let(f"trunc i64 {half} to i32"), lanes)
+        return splat(b, self.sum, lanes, b.let(f"trunc i64 {half} to i32"))
 
     def byte(self, value: str, lanes: int) -> str:
         """A sum with `bits` behind the point as a byte."""
         b = self.body
         kind = "i32" if lanes == 1 else f"<{lanes} x i32>"
         suffix = "i32" if lanes == 1 else f"v{lanes}i32"
-        bits = self.splat(b.let(f"trunc i64 {self.bits} to i32"), lanes)
+        bits = splat(b, self.sum, lanes, b.let(f"trunc i64 {self.bits} to i32"))
         value = b.let(f"ashr {kind} {value}, {bits}")
         for name, limit in (("smax", "0"), ("smin", "255")):
             b.declarations.add(f"declare {kind} @llvm.{name}.{suffix}({kind}, {kind})")
             bound = limit if lanes == 1 else f"splat (i32 {limit})"
             value = b.let(f"call {kind} @llvm.{name}.{suffix}({kind} {value}, {kind} {bound})")
         return b.let(f"trunc {kind} {value} to {'i8' if lanes == 1 else f'<{lanes} x i8>'}")
-
-    def splat(self, value: str, lanes: int) -> str:
-        return value if lanes == 1 else broadcast(self.body, self.sum, lanes, value)
 
 
 class _Loop(Sums):
@@ -104,23 +98,20 @@ class _Loop(Sums):
 
     def write(self) -> None:
         b = self.body
-        result, input, weights, table = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(4))
-        size, own, inner, taps, self.bits, all_outer = (
-            b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(6)
-        )
+        result, input, weights, table = b.operands(4)
+        size, own, inner, taps, self.bits, all_outer = b.meta(6)
         self.pitch = b.integer("mul", inner, self.nbytes)  # bytes from one position of the dim to the next
         whole = b.integer("sub", inner, b.integer("urem", inner, LANES))
         o = b.variable("i64", b.integer("sdiv", "%begin", size))
         i = b.variable("i64", b.integer("srem", "%begin", size))
         with b.loop("%begin", "%end") as row:
             outer, place = b.get(o, "i64"), b.get(i, "i64")
-            entry = b.at(table, b.integer("mul", place, 16))
-            first = b.let(f"load i64, ptr {entry}")
-            count = b.let(f"load i64, ptr {b.at(entry, 8)}")
+            entry = b.place(table, (place, 16))
+            first, count = b.words(entry, 2)
             start = b.integer("add", b.integer("mul", outer, own), first)
-            source = b.at(input, b.integer("mul", start, self.pitch))
-            weight = b.at(weights, b.integer("mul", b.integer("mul", place, taps), self.weight_bytes))
-            target = b.at(result, b.integer("mul", row, self.pitch))
+            source = b.place(input, (start, self.pitch))
+            weight = b.place(weights, (b.integer("mul", place, taps), self.weight_bytes))
+            target = b.place(result, (row, self.pitch))
             begin = whole
             if self.colors:
                 # The last row of pixels has no fourth element to load behind its end.
@@ -147,27 +138,20 @@ class _Loop(Sums):
         self, source: str, weight: str, target: str, k: str, count: str, lanes: int, mask: str = ""
     ) -> None:
         """Elements k to k + lanes of one position, or those of the mask."""
-        b = self.body
-
-        kind = self.many(self.element, lanes)
+        b, kind = self.body, self.many(self.element, lanes)
         offset = b.integer("mul", k, self.nbytes)
         here = b.at(source, offset)
         total = b.variable(self.many(self.sum, lanes), self.start(lanes))
         with b.loop(0, count) as j:
-            place = b.at(here, b.integer("mul", j, self.pitch))
-            if mask:
-                found = masked_load(b, self.dtype, lanes, place, mask)
-            else:
-                found = b.let(f"load {kind}, ptr {place}, align {self.nbytes}")
-            self.add(total, found, b.at(weight, b.integer("mul", j, self.weight_bytes)), lanes)
+            place = b.place(here, (j, self.pitch))
+            found = load_lanes(b, self.dtype, lanes, place, mask)
+            self.add(total, found, b.place(weight, (j, self.weight_bytes)), lanes)
         value = self.result(total, lanes)
-        if mask:
-            masked_store(b, self.dtype, lanes, value, b.at(target, offset), mask)
-        elif self.colors and lanes == 4:
+        if self.colors and lanes == 4:
             for lane in range(3):  # the fourth element belongs to the next pixel
                 one = b.let(f"extractelement {kind} {value}, i64 {lane}")
                 b.do(
                     f"store {self.element} {one}, ptr {b.at(target, lane * self.nbytes)}, align {self.nbytes}"
                 )
         else:
-            b.do(f"store {kind} {value}, ptr {b.at(target, offset)}, align {self.nbytes}")
+            store_lanes(b, self.dtype, lanes, value, b.at(target, offset), mask)

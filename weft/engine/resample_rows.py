@@ -16,9 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..core.dtype import DType, float32, float64, uint8
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .resample import Sums
-from .structured import Body, function
+from .structured import Body
 from .vectors import transposed
 
 # The side of the squares, and how many of them make a group of rows.
@@ -61,14 +61,7 @@ def resample_rows_code(dtype: DType) -> Code:
     table: int64 [size, 2], first and count. blocks: those of `blocks_of`. meta: size, own, taps, the bits behind the point of int16
     weights, rows, the number of blocks.
     """
-    declarations: set[str] = set()
-    text = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _Groups(body, dtype).write(),
-    )
-    return compile_loop("\n".join([*sorted(declarations), text]), 5, "")
+    return loop_code(lambda body: _Groups(body, dtype).write(), 5)
 
 
 class _Groups(Sums):
@@ -83,19 +76,15 @@ class _Groups(Sums):
 
     def write(self) -> None:
         b = self.body
-        result, input, self.weights, self.table, blocks = (
-            b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(5)
-        )
-        size, own, self.taps, self.bits, rows, count = (
-            b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(6)
-        )
+        result, input, self.weights, self.table, blocks = b.operands(5)
+        size, own, self.taps, self.bits, rows, count = b.meta(6)
         with b.loop("%begin", "%end") as group:
             row = b.minimum(b.integer("mul", group, self.lanes), b.integer("sub", rows, self.lanes))
-            source = b.at(input, b.integer("mul", b.integer("mul", row, own), self.nbytes))
-            target = b.at(result, b.integer("mul", b.integer("mul", row, size), self.nbytes))
+            source = b.place(input, (b.integer("mul", row, own), self.nbytes))
+            target = b.place(result, (b.integer("mul", row, size), self.nbytes))
             with b.loop(0, count) as block:
-                words = b.at(blocks, b.integer("mul", block, 32))
-                begin, end, low, high = (b.let(f"load i64, ptr {b.at(words, 8 * k)}") for k in range(4))
+                words = b.place(blocks, (block, 32))
+                begin, end, low, high = b.words(words, 4)
                 for column, place in self.steps(low, high):
                     self.transpose(self.rows(source, own, column), self.lines(self.columns, place))
                 with b.loop(begin, end) as i:
@@ -122,7 +111,7 @@ class _Groups(Sums):
     def lines(self, buffer: str, place: str) -> list[list[str]]:
         """The addresses of the columns of each square in a buffer."""
         b = self.body
-        first = b.at(buffer, b.integer("mul", place, self.pitch))
+        first = b.place(buffer, (place, self.pitch))
         return [
             [b.at(first, k * self.pitch + square * self.side * self.nbytes) for k in range(self.side)]
             for square in range(self.squares)
@@ -138,16 +127,13 @@ class _Groups(Sums):
     def add_up(self, i: str, low: str, place: str) -> None:
         """Sum position i of all rows of the group."""
         b, kind = self.body, self.many(self.element, self.lanes)
-        entry = b.at(self.table, b.integer("mul", i, 16))
-        first = b.let(f"load i64, ptr {entry}")
-        count = b.let(f"load i64, ptr {b.at(entry, 8)}")
-        start = b.at(self.columns, b.integer("mul", b.integer("sub", first, low), self.pitch))
-        weight = b.at(self.weights, b.integer("mul", b.integer("mul", i, self.taps), self.weight_bytes))
+        entry = b.place(self.table, (i, 16))
+        first, count = b.words(entry, 2)
+        start = b.place(self.columns, (b.integer("sub", first, low), self.pitch))
+        weight = b.place(self.weights, (b.integer("mul", i, self.taps), self.weight_bytes))
         total = b.variable(self.many(self.sum, self.lanes), self.start(self.lanes))
         with b.loop(0, count) as j:
-            found = b.let(
-                f"load {kind}, ptr {b.at(start, b.integer('mul', j, self.pitch))}, align {self.nbytes}"
-            )
-            self.add(total, found, b.at(weight, b.integer("mul", j, self.weight_bytes)), self.lanes)
-        target = b.at(self.positions, b.integer("mul", place, self.pitch))
+            found = b.let(f"load {kind}, ptr {b.place(start, (j, self.pitch))}, align {self.nbytes}")
+            self.add(total, found, b.place(weight, (j, self.weight_bytes)), self.lanes)
+        target = b.place(self.positions, (place, self.pitch))
         b.do(f"store {kind} {self.result(total, self.lanes)}, ptr {target}, align {self.nbytes}")

@@ -16,9 +16,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ..core.dtype import DType, float64
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from ..core.dtype import DType
+from .kernel import Code, loop_code
+from .llvm import value_type
+from .structured import Body
+from .vectors import load_lanes, splat, store_lanes
 
 CORNERS = 4
 LANES = 32  # channels that are summed side by side
@@ -32,7 +34,7 @@ _OPERANDS = 7
 @functools.cache
 def gather_code(dtype: DType) -> Code:
     """Call `entry(bins, pixels, positions, weights, starts, images, counts, meta, regions)`."""
-    return _compile(lambda body: _Sampling(body, dtype).gather())
+    return loop_code(lambda body: _Sampling(body, dtype).gather(), _OPERANDS)
 
 
 @functools.cache
@@ -41,28 +43,16 @@ def scatter_code(dtype: DType) -> Code:
 
     It is shared by channels, so that each element is written by one thread, in the order of the regions.
     """
-    return _compile(lambda body: _Sampling(body, dtype).scatter())
-
-
-def _compile(write: Callable[[Body], None]) -> Code:
-    declarations: set[str] = set()
-    text = function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, write)
-    return compile_loop("\n".join([*sorted(declarations), text]), _OPERANDS, "")
+    return loop_code(lambda body: _Sampling(body, dtype).scatter(), _OPERANDS)
 
 
 class _Sampling:
     def __init__(self, body: Body, dtype: DType):
-        self.body = body
-        self.scalar, self.nbytes = ("double", 8) if dtype is float64 else ("float", 4)
-        (self.bins, self.pixels, self.positions, self.weights, self.starts, self.images, self.counts) = (
-            body.let(f"load ptr, ptr {body.at('%operands', 8 * k)}") for k in range(_OPERANDS)
+        self.body, self.dtype, self.scalar, self.nbytes = body, dtype, value_type(dtype), dtype.itemsize
+        self.bins, self.pixels, self.positions, self.weights, self.starts, self.images, self.counts = (
+            body.operands(_OPERANDS)
         )
-        self.channels, self.bin_count, self.plane, self.width, self.per_bin, self.regions = (
-            body.let(f"load i64, ptr {body.at('%meta', 8 * k)}") for k in range(_META)
-        )
-
-    def item(self, base: str, index: str, nbytes: int) -> str:
-        return self.body.at(base, self.body.integer("mul", index, nbytes))
+        self.channels, self.bin_count, self.plane, self.width, self.per_bin, self.regions = body.meta(_META)
 
     def gather(self) -> None:
         with self.body.loop("%begin", "%end") as region:
@@ -75,52 +65,36 @@ class _Sampling:
     def each_bin(self, region: str, first: str, last: str, visit: Callable) -> None:
         """`visit` channels first to last of each bin of a region, several at once."""
         b = self.body
-        image = b.let(f"load i64, ptr {self.item(self.images, region, 8)}")
+        image = b.load("i64", b.place(self.images, (region, 8)))
         image = b.integer("mul", b.integer("mul", image, self.plane), self.width)
-        count = b.let(f"load {self.scalar}, ptr {self.item(self.counts, region, self.nbytes)}")
+        count = b.load(self.scalar, b.place(self.counts, (region, self.nbytes)))
         whole = b.integer("sub", last, b.integer("urem", b.integer("sub", last, first), LANES))
         with b.loop(0, self.bin_count) as p:
             at = b.integer("add", b.integer("mul", region, self.bin_count), p)
-            bounds = self.item(self.starts, at, 8)
-            begin, end = b.let(f"load i64, ptr {bounds}"), b.let(f"load i64, ptr {b.at(bounds, 8)}")
-            result = self.item(self.bins, b.integer("mul", at, self.channels), self.nbytes)
+            bounds = b.place(self.starts, (at, 8))
+            begin, end = b.words(bounds, 2)
+            result = b.place(self.bins, (b.integer("mul", at, self.channels), self.nbytes))
             pixels = b.integer("add", image, b.integer("mul", p, self.per_bin))
-            pixels = self.item(self.pixels, pixels, self.nbytes)
+            pixels = b.place(self.pixels, (pixels, self.nbytes))
             for start, stop, lanes in ((first, whole, LANES), (whole, last, 1)):
                 with b.loop(start, stop, lanes) as k:
                     offset = b.integer("mul", k, self.nbytes)
-                    visit(
-                        b.at(result, offset),
-                        b.at(pixels, offset),
-                        begin,
-                        end,
-                        self.splat(count, lanes),
-                        lanes,
-                    )
-
-    def kind(self, lanes: int) -> str:
-        return self.scalar if lanes == 1 else f"<{lanes} x {self.scalar}>"
-
-    def splat(self, value: str, lanes: int) -> str:
-        if lanes == 1:
-            return value
-        b, kind = self.body, self.kind(lanes)
-        one = b.let(f"insertelement {kind} poison, {self.scalar} {value}, i64 0")
-        return b.let(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
+                    places = b.at(result, offset), b.at(pixels, offset)
+                    visit(*places, begin, end, splat(b, self.scalar, lanes, count), lanes)
 
     def corner(self, point: str, k: int, lanes: int) -> tuple[str, str]:
         """The position of a corner and its weight."""
         b = self.body
         index = b.integer("add", b.integer("mul", point, CORNERS), k)
-        position = b.let(f"load i32, ptr {self.item(self.positions, index, 4)}")
-        weight = b.let(f"load {self.scalar}, ptr {self.item(self.weights, index, self.nbytes)}")
-        return b.let(f"sext i32 {position} to i64"), self.splat(weight, lanes)
+        position = b.load("i32", b.place(self.positions, (index, 4)))
+        weight = b.load(self.scalar, b.place(self.weights, (index, self.nbytes)))
+        return b.let(f"sext i32 {position} to i64"), splat(b, self.scalar, lanes, weight)
 
     def pixel(self, pixels: str, position: str) -> str:
-        return self.item(pixels, self.body.integer("mul", position, self.width), self.nbytes)
+        return self.body.place(pixels, (self.body.integer("mul", position, self.width), self.nbytes))
 
     def read(self, result: str, pixels: str, begin: str, end: str, count: str, lanes: int) -> None:
-        b, kind = self.body, self.kind(lanes)
+        b, kind = self.body, value_type(self.dtype, lanes)
         zero = "0.0" if lanes == 1 else "zeroinitializer"
         total = b.variable(kind, zero)
         with b.loop(begin, end) as point:
@@ -129,23 +103,23 @@ class _Sampling:
                 position, weight = self.corner(point, k, lanes)
                 outside = b.let(f"icmp slt i64 {position}, 0")
                 inside = b.let(f"select i1 {outside}, i64 0, i64 {position}")
-                found = b.let(f"load {kind}, ptr {self.pixel(pixels, inside)}, align {self.nbytes}")
+                found = load_lanes(b, self.dtype, lanes, self.pixel(pixels, inside))
                 found = b.let(f"select i1 {outside}, {kind} {zero}, {kind} {found}")
                 term = b.let(f"fmul {kind} {weight}, {found}")
                 value = b.let(f"fadd {kind} {value}, {term}") if value else term
             b.set(total, kind, b.let(f"fadd {kind} {b.get(total, kind)}, {value}"))
         mean = b.let(f"fdiv {kind} {b.get(total, kind)}, {count}")
-        b.do(f"store {kind} {mean}, ptr {result}, align {self.nbytes}")
+        store_lanes(b, self.dtype, lanes, mean, result)
 
     def write(self, result: str, pixels: str, begin: str, end: str, count: str, lanes: int) -> None:
-        b, kind = self.body, self.kind(lanes)
-        grad = b.let(f"load {kind}, ptr {result}, align {self.nbytes}")
+        b, kind = self.body, value_type(self.dtype, lanes)
+        grad = load_lanes(b, self.dtype, lanes, result)
         with b.loop(begin, end) as point:
             for k in range(CORNERS):
                 position, weight = self.corner(point, k, lanes)
                 with b.when(b.let(f"icmp sge i64 {position}, 0")):
                     share = b.let(f"fdiv {kind} {b.let(f'fmul {kind} {grad}, {weight}')}, {count}")
                     place = self.pixel(pixels, position)
-                    before = b.let(f"load {kind}, ptr {place}, align {self.nbytes}")
+                    before = load_lanes(b, self.dtype, lanes, place)
                     after = b.let(f"fadd {kind} {before}, {share}")
-                    b.do(f"store {kind} {after}, ptr {place}, align {self.nbytes}")
+                    store_lanes(b, self.dtype, lanes, after, place)

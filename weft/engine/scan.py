@@ -162,7 +162,7 @@ class _VectorScan:
     @staticmethod
     def _load(body: Body, operand: int, dtype: DType, first: str, lanes: int) -> str:
         kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
-        address = body.at(f"%p{operand}", body.integer("mul", first, dtype.itemsize))
+        address = body.place(f"%p{operand}", (first, dtype.itemsize))
         value = body.let(f"load {kind}, ptr {address}, align {dtype.itemsize}")
         return body.let(f"icmp ne {kind} {value}, zeroinitializer") if dtype is bool_ else value
 
@@ -173,7 +173,7 @@ class _VectorScan:
             kind = memory_type(part.dtype) if lanes == 1 else f"<{lanes} x {memory_type(part.dtype)}>"
             if part.dtype is bool_:
                 value = body.let(f"zext {value_type(bool_, lanes)} {value} to {kind}")
-            address = body.at(f"%p{operand}", body.integer("mul", first, part.dtype.itemsize))
+            address = body.place(f"%p{operand}", (first, part.dtype.itemsize))
             body.do(f"store {kind} {value}, ptr {address}, align {part.dtype.itemsize}")
 
     def _combine(self, body: Body, left: list[str], right: list[str], lanes: int) -> list[str]:

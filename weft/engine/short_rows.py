@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from .kernel import Code, loop_code
+from .structured import Body
 from .vectors import broadcast
 
 LANES = 8
@@ -23,20 +23,16 @@ def order_code(bits: int) -> Code:
 
     meta: n and k. The first k positions of the order are stored.
     """
-    declarations: set[str] = set()
-    loop = function(
-        "loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, lambda b: _rows(b, bits)
-    )
-    return compile_loop("\n".join([*sorted(declarations), loop]), 2, "", vectorize=False)
+    return loop_code(lambda b: _rows(b, bits), 2, vectorize=False)
 
 
 def _rows(b: Body, bits: int) -> None:
-    orders, rows = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(2))
-    n, k = (b.let(f"load i64, ptr {b.at('%meta', 8 * each)}") for each in range(2))
+    orders, rows = b.operands(2)
+    n, k = b.meta(2)
     whole = b.integer("and", n, -LANES)
     with b.loop("%begin", "%end") as r:
-        row = b.at(rows, b.integer("mul", b.integer("mul", r, n), bits // 8))
-        order = b.at(orders, b.integer("mul", b.integer("mul", r, k), 8))
+        row = b.place(rows, (b.integer("mul", r, n), bits // 8))
+        order = b.place(orders, (b.integer("mul", r, k), 8))
         with b.loop(0, whole, LANES) as start:
             _block(b, bits, row, order, n, k, start, LANES)
         with b.loop(whole, n) as start:
@@ -47,11 +43,11 @@ def _block(b: Body, bits: int, row: str, order: str, n: str, k: str, start: str,
     """Put the keys from `start` on, as many as there are lanes, into their places."""
     kind, wide = f"<{lanes} x i{bits}>", f"i{max(bits, 32)}"
     vector, mask = f"<{lanes} x {wide}>", f"<{lanes} x i1>"
-    own = b.let(f"load {kind}, ptr {b.at(row, b.integer('mul', start, bits // 8))}, align {bits // 8}")
+    own = b.let(f"load {kind}, ptr {b.place(row, (start, bits // 8))}, align {bits // 8}")
     before = b.variable(vector, "zeroinitializer")
 
     def count(j: str, compared: str, which: str = "") -> None:
-        key = b.let(f"load i{bits}, ptr {b.at(row, b.integer('mul', j, bits // 8))}")
+        key = b.let(f"load i{bits}, ptr {b.place(row, (j, bits // 8))}")
         less = b.let(f"icmp {compared} {kind} {broadcast(b, f'i{bits}', lanes, key)}, {own}")
         if which:
             equal = b.let(f"icmp eq {kind} {broadcast(b, f'i{bits}', lanes, key)}, {own}")
@@ -73,4 +69,4 @@ def _block(b: Body, bits: int, row: str, order: str, n: str, k: str, start: str,
         place = b.let(f"extractelement {vector} {places}, i64 {lane}")
         place = place if wide == "i64" else b.let(f"zext {wide} {place} to i64")
         with b.when(b.let(f"icmp slt i64 {place}, {k}")):
-            b.do(f"store i64 {b.integer('add', start, lane)}, ptr {b.at(order, b.integer('mul', place, 8))}")
+            b.do(f"store i64 {b.integer('add', start, lane)}, ptr {b.place(order, (place, 8))}")

@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 from ..core.dtype import DType
 from .host import cpu
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .llvm import value_type
 from .loops import MEMSET
 from .structured import Body, function
-from .vectors import broadcast, has_masks, lane_sums, lanes_below, masked_load, masked_store
+from .vectors import broadcast, has_masks, lane_sums, lanes_below, load_lanes, store_lanes
 
 LINE = 64  # bytes of a vector, as many as an AVX-512 register has
 TOTALS = 8  # sums of lanes that are stored side by side: at least `Tile.right`
@@ -76,19 +76,21 @@ def sums_code(dtype: DType, made: int) -> Code:
     rows = [size for size in (min(made, tile().rows), made % tile().rows) if size]
     tiles = sorted({(size, lines) for size in rows for lines in (1, lines_at_once(size))})
     parts = [kernel.copy_rows(), *(kernel.tile(*each) for each in tiles)]
-    parts.append(kernel.function("loop", LOOP, lambda body: kernel.write(body, rows[0], rows[-1]), ""))
-    return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 5, "", vectorize=False)
+    return loop_code(
+        lambda body: kernel.write(body, rows[0], rows[-1]),
+        5,
+        parts=parts,
+        declarations=kernel.declarations,
+        vectorize=False,
+    )
 
 
 @functools.cache
 def products_code(dtype: DType) -> Code:
     """`entry(weight, input, result, scratch, meta, parts)`."""
     kernel = _Products(dtype)
-    parts = [kernel.copy_rows(), kernel.tile(), kernel.function("loop", LOOP, kernel.write, "")]
-    return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 4, "", vectorize=False)
-
-
-LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
+    parts = [kernel.copy_rows(), kernel.tile()]
+    return loop_code(kernel.write, 4, parts=parts, declarations=kernel.declarations, vectorize=False)
 
 
 class Kernel:
@@ -102,18 +104,6 @@ class Kernel:
 
     def function(self, name: str, parameters: str, write, linkage: str = "internal") -> str:
         return function(name, parameters, self.declarations, write, linkage)
-
-    def words(self, b: Body, address: str, names: tuple[str, ...]) -> dict[str, str]:
-        return {name: b.let(f"load i64, ptr {b.at(address, 8 * k)}") for k, name in enumerate(names)}
-
-    def place(self, b: Body, base: str, *steps: tuple[str | int, str | int]) -> str:
-        """The address `base` + the sum of index * step."""
-        for index, step in steps:
-            base = b.at(base, b.integer("mul", index, step))
-        return base
-
-    def pointer(self, b: Body, word: str) -> str:
-        return b.let(f"inttoptr i64 {word} to ptr")
 
     def load(self, b: Body, address: str) -> str:
         return b.let(f"load {self.vector}, ptr {address}, align {self.size}")
@@ -137,7 +127,7 @@ class Kernel:
 
         def write(b: Body) -> None:
             with b.loop(0, "%rows") as r:
-                row = self.words(b, self.place(b, "%table", (r, 8 * len(ROW))), ROW)
+                row = b.fields(b.place("%table", (r, 8 * len(ROW))), ROW)
                 source, target = b.at("%source", row["source"]), b.at("%target", row["target"])
                 close_source = b.let(f"icmp eq i64 %source_step, {self.size}")
                 close_target = b.let(f"icmp eq i64 %target_step, {self.size}")
@@ -154,8 +144,8 @@ class Kernel:
                 if has_masks():
                     with b.when(b.let(f"and i1 {close}, {b.let(f'xor i1 {wide}, true')}")):
                         inside = lanes_below(b, self.lanes, row["count"])
-                        value = masked_load(b, self.dtype, self.lanes, source, inside)
-                        masked_store(b, self.dtype, self.lanes, value, target, inside)
+                        value = load_lanes(b, self.dtype, self.lanes, source, inside)
+                        store_lanes(b, self.dtype, self.lanes, value, target, inside)
                     every_second = b.let(f"icmp eq i64 %target_step, {2 * self.size}")
                     every_second = b.let(f"and i1 {close_source}, {every_second}")
                     with b.when(every_second):
@@ -169,14 +159,14 @@ class Kernel:
                 whole = b.let(f"select i1 {apart}, i64 {whole}, i64 0")
                 with b.loop(0, whole, self.lanes) as i:
                     self.copy_together(
-                        b, self.place(b, target, (i, self.size)), self.place(b, source, (i, 2 * self.size))
+                        b, b.place(target, (i, self.size)), b.place(source, (i, 2 * self.size))
                     )
                 begin = b.let(f"select i1 {is_done}, i64 {row['count']}, i64 {whole}")
                 with b.loop(begin, row["count"]) as i:
                     self.move(
                         b,
-                        self.place(b, target, (i, "%target_step")),
-                        self.place(b, source, (i, "%source_step")),
+                        b.place(target, (i, "%target_step")),
+                        b.place(source, (i, "%source_step")),
                     )
 
         parameters = "ptr noalias %target, ptr noalias %source, ptr %table, i64 %rows, i64 %target_step, i64 %source_step"
@@ -190,15 +180,15 @@ class Kernel:
         half = self.lanes // 2
         with b.loop(0, count, self.lanes) as i:
             inside = lanes_below(b, self.lanes, b.integer("sub", count, i))
-            value = masked_load(b, self.dtype, self.lanes, self.place(b, source, (i, self.size)), inside)
+            value = load_lanes(b, self.dtype, self.lanes, b.place(source, (i, self.size)), inside)
             for first in (0, half):
                 order = [k for lane in range(first, first + half) for k in (lane, self.lanes)]
                 part, mask = (
                     self.chosen(b, kind, vector, order)
                     for kind, vector in ((self.element, value), ("i1", inside))
                 )
-                place = self.place(b, target, (b.integer("add", i, first), 2 * self.size))
-                masked_store(b, self.dtype, self.lanes, part, place, mask)
+                place = b.place(target, (b.integer("add", i, first), 2 * self.size))
+                store_lanes(b, self.dtype, self.lanes, part, place, mask)
 
     def copy_together(self, b: Body, target: str, source: str) -> None:
         """Copy every second element, a vector of them."""
@@ -241,17 +231,17 @@ class Sums(Kernel):
                 start = self.spread(b, b.at("%bias", m * self.size))
                 sums.append([b.variable(self.vector, start) for _ in range(lines)])
             with b.loop(0, "%terms") as t:
-                term = self.words(b, self.place(b, "%table", (t, 8 * len(TERM))), TERM)
+                term = b.fields(b.place("%table", (t, 8 * len(TERM))), TERM)
                 found = [self.load(b, b.at(f"%source{j}", term["distance"])) for j in range(lines)]
                 weight = b.at("%weight", term["weight"])
                 for m in range(rows):
-                    factor = self.spread(b, b.at(weight, b.integer("mul", "%weight_row", m)))
+                    factor = self.spread(b, b.place(weight, ("%weight_row", m)))
                     for j in range(lines):
                         before = b.get(sums[m][j], self.vector)
                         after = b.intrinsic("fma", self.dtype, self.lanes, found[j], factor, before)
                         b.set(sums[m][j], self.vector, after)
             for m in range(rows):
-                target = b.at("%target", b.integer("mul", "%target_row", m))
+                target = b.place("%target", ("%target_row", m))
                 for j in range(lines):
                     value = b.get(sums[m][j], self.vector)
                     b.do(f"store {self.vector} {value}, ptr {b.at(target, j * LINE)}, align {LINE}")
@@ -263,36 +253,36 @@ class Sums(Kernel):
         return self.function(f"tile{rows}x{lines}", parameters, write)
 
     def write(self, b: Body, rows: int, rest: int) -> None:
-        operands = [b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(5)]
+        operands = b.operands(5)
         result, input, weight, bias, scratch = operands
-        meta = self.words(b, "%meta", SUMS_META)
-        strip_table = self.pointer(b, meta["strip_table"])
+        meta = b.fields("%meta", SUMS_META)
+        strip_table = b.pointer(meta["strip_table"])
         with b.loop("%begin", "%end") as part:
-            lines = self.place(b, scratch, (part, meta["scratch"]))
+            lines = b.place(scratch, (part, meta["scratch"]))
             sums = b.at(lines, meta["line_bytes"])
             first, last = self.part(b, part, meta["tasks"], meta["parts"])
             filled = b.variable("i64", "-1")  # the strip whose border is in the scratch memory
             with b.loop(first, last) as task:
                 unit, strip = (b.integer(each, task, meta["strips"]) for each in ("sdiv", "srem"))
                 group = b.integer("srem", unit, meta["groups"])
-                own = self.words(b, self.place(b, strip_table, (strip, 8 * len(STRIP))), STRIP)
+                own = b.fields(b.place(strip_table, (strip, 8 * len(STRIP))), STRIP)
                 with b.when(b.let(f"icmp ne i64 {b.get(filled, 'i64')}, {strip}")):
                     self.clear(b, lines, meta["line_bytes"])
                     b.set(filled, "i64", strip)
-                source = self.place(b, input, (unit, meta["input_unit"]))
-                table = self.pointer(b, own["row_table"])
+                source = b.place(input, (unit, meta["input_unit"]))
+                table = b.pointer(own["row_table"])
                 with b.loop(0, meta["planes"]) as c:
                     target, plane = (
-                        self.place(b, base, (c, step))
+                        b.place(base, (c, step))
                         for base, step in ((lines, meta["line_plane"]), (source, meta["input_plane"]))
                     )
                     self.copy(b, target, plane, table, own["rows"], (str(self.size), meta["input_step"]))
-                weights = self.place(b, weight, (group, meta["weight_group"]))
-                offsets = self.place(b, bias, (b.integer("mul", group, meta["made"]), self.size))
-                target = self.place(b, result, (unit, meta["result_unit"]))
-                phases = self.pointer(b, own["phase_table"])
+                weights = b.place(weight, (group, meta["weight_group"]))
+                offsets = b.place(bias, (b.integer("mul", group, meta["made"]), self.size))
+                target = b.place(result, (unit, meta["result_unit"]))
+                phases = b.pointer(own["phase_table"])
                 with b.loop(0, own["phases"]) as f:
-                    phase = self.words(b, self.place(b, phases, (f, 8 * len(PHASE))), PHASE)
+                    phase = b.fields(b.place(phases, (f, 8 * len(PHASE))), PHASE)
                     self.channels(b, rows, rest, meta, phase, lines, sums, weights, offsets, target)
 
     def channels(
@@ -315,15 +305,15 @@ class Sums(Kernel):
 
     def block(self, b: Body, m, rows, meta, phase, lines, sums, weights, offsets, target) -> None:
         """The sums of `rows` channels, and those of them that belong to the result."""
-        weight = self.place(b, weights, (m, meta["weight_row"]))
-        offset = self.place(b, offsets, (m, self.size))
-        table, starts = (self.pointer(b, phase[word]) for word in ("term_table", "start_table"))
+        weight = b.place(weights, (m, meta["weight_row"]))
+        offset = b.place(offsets, (m, self.size))
+        table, starts = (b.pointer(phase[word]) for word in ("term_table", "start_table"))
 
         def call(v: str, count: int) -> None:
-            own = self.place(b, starts, (v, 8))
-            sources = [b.at(lines, b.let(f"load i64, ptr {b.at(own, 8 * j)}")) for j in range(count)]
+            own = b.place(starts, (v, 8))
+            sources = [b.at(lines, b.load("i64", b.at(own, 8 * j))) for j in range(count)]
             b.do(
-                f"call void @tile{rows}x{count}(ptr {self.place(b, sums, (v, LINE))}, ptr {weight}, ptr {offset}, "
+                f"call void @tile{rows}x{count}(ptr {b.place(sums, (v, LINE))}, ptr {weight}, ptr {offset}, "
                 f"ptr {table}, i64 {phase['terms']}, i64 {meta['weight_row']}, i64 {meta['sums_row']}, "
                 f"{', '.join(f'ptr {each}' for each in sources)})"
             )
@@ -340,12 +330,12 @@ class Sums(Kernel):
 
     def give(self, b: Body, m, rows, meta, phase, sums, target) -> None:
         """Copy those sums of `rows` channels, from channel m on, that belong to the result."""
-        table = self.pointer(b, phase["row_table"])
+        table = b.pointer(phase["row_table"])
         with b.loop(0, rows) as k:
             self.copy(
                 b,
-                self.place(b, target, (b.integer("add", m, k), meta["result_plane"])),
-                self.place(b, sums, (k, meta["sums_row"])),
+                b.place(target, (b.integer("add", m, k), meta["result_plane"])),
+                b.place(sums, (k, meta["sums_row"])),
                 table,
                 phase["rows"],
                 (meta["result_step"], str(self.size)),
@@ -362,14 +352,14 @@ class _Products(Kernel):
 
         def write(b: Body) -> None:
             sums = [[b.variable(self.vector, "zeroinitializer") for _ in range(right)] for _ in range(left)]
-            distances = [b.let(f"load i64, ptr {b.at('%table', 8 * j)}") for j in range(right)]
+            distances = b.words("%table", right)
             with b.loop(0, "%images") as n:
-                owns = self.place(b, "%own", (n, "%own_image"))
-                lines = self.place(b, "%lines", (n, "%line_image"))
+                owns = b.place("%own", (n, "%own_image"))
+                lines = b.place("%lines", (n, "%line_image"))
                 with b.loop(0, "%vectors") as v:
-                    here = self.place(b, owns, (v, LINE))
-                    there = b.at(lines, b.let(f"load i64, ptr {self.place(b, '%starts', (v, 8))}"))
-                    found = [self.load(b, self.place(b, here, (m, "%own_plane"))) for m in range(left)]
+                    here = b.place(owns, (v, LINE))
+                    there = b.at(lines, b.let(f"load i64, ptr {b.place('%starts', (v, 8))}"))
+                    found = [self.load(b, b.place(here, (m, "%own_plane"))) for m in range(left)]
                     for j in range(right):
                         other = self.load(b, b.at(there, distances[j]))
                         for m in range(left):
@@ -379,12 +369,12 @@ class _Products(Kernel):
             inside = lanes_below(b, TOTALS, b.minimum("%columns", right))
             for m in range(left):
                 with b.when(b.let(f"icmp slt i64 {m}, %rows")):
-                    row = self.place(b, "%weight", (m, "%weight_row"))
+                    row = b.place("%weight", (m, "%weight_row"))
                     found = [b.get(each, self.vector) for each in sums[m]]
                     totals = lane_sums(b, self.dtype, self.lanes, found + found[-1:] * (TOTALS - right))
-                    before = masked_load(b, self.dtype, TOTALS, row, inside)
+                    before = load_lanes(b, self.dtype, TOTALS, row, inside)
                     after = b.let(f"fadd <{TOTALS} x {self.element}> {before}, {totals}")
-                    masked_store(b, self.dtype, TOTALS, after, row, inside)
+                    store_lanes(b, self.dtype, TOTALS, after, row, inside)
 
         parameters = (
             "ptr noalias %weight, ptr noalias %own, ptr noalias %lines, ptr noalias %table, i64 %rows, i64 %columns, i64 %images, "
@@ -393,13 +383,13 @@ class _Products(Kernel):
         return self.function("tile", parameters, write)
 
     def write(self, b: Body) -> None:
-        operands = [b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(4)]
+        operands = b.operands(4)
         weight, input, result, scratch = operands
-        meta = self.words(b, "%meta", PRODUCTS_META)
+        meta = b.fields("%meta", PRODUCTS_META)
         left = tile().left
         blocks = b.integer("sdiv", b.integer("add", meta["made"], left - 1), left)
         with b.loop("%begin", "%end") as part:
-            lines = self.place(b, scratch, (part, meta["scratch"]))
+            lines = b.place(scratch, (part, meta["scratch"]))
             owns = b.at(lines, meta["line_bytes"])
             first, last = self.part(b, part, b.integer("mul", blocks, meta["groups"]), meta["parts"])
             end = b.integer("sdiv", b.integer("add", last, b.integer("sub", blocks, 1)), blocks)
@@ -410,11 +400,11 @@ class _Products(Kernel):
                     b.integer("mul", b.integer("sub", block, start), left) for block in (first, last)
                 )
                 low, high = b.maximum(low, 0), b.minimum(high, meta["made"])
-                target = self.place(b, weight, (group, meta["weight_group"]), (low, meta["weight_row"]))
+                target = b.place(weight, (group, meta["weight_group"]), (low, meta["weight_row"]))
                 rows = b.integer("sub", high, low)
                 self.clear(b, target, b.integer("mul", rows, meta["weight_row"]))
-                source = self.place(b, input, (group, meta["input_group"]))
-                other = self.place(b, result, (group, meta["result_group"]), (low, meta["result_plane"]))
+                source = b.place(input, (group, meta["input_group"]))
+                other = b.place(result, (group, meta["result_group"]), (low, meta["result_plane"]))
                 with b.loop(0, meta["units"], meta["at_once"]) as unit:
                     self.units(b, meta, unit, filled, lines, owns, source, other, target, rows)
 
@@ -422,8 +412,8 @@ class _Products(Kernel):
         """Add the products of some units, from `first` on, for `rows` channels of one group."""
         last = b.minimum(b.integer("add", first, meta["at_once"]), meta["units"])
         strip = b.integer("srem", first, meta["strips"])
-        strips = self.pointer(b, meta["strip_table"])
-        own = self.words(b, self.place(b, strips, (strip, 8 * len(PRODUCTS_STRIP))), PRODUCTS_STRIP)
+        strips = b.pointer(meta["strip_table"])
+        own = b.fields(b.place(strips, (strip, 8 * len(PRODUCTS_STRIP))), PRODUCTS_STRIP)
         with b.when(b.let(f"icmp ne i64 {b.get(filled, 'i64')}, {strip}")):
             self.clear(b, lines, meta["scratch"])
             b.set(filled, "i64", strip)
@@ -437,17 +427,17 @@ class _Products(Kernel):
                 with b.loop(0, meta.get(count, count)) as c:
                     self.copy(
                         b,
-                        self.place(b, target, (k, meta[target_image]), (c, meta[target_plane])),
-                        self.place(b, base, (image, meta[base_image]), (c, meta[base_plane])),
-                        self.pointer(b, own[f"{table}_table"]),
+                        b.place(target, (k, meta[target_image]), (c, meta[target_plane])),
+                        b.place(base, (image, meta[base_image]), (c, meta[base_plane])),
+                        b.pointer(own[f"{table}_table"]),
                         own["rows" if table == "row" else "own_rows"],
                         (str(self.size), meta.get(base_step, str(base_step))),
                     )
-        starts = self.pointer(b, own["start_table"])
+        starts = b.pointer(own["start_table"])
         with b.loop(0, rows, tile().left) as m, b.loop(0, meta["terms"], tile().right) as t:
-            target = self.place(b, weight, (m, meta["weight_row"]), (t, self.size))
-            here = self.place(b, owns, (m, meta["own_plane"]))
-            table = self.place(b, self.pointer(b, own["term_table"]), (t, 8))
+            target = b.place(weight, (m, meta["weight_row"]), (t, self.size))
+            here = b.place(owns, (m, meta["own_plane"]))
+            table = b.place(b.pointer(own["term_table"]), (t, 8))
             left, right = (b.integer("sub", count, done) for count, done in ((rows, m), (meta["terms"], t)))
             b.do(
                 f"call void @tile(ptr {target}, ptr {here}, ptr {lines}, ptr {table}, i64 {left}, i64 {right}, "

@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 
 from ..core.dtype import DType
-from .kernel import Code, compile_loop
-from .sliding import LINE, LOOP, TERM, Sums, tile
+from .kernel import Code, loop_code
+from .sliding import LINE, TERM, Sums, tile
 from .structured import Body
 from .vectors import has_masks
 
@@ -35,8 +35,13 @@ def panel_sums_code(dtype: DType, made: int) -> Code:
     rest = made % tile().rows or tile().rows
     parts = [kernel.copy_rows(), kernel.gather()]
     parts += [kernel.panel_tile(rows) for rows in sorted({tile().rows, rest})]
-    parts.append(kernel.function("loop", LOOP, lambda body: kernel.write(body, tile().rows, rest), ""))
-    return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 5, "", vectorize=False)
+    return loop_code(
+        lambda body: kernel.write(body, tile().rows, rest),
+        5,
+        parts=parts,
+        declarations=kernel.declarations,
+        vectorize=False,
+    )
 
 
 class _PanelSums(Sums):
@@ -45,16 +50,16 @@ class _PanelSums(Sums):
     ) -> None:
         self.begin_sums(b, meta, phase, sums, offsets)
         panel = b.room(DEPTH * LINE)
-        table, starts = (self.pointer(b, phase[word]) for word in ("term_table", "start_table"))
+        table, starts = (b.pointer(phase[word]) for word in ("term_table", "start_table"))
         with b.loop(0, phase["vectors"]) as v, b.loop(0, phase["terms"], DEPTH) as k:
             terms = b.minimum(b.integer("sub", phase["terms"], k), DEPTH)
-            source = b.at(lines, b.let(f"load i64, ptr {self.place(b, starts, (v, 8))}"))
-            own = self.place(b, table, (k, 8 * len(TERM)))
+            source = b.at(lines, b.let(f"load i64, ptr {b.place(starts, (v, 8))}"))
+            own = b.place(table, (k, 8 * len(TERM)))
             b.do(f"call void @gather(ptr {panel}, ptr {source}, ptr {own}, i64 {terms})")
 
             def add(m: str, count: int) -> None:
-                place = self.place(b, sums, (m, meta["sums_row"]), (v, LINE))
-                weight = self.place(b, weights, (m, meta["weight_row"]))
+                place = b.place(sums, (m, meta["sums_row"]), (v, LINE))
+                weight = b.place(weights, (m, meta["weight_row"]))
                 b.do(
                     f"call void @tile{count}(ptr {place}, ptr {weight}, ptr {panel}, ptr {own}, i64 {terms}, "
                     f"i64 {meta['weight_row']}, i64 {meta['sums_row']})"
@@ -66,19 +71,19 @@ class _PanelSums(Sums):
     def begin_sums(self, b: Body, meta, phase, sums: str, offsets: str) -> None:
         """All sums begin with the bias."""
         with b.loop(0, meta["made"]) as m:
-            start = self.spread(b, self.place(b, offsets, (m, self.size)))
-            row = self.place(b, sums, (m, meta["sums_row"]))
+            start = self.spread(b, b.place(offsets, (m, self.size)))
+            row = b.place(sums, (m, meta["sums_row"]))
             with b.loop(0, phase["vectors"]) as v:
-                b.do(f"store {self.vector} {start}, ptr {self.place(b, row, (v, LINE))}, align {LINE}")
+                b.do(f"store {self.vector} {start}, ptr {b.place(row, (v, LINE))}, align {LINE}")
 
     def gather(self) -> str:
         """Copy the elements that one vector of positions multiplies."""
 
         def write(b: Body) -> None:
             with b.loop(0, "%terms") as t:
-                term = self.words(b, self.place(b, "%table", (t, 8 * len(TERM))), TERM)
+                term = b.fields(b.place("%table", (t, 8 * len(TERM))), TERM)
                 value = self.load(b, b.at("%source", term["distance"]))
-                b.do(f"store {self.vector} {value}, ptr {self.place(b, '%panel', (t, LINE))}, align {LINE}")
+                b.do(f"store {self.vector} {value}, ptr {b.place('%panel', (t, LINE))}, align {LINE}")
 
         return self.function(
             "gather", "ptr noalias %panel, ptr noalias %source, ptr noalias %table, i64 %terms", write
@@ -88,14 +93,14 @@ class _PanelSums(Sums):
         """Add the terms of a panel to the sums of some channels."""
 
         def write(b: Body) -> None:
-            targets = [b.at("%sums", b.integer("mul", "%sums_row", m)) for m in range(rows)]
+            targets = [b.place("%sums", ("%sums_row", m)) for m in range(rows)]
             sums = [b.variable(self.vector, self.aligned(b, target)) for target in targets]
             with b.loop(0, "%terms") as t:
-                term = self.words(b, self.place(b, "%table", (t, 8 * len(TERM))), TERM)
+                term = b.fields(b.place("%table", (t, 8 * len(TERM))), TERM)
                 weight = b.at("%weight", term["weight"])
-                found = self.aligned(b, self.place(b, "%panel", (t, LINE)))
+                found = self.aligned(b, b.place("%panel", (t, LINE)))
                 for m in range(rows):
-                    factor = self.spread(b, b.at(weight, b.integer("mul", "%weight_row", m)))
+                    factor = self.spread(b, b.place(weight, ("%weight_row", m)))
                     before = b.get(sums[m], self.vector)
                     b.set(
                         sums[m],

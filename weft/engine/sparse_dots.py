@@ -6,11 +6,11 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from ..core.dtype import DType
-from .kernel import Code
+from .kernel import Code, loop_code
 from .llvm import suffix, value_type
-from .sparse_products import Matrix, code, operands, part_of, sum_of_lanes
+from .sparse_products import Matrix, part_of, sum_of_lanes
 from .structured import Body
-from .vectors import broadcast, lanes_below, masked_load
+from .vectors import broadcast, lanes_below, load_lanes
 
 LANES = 8  # terms of a row that are added up side by side
 # The numbers of the vector that the entries of a group of rows need are collected first, whatever rows the entries belong to, unless the
@@ -44,7 +44,7 @@ def vector_code(dtype: DType, index: DType) -> Code:
                     rows.sum_long(major)
         rows.check()
 
-    return code(7, write)
+    return loop_code(write, 7, vectorize=False)
 
 
 class _Rows:
@@ -53,7 +53,7 @@ class _Rows:
     def __init__(self, b: Body, dtype: DType, index: DType):
         self.b, self.dtype, self.index, self.real = b, dtype, index, dtype.part or dtype
         self.matrix = Matrix(b, dtype, index, 1)
-        (self.result,), (self.vector, self.parts) = operands(b, 0, 1), operands(b, 5, 7)
+        (self.result,), (self.vector, self.parts) = b.operands(0, 1), b.operands(5, 7)
         self.words = f"<{LANES} x {value_type(index)}>"
         self.greatest = b.variable(self.words, "zeroinitializer")
         self.last = broadcast(b, value_type(index), LANES, _last(b, self.matrix))
@@ -77,7 +77,7 @@ class _Rows:
         def add(entry: str) -> None:
             mask = lanes_below(b, LANES, b.integer("sub", stop, entry))
             place = b.integer("mul", b.integer("sub", entry, entries[0]), self.real.itemsize)
-            x = [masked_load(b, self.real, LANES, b.at(base, place), mask) for base in self.numbers]
+            x = [load_lanes(b, self.real, LANES, b.at(base, place), mask) for base in self.numbers]
             self._add(sums, x, entry, stop, mask)
 
         add(first)
@@ -121,7 +121,7 @@ class _Rows:
 
     def _store(self, major: str, sums: Sequence[str]) -> None:
         b = self.b
-        place = b.at(self.result, b.integer("mul", major, self.dtype.itemsize))
+        place = b.place(self.result, (major, self.dtype.itemsize))
         for part, total in enumerate(sums):
             summed = sum_of_lanes(b, self.real, LANES, b.get(total, value_type(self.real, LANES)))
             b.do(f"store {value_type(self.real)} {summed}, ptr {b.at(place, part * self.real.itemsize)}")
@@ -129,8 +129,8 @@ class _Rows:
     def _clamped(self, entry: str, mask: str) -> str:
         """The minors of the entries in the lanes of the mask, the last one in place of those out of range. `greatest`: see `Matrix`."""
         b, kind, name = self.b, self.words, suffix(self.index, LANES)
-        address = b.at(self.matrix.minors, b.integer("mul", entry, self.index.itemsize))
-        minors = _loaded(b, self.index, LANES, address, mask)
+        address = b.place(self.matrix.minors, (entry, self.index.itemsize))
+        minors = load_lanes(b, self.index, LANES, address, mask)
         b.declarations |= {f"declare {kind} @llvm.{each}.{name}({kind}, {kind})" for each in ("umax", "umin")}
         most = b.let(f"call {kind} @llvm.umax.{name}({kind} {minors}, {kind} {b.get(self.greatest, kind)})")
         b.set(self.greatest, kind, most)
@@ -173,23 +173,17 @@ def _last(b: Body, matrix: Matrix) -> str:
 
 def _entries(b: Body, dtype: DType, values: str, entry: str, count: str, mask: str) -> list[str]:
     """The values of at most eight neighbouring entries: the real parts, and the imaginary ones if they are complex."""
-    address = b.at(values, b.integer("mul", entry, dtype.itemsize))
+    address = b.place(values, (entry, dtype.itemsize))
     if not dtype.is_complex:
-        return [_loaded(b, dtype, LANES, address, mask)]
+        return [load_lanes(b, dtype, LANES, address, mask)]
     assert dtype.part is not None
     kind = value_type(dtype.part, 2 * LANES)
     wide = lanes_below(b, 2 * LANES, b.integer("mul", count, 2)) if mask else ""
-    pairs = _loaded(b, dtype.part, 2 * LANES, address, wide)
+    pairs = load_lanes(b, dtype.part, 2 * LANES, address, wide)
     orders = [", ".join(f"i32 {2 * k + part}" for k in range(LANES)) for part in range(2)]
     return [
         b.let(f"shufflevector {kind} {pairs}, {kind} poison, <{LANES} x i32> <{order}>") for order in orders
     ]
-
-
-def _loaded(b: Body, dtype: DType, lanes: int, address: str, mask: str) -> str:
-    if mask:
-        return masked_load(b, dtype, lanes, address, mask)
-    return b.let(f"load {value_type(dtype, lanes)}, ptr {address}, align {dtype.itemsize}")
 
 
 def _add_products(b: Body, real: DType, sums: Sequence[str], x: Sequence[str], y: Sequence[str]) -> None:

@@ -11,9 +11,9 @@ import functools
 from collections.abc import Sequence
 
 from ..core.dtype import DType, int32
-from .kernel import Code
+from .kernel import Code, loop_code
 from .llvm import value_type
-from .sparse_products import AHEAD, Matrix, code, numbers, operands, part_of, words
+from .sparse_products import AHEAD, Matrix, numbers, part_of
 from .structured import Body
 from .vectors import prefetch
 
@@ -50,7 +50,7 @@ def count_code(index: DType) -> Code:
 
     def write(b: Body) -> None:
         left, right = (Matrix(b, int32, index, 1, number) for number in range(2))
-        (counts,), (bounds, rooms) = operands(b, 0, 1), operands(b, 8, 10)
+        (counts,), (bounds, rooms) = b.operands(0, 1), b.operands(8, 10)
         marks = _own_room(b, rooms)
         begin, end = part_of(b, bounds)
         with b.loop(begin, end) as major:
@@ -71,7 +71,7 @@ def count_code(index: DType) -> Code:
         left.check()
         right.check()
 
-    return code(10, write)
+    return loop_code(write, 10, vectorize=False)
 
 
 @functools.cache
@@ -85,8 +85,8 @@ def fill_code(dtype: DType, index: DType) -> Code:
 
     def write(b: Body) -> None:
         left, right = (Matrix(b, dtype, index, 1, number) for number in range(2))
-        (minors,), (values, pointers, bounds, rooms) = operands(b, 0, 1), operands(b, 8, 12)
-        columns = _Columns(b, _own_room(b, rooms), words(b, 7, 7 + LEVELS))
+        (minors,), (values, pointers, bounds, rooms) = b.operands(0, 1), b.operands(8, 12)
+        columns = _Columns(b, _own_room(b, rooms), b.meta(7, 7 + LEVELS))
         begin, end = part_of(b, bounds)
         with b.loop(begin, end) as major:
             first, stop = left.bounds(major)
@@ -105,7 +105,7 @@ def fill_code(dtype: DType, index: DType) -> Code:
         left.check()
         right.check()
 
-    return code(12, write)
+    return loop_code(write, 12, vectorize=False)
 
 
 @functools.cache
@@ -119,7 +119,7 @@ def sampled_pairs_code(dtype: DType, index: DType) -> Code:
 
     def write(b: Body) -> None:
         pattern, left, right = (Matrix(b, dtype, index, 1, number) for number in range(3))
-        (result,), (bounds, mark_rooms, value_rooms) = operands(b, 0, 1), operands(b, 11, 14)
+        (result,), (bounds, mark_rooms, value_rooms) = b.operands(0, 1), b.operands(11, 14)
         marks, row = _own_room(b, mark_rooms, 9), _own_room(b, value_rooms, 10)
         begin, end = part_of(b, bounds)
         kinds = [value_type(dtype.part or dtype)] * (2 if dtype.is_complex else 1)
@@ -150,7 +150,7 @@ def sampled_pairs_code(dtype: DType, index: DType) -> Code:
         for matrix in (pattern, left, right):
             matrix.check()
 
-    return code(14, write)
+    return loop_code(write, 14, vectorize=False)
 
 
 class _Columns:
@@ -159,7 +159,7 @@ class _Columns:
     def __init__(self, b: Body, room: str, sizes: Sequence[str]):
         self.b, self.sizes, self.levels = b, sizes, [room]
         for size in sizes:
-            self.levels.append(b.at(self.levels[-1], b.integer("mul", size, 8)))
+            self.levels.append(b.place(self.levels[-1], (size, 8)))
         self.sums = self.levels.pop()
 
     def add(self, column: str) -> str:
@@ -228,17 +228,17 @@ def _ask(b: Body, left: Matrix, right: Matrix, entry: str, with_values: bool) ->
         for ahead in (2 * AHEAD, AHEAD)
     )
     begin = right.pointer(b.maximum(near, 0))
-    minors = b.at(right.minors, b.integer("mul", begin, pointer))
-    asked = [b.at(right.pointers, b.integer("mul", far, pointer)), minors, b.at(minors, 64)]
+    minors = b.place(right.minors, (begin, pointer))
+    asked = [b.place(right.pointers, (far, pointer)), minors, b.at(minors, 64)]
     if with_values:
-        asked.append(b.at(right.values, b.integer("mul", begin, right.dtype.itemsize)))
+        asked.append(b.place(right.values, (begin, right.dtype.itemsize)))
     for address in asked:
         prefetch(b, address)
 
 
 def _own_room(b: Body, rooms: str, word: int = 6) -> str:
-    (size,) = words(b, word, word + 1)
-    return b.at(rooms, b.integer("mul", "%begin", size))
+    (size,) = b.meta(word, word + 1)
+    return b.place(rooms, ("%begin", size))
 
 
 def _mark(b: Body, major: str) -> str:
@@ -248,7 +248,7 @@ def _mark(b: Body, major: str) -> str:
 
 def _store(b: Body, dtype: DType, base: str, i: str, parts: Sequence[str]) -> None:
     real = dtype.part or dtype
-    address = b.at(base, b.integer("mul", i, dtype.itemsize))
+    address = b.place(base, (i, dtype.itemsize))
     for k, part in enumerate(parts):
         b.do(f"store {value_type(real)} {part}, ptr {b.at(address, k * real.itemsize)}")
 

@@ -12,18 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..core.dtype import DType
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
 from .llvm import value_type
-from .structured import Body, function
-from .vectors import broadcast, lanes_below, masked_load, masked_store, prefetch
+from .structured import Body
+from .vectors import broadcast, lanes_below, load_lanes, prefetch, store_lanes
 
 # Vectors of columns that are added up side by side in registers: 64 columns of float32.
 ABREAST = 4
 # Entries: how far ahead of its use a row of the dense matrix is asked for. Such rows lie anywhere in memory, so that the processor
 # does not foresee them.
 AHEAD = 12
-
-_PARAMETERS = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 
 
 class SparseMatrix(NamedTuple):
@@ -46,9 +44,9 @@ class Matrix:
 
     def __init__(self, b: Body, dtype: DType, index: DType, faults: int, number: int = 0):
         self.b, self.dtype, self.index = b, dtype, index
-        (self.faults,), parts = operands(b, faults, faults + 1), faults + 1 + 3 * number
-        self.pointers, self.minors, self.values = operands(b, parts, parts + 3)
-        self.minor_count, self.entries = words(b, 3 * number + 1, 3 * number + 3)
+        (self.faults,), parts = b.operands(faults, faults + 1), faults + 1 + 3 * number
+        self.pointers, self.minors, self.values = b.operands(parts, parts + 3)
+        self.minor_count, self.entries = b.meta(3 * number + 1, 3 * number + 3)
         self.last_minor = b.integer("sub", self.minor_count, 1)
         self.greatest = b.variable("i64", "0")  # of the minors that were read, as an unsigned number
 
@@ -110,19 +108,11 @@ class Matrix:
             self.b.do(f"store i64 1, ptr {self.faults}")
 
 
-def operands(b: Body, first: int, stop: int) -> list[str]:
-    return [b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(first, stop)]
-
-
-def words(b: Body, first: int, stop: int) -> list[str]:
-    return [b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(first, stop)]
-
-
 def numbers(b: Body, dtype: DType, base: str, i: str) -> list[str]:
     """The parts of number i of an array: one, or two if it is complex."""
     real = value_type(dtype.part or dtype)
     count = 2 if dtype.is_complex else 1
-    address = b.at(base, b.integer("mul", i, dtype.itemsize))
+    address = b.place(base, (i, dtype.itemsize))
     return [
         b.let(f"load {real}, ptr {address if part == 0 else b.at(address, dtype.itemsize // 2)}")
         for part in range(count)
@@ -139,15 +129,10 @@ class _Columns:
         self.kind = value_type(self.real, self.lanes)
 
     def load(self, address: str, mask: str) -> str:
-        if mask:
-            return masked_load(self.b, self.real, self.lanes, address, mask)
-        return self.b.let(f"load {self.kind}, ptr {address}, align {self.real.itemsize}")
+        return load_lanes(self.b, self.real, self.lanes, address, mask)
 
     def store(self, value: str, address: str, mask: str) -> None:
-        if mask:
-            masked_store(self.b, self.real, self.lanes, value, address, mask)
-        else:
-            self.b.do(f"store {self.kind} {value}, ptr {address}, align {self.real.itemsize}")
+        store_lanes(self.b, self.real, self.lanes, value, address, mask)
 
     def factors(self, value: Sequence[str]) -> list[str]:
         """A number in all lanes: its real part; its imaginary part with the signs that swapped pairs are multiplied with."""
@@ -186,12 +171,6 @@ class _Columns:
             write(first, [lanes_below(b, self.lanes, b.integer("sub", width, first))])
 
 
-def code(count: int, write: Callable[[Body], None]) -> Code:
-    declarations: set[str] = set()
-    text = function("loop", _PARAMETERS, declarations, write)
-    return compile_loop("\n".join([*sorted(declarations), text]), count, "", vectorize=False)
-
-
 @functools.cache
 def rows_code(dtype: DType, index: DType) -> Code:
     """result [majors, width] = matrix @ dense [minors, width], a loop over parts of the majors.
@@ -203,14 +182,14 @@ def rows_code(dtype: DType, index: DType) -> Code:
 
     def write(b: Body) -> None:
         matrix, columns = Matrix(b, dtype, index, 1), _Columns(b, dtype)
-        (result,), (dense, bounds) = operands(b, 0, 1), operands(b, 5, 7)
-        (width,) = words(b, 3, 4)
+        (result,), (dense, bounds) = b.operands(0, 1), b.operands(5, 7)
+        (width,) = b.meta(3, 4)
         size = columns.real.itemsize
         row_bytes = b.integer("mul", width, size)
         begin, end = part_of(b, bounds)
         with b.loop(begin, end) as major:
             first, stop = matrix.bounds(major)
-            target = b.at(result, b.integer("mul", major, row_bytes))
+            target = b.place(result, (major, row_bytes))
 
             def block(column: str, masks: list[str]) -> None:
                 offset = b.integer("mul", column, size)
@@ -231,7 +210,7 @@ def rows_code(dtype: DType, index: DType) -> Code:
             columns.blocks(width, block)
         matrix.check()
 
-    return code(7, write)
+    return loop_code(write, 7, vectorize=False)
 
 
 def sum_of_lanes(b: Body, real: DType, lanes: int, vector: str) -> str:
@@ -265,8 +244,8 @@ def columns_code(dtype: DType, index: DType) -> Code:
 
     def write(b: Body) -> None:
         matrix, columns = Matrix(b, dtype, index, 1), _Columns(b, dtype)
-        (result,), (dense,) = operands(b, 0, 1), operands(b, 5, 6)
-        (majors,), (width, group) = words(b, 0, 1), words(b, 3, 5)
+        (result,), (dense,) = b.operands(0, 1), b.operands(5, 6)
+        (majors,), (width, group) = b.meta(0, 1), b.meta(3, 5)
         size = columns.real.itemsize
         row_bytes = b.integer("mul", width, size)
         low = b.integer("mul", "%begin", group)
@@ -295,7 +274,7 @@ def columns_code(dtype: DType, index: DType) -> Code:
                 columns.blocks(own, block)
         matrix.check()
 
-    return code(6, write)
+    return loop_code(write, 6, vectorize=False)
 
 
 @functools.cache
@@ -309,16 +288,16 @@ def sampled_code(dtype: DType, index: DType) -> Code:
     def write(b: Body) -> None:
         columns = _Columns(b, dtype)
         matrix = Matrix(b, dtype, index, 1)
-        (result,), (left, right, bounds) = operands(b, 0, 1), operands(b, 4, 7)
-        (width,) = words(b, 3, 4)
+        (result,), (left, right, bounds) = b.operands(0, 1), b.operands(4, 7)
+        (width,) = b.meta(3, 4)
         size, kind = dtype.itemsize, value_type(dtype)
         row_bytes = b.integer("mul", width, size)
         begin, end = part_of(b, bounds)
         with b.loop(begin, end) as major:
             first, stop = matrix.bounds(major)
-            row = b.at(left, b.integer("mul", major, row_bytes))
+            row = b.place(left, (major, row_bytes))
             with b.loop(first, stop) as entry:
-                column = b.at(right, b.integer("mul", matrix.minor(entry), row_bytes))
+                column = b.place(right, (matrix.minor(entry), row_bytes))
                 matrix.ask(entry, right, row_bytes, "0")
                 total = b.variable(columns.kind, "zeroinitializer")
 
@@ -341,4 +320,4 @@ def sampled_code(dtype: DType, index: DType) -> Code:
                 )
         matrix.check()
 
-    return code(7, write)
+    return loop_code(write, 7, vectorize=False)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK
-from .kernel import Code, Launch, Stage, block, compile_loop, shared
-from .structured import Body, function
+from .kernel import Code, Launch, Stage, block, loop_code, shared
+from .structured import Body
 
 # Of one launch.
 MOST_OPERANDS = 32
@@ -96,40 +96,34 @@ def _words_of(launch: Launch, sequences: int) -> tuple[int, ...]:
 
 @functools.cache
 def _code(addresses: int) -> Code:
-    declarations: set[str] = set()
-
-    def words(b: Body, place: str, names: tuple[str, ...]) -> dict[str, str]:
-        return {name: b.let(f"load i64, ptr {b.at(place, 8 * k)}") for k, name in enumerate(names)}
-
     def loop(b: Body) -> None:
-        given = words(b, "%meta", _META)
+        given = b.fields("%meta", _META)
         step = b.variable("ptr", b.at("%meta", given["first_step"]))
         stage = b.variable("ptr", "null")
         room = b.room(8 * (1 + MOST_OPERANDS))
         operands = b.at(room, 8)
         with b.loop(0, given["steps"]):
-            own = words(b, b.get(step, "ptr"), _STEP)
+            own = b.fields(b.get(step, "ptr"), _STEP)
             launches = b.at(b.get(step, "ptr"), 8 * len(_STEP))
-            b.set(step, "ptr", b.at(launches, b.integer("mul", given["stages"], 8 * len(_LAUNCH))))
+            b.set(step, "ptr", b.place(launches, (given["stages"], 8 * len(_LAUNCH))))
             b.set(stage, "ptr", b.at("%meta", 8 * len(_META)))
             end = b.minimum("%end", own["sequences"])
             with b.when(b.let(f"icmp slt i64 %begin, {end}")), b.loop(0, own["stages"]) as k:
-                launch = words(b, b.at(launches, b.integer("mul", k, 8 * len(_LAUNCH))), _LAUNCH)
-                count = words(b, b.get(stage, "ptr"), _STAGE)["operands"]
+                launch = b.fields(b.place(launches, (k, 8 * len(_LAUNCH))), _LAUNCH)
+                count = b.fields(b.get(stage, "ptr"), _STAGE)["operands"]
                 table = b.at(b.get(stage, "ptr"), 8 * len(_STAGE))
-                b.set(stage, "ptr", b.at(table, b.integer("mul", count, 8 * len(_OPERAND))))
+                b.set(stage, "ptr", b.place(table, (count, 8 * len(_OPERAND))))
                 b.do(f"store i64 {launch['row']}, ptr {room}")
                 with b.loop(0, count) as i:
-                    operand = words(b, b.at(table, b.integer("mul", i, 8 * len(_OPERAND))), _OPERAND)
-                    address = b.let(f"load i64, ptr {b.at('%operands', operand['address'])}")
+                    operand = b.fields(b.place(table, (i, 8 * len(_OPERAND))), _OPERAND)
+                    address = b.load("i64", b.at("%operands", operand["address"]))
                     offset = b.integer(
                         "add", b.integer("mul", own["start"], operand["row"]), operand["offset"]
                     )
-                    target = b.at(operands, b.integer("mul", i, 8))
+                    target = b.place(operands, (i, 8))
                     b.do(f"store i64 {b.integer('add', address, offset)}, ptr {target}")
-                code, inner = (b.let(f"inttoptr i64 {launch[name]} to ptr") for name in ("loop", "meta"))
+                code, inner = (b.pointer(launch[name]) for name in ("loop", "meta"))
                 first, last = (b.integer("mul", each, launch["rows"]) for each in ("%begin", end))
                 b.do(f"call void {code}(ptr {operands}, ptr {inner}, i64 {first}, i64 {last})")
 
-    text = function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, loop)
-    return compile_loop("\n".join([*sorted(declarations), text]), addresses, "")
+    return loop_code(loop, addresses)

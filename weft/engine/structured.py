@@ -5,15 +5,18 @@ Variables live in memory until LLVM's first pass (mem2reg) puts them into regist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from .llvm import Block
 from .loops import MEMSET
 
+# The parameters of a loop over tasks: see `loops.py`.
+LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 
-class Body(Block):
-    """The body of a function under construction."""
+
+class Structured(Block):
+    """Code with variables, loops and conditions."""
 
     def __init__(self, declarations: set[str]):
         super().__init__(declarations)
@@ -25,22 +28,6 @@ class Body(Block):
         name = f"%c{len(self.variables)}"
         self.variables.append(f"{name} = alloca {kind}, align 64")
         self.set(name, kind, initial)
-        return name
-
-    def room(self, nbytes: int) -> str:
-        """The address of new memory, not initialized."""
-        name = f"%c{len(self.variables)}"
-        self.variables.append(f"{name} = alloca [{nbytes} x i8], align 64")
-        return name
-
-    def zeros(self, nbytes: int) -> str:
-        """The address of new memory, set to zero.
-
-        It calls memset, because LLVM splits a store of an array into its bytes, and then takes seconds to compile them.
-        """
-        name = self.room(nbytes)
-        self.declarations.add(MEMSET)
-        self.do(f"call void @llvm.memset.p0.i64(ptr align 64 {name}, i8 0, i64 {nbytes}, i1 false)")
         return name
 
     def get(self, variable: str, kind: str) -> str:
@@ -62,10 +49,6 @@ class Body(Block):
         """The larger of two int64."""
         self.declarations.add("declare i64 @llvm.smax.i64(i64, i64)")
         return self.let(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
-
-    def at(self, base: str, nbytes: str | int) -> str:
-        """The address `nbytes` beyond `base`."""
-        return self.let(f"getelementptr i8, ptr {base}, i64 {nbytes}")
 
     def _label(self, name: str) -> str:
         self.labels += 1
@@ -93,6 +76,59 @@ class Body(Block):
         self.do(f"br label %{after}\n{after}:")
 
 
+class Body(Structured):
+    """The body of a function of the host under construction, with memory."""
+
+    def room(self, nbytes: int) -> str:
+        """The address of new memory, not initialized."""
+        name = f"%c{len(self.variables)}"
+        self.variables.append(f"{name} = alloca [{nbytes} x i8], align 64")
+        return name
+
+    def zeros(self, nbytes: int) -> str:
+        """The address of new memory, set to zero.
+
+        It calls memset, because LLVM splits a store of an array into its bytes, and then takes seconds to compile them.
+        """
+        name = self.room(nbytes)
+        self.declarations.add(MEMSET)
+        self.do(f"call void @llvm.memset.p0.i64(ptr align 64 {name}, i8 0, i64 {nbytes}, i1 false)")
+        return name
+
+    def at(self, base: str, nbytes: str | int) -> str:
+        """The address `nbytes` beyond `base`."""
+        return self.let(f"getelementptr i8, ptr {base}, i64 {nbytes}")
+
+    def place(self, base: str, *steps: tuple[str | int, str | int]) -> str:
+        """The address `index * nbytes` beyond `base`, for each (index, nbytes) of the steps."""
+        for index, nbytes in steps:
+            base = self.at(base, self.integer("mul", index, nbytes))
+        return base
+
+    def pointer(self, word: str) -> str:
+        """The address that an int64 holds."""
+        return self.let(f"inttoptr i64 {word} to ptr")
+
+    def load(self, kind: str, address: str) -> str:
+        return self.let(f"load {kind}, ptr {address}")
+
+    def words(self, base: str, *span: int, kind: str = "i64") -> list[str]:
+        """The int64 at an address whose numbers are in range(*span)."""
+        return [self.load(kind, self.at(base, 8 * k)) for k in range(*span)]
+
+    def fields(self, base: str, names: Sequence[str], kind: str = "i64") -> dict[str, str]:
+        """The first int64 at an address, by names."""
+        return dict(zip(names, self.words(base, len(names), kind=kind), strict=True))
+
+    def operands(self, *span: int) -> list[str]:
+        """The addresses of the operands of a loop whose numbers are in range(*span)."""
+        return self.words("%operands", *span, kind="ptr")
+
+    def meta(self, *span: int) -> list[str]:
+        """The words of the meta of a loop whose numbers are in range(*span)."""
+        return self.words("%meta", *span)
+
+
 def function(
     name: str, parameters: str, declarations: set[str], write: Callable[[Body], None], linkage: str = ""
 ) -> str:
@@ -102,3 +138,12 @@ def function(
     lines = "\n".join([*body.variables, *body.lines])
     inline = "noinline " if linkage == "internal" else ""
     return f"define {linkage} void @{name}({parameters}) {inline}#0 {{\nentry:\n{lines}\nret void\n}}"
+
+
+def each_height(b: Body, rows: str, heights: Sequence[int], write: Callable[[str, int], None]) -> None:
+    """Write code for all rows in tiles of falling heights: for the first row of a tile, and its height."""
+    done = b.variable("i64", "0")
+    for height in heights:
+        with b.loop(b.get(done, "i64"), b.integer("sub", rows, height - 1), height) as m:
+            write(m, height)
+            b.set(done, "i64", b.integer("add", m, height))

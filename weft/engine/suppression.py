@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from ..core.dtype import DType, float64
-from .kernel import Code, compile_loop
-from .structured import Body, function
+from .kernel import Code, loop_code
+from .structured import Body
 
 
 @functools.cache
@@ -16,24 +16,17 @@ def suppression_code(dtype: DType) -> Code:
     boxes: [5, n], rows x1, y1, x2, y2 and area. suppressed: bytes [n], zero before the call; set to 1 for each box whose
     intersection over union with an earlier box that stays is above the threshold, an address of one number. meta: n.
     """
-    declarations: set[str] = set()
     kind = "double" if dtype is float64 else "float"
-    text = function(
-        "loop",
-        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
-        declarations,
-        lambda body: _write(body, dtype, kind),
-    )
-    return compile_loop("\n".join([*sorted(declarations), text]), 3, "")
+    return loop_code(lambda body: _write(body, dtype, kind), 3)
 
 
 def _write(b: Body, dtype: DType, kind: str) -> None:
     nbytes = dtype.itemsize
-    suppressed, boxes, limit = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(3))
+    suppressed, boxes, limit = b.operands(3)
     n = b.let("load i64, ptr %meta")
     threshold = b.let(f"load {kind}, ptr {limit}")
     pitch = b.integer("mul", n, nbytes)
-    rows = [b.at(boxes, b.integer("mul", pitch, k)) for k in range(5)]
+    rows = [b.place(boxes, (pitch, k)) for k in range(5)]
 
     def box(i: str) -> list[str]:
         offset = b.integer("mul", i, nbytes)

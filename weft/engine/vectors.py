@@ -19,6 +19,11 @@ def broadcast(b: Body, kind: str, lanes: int, value: str) -> str:
     return b.let(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
 
+def splat(b: Body, kind: str, lanes: int, value: str) -> str:
+    """`value` in every lane, for code that computes with scalars if there is one lane."""
+    return value if lanes == 1 else broadcast(b, kind, lanes, value)
+
+
 @functools.cache
 def has_masks() -> bool:
     """Whether stores of some lanes are as fast as those of all (AVX-512). A `vmaskmovps` of AVX2 takes 18 cycles (AMD Zen 3)."""
@@ -38,17 +43,21 @@ def lanes_below(b: Body, lanes: int, count: str) -> str:
     return b.let(f"icmp slt <{lanes} x i32> <{order}>, {broadcast(b, 'i32', lanes, last)}")
 
 
-def masked_load(b: Body, dtype: DType, lanes: int, address: str, mask: str) -> str:
-    """The elements at `address` in the lanes of the mask, 0 in the others, whose memory is not read."""
+def load_lanes(b: Body, dtype: DType, lanes: int, address: str, mask: str = "") -> str:
+    """The elements at `address`; with a mask, those in its lanes, and 0 in the others, whose memory is not read."""
     kind, name = value_type(dtype, lanes), f"@llvm.masked.load.{suffix(dtype, lanes)}.p0"
+    if not mask:
+        return b.let(f"load {kind}, ptr {address}, align {dtype.itemsize}")
     b.declarations.add(f"declare {kind} {name}(ptr, i32, <{lanes} x i1>, {kind})")
     given = f"ptr {address}, i32 {dtype.itemsize}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
     return b.let(f"call {kind} {name}({given})")
 
 
-def masked_store(b: Body, dtype: DType, lanes: int, value: str, address: str, mask: str) -> None:
-    """Store the lanes of the mask."""
+def store_lanes(b: Body, dtype: DType, lanes: int, value: str, address: str, mask: str = "") -> None:
+    """Store all lanes; with a mask, only its lanes."""
     kind, name = value_type(dtype, lanes), f"@llvm.masked.store.{suffix(dtype, lanes)}.p0"
+    if not mask:
+        return b.do(f"store {kind} {value}, ptr {address}, align {dtype.itemsize}")
     b.declarations.add(f"declare void {name}({kind}, ptr, i32, <{lanes} x i1>)")
     b.do(f"call void {name}({kind} {value}, ptr {address}, i32 {dtype.itemsize}, <{lanes} x i1> {mask})")
 

@@ -14,15 +14,14 @@ neither on the registers of the processor nor on the number of threads.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.dtype import float32, int8
+from ..core.dtype import DType, float32, int8
 from . import host
-from .kernel import Code, Launch, compile_loop, sharing
-from .structured import Body, function
-from .vectors import broadcast, lane_sums, lanes_below, masked_load, masked_store
+from .kernel import Code, Launch, loop_code, sharing
+from .structured import Body, each_height, function
+from .vectors import broadcast, lane_sums, lanes_below, load_lanes, store_lanes
 
 _LANES, _LINE = 16, 64  # of float32; bytes of a vector of them
 _FLOATS, _INTS = f"<{_LANES} x float>", f"<{_LANES} x i32>"
@@ -36,26 +35,6 @@ BLOCK, _LINES = 64, 4
 def _heights() -> tuple[int, ...]:
     """Rows of tiles. 16 vectors of sums need 32 registers."""
     return (4, 1) if "+avx512f" in host.cpu()[1].split(",") else (1,)
-
-
-def _loaded(b: Body, names: Sequence[str], base: str, kind: str) -> dict[str, str]:
-    return {name: b.let(f"load {kind}, ptr {b.at(base, 8 * k)}") for k, name in enumerate(names)}
-
-
-def _place(b: Body, base: str, *steps: tuple[str | int, str | int]) -> str:
-    """The address `index * bytes` beyond the base, for each of the steps."""
-    for index, nbytes in steps:
-        base = b.at(base, b.integer("mul", index, nbytes))
-    return base
-
-
-def _by_heights(b: Body, rows: str, call) -> None:
-    """Call `call(height, row)` for tiles of rows, the highest ones first."""
-    done = b.variable("i64", "0")
-    for height in _heights():
-        with b.loop(b.get(done, "i64"), b.integer("sub", rows, height - 1), height) as m:
-            call(height, m)
-            b.set(done, "i64", b.integer("add", m, height))
 
 
 def _multiply(b: Body, total: str, x: str, y: str) -> None:
@@ -72,24 +51,21 @@ def _bytes_tile(rows: int, columns: int, declarations: set[str]) -> str:
     """`columns` elements of `rows` rows of c. Where there is no further column, the last one is read again."""
 
     def write(b: Body) -> None:
-        meta = _loaded(b, _BYTES_META, "%meta", "i64")
+        meta = b.fields("%meta", _BYTES_META)
         last = b.integer("sub", "%left", 1)
-        sources = [_place(b, "%a", (m, b.integer("mul", meta["terms"], 4))) for m in range(rows)]
-        lines = [_place(b, "%b", (b.minimum(n, last), meta["terms"])) for n in range(columns)]
+        sources = [b.place("%a", (m, b.integer("mul", meta["terms"], 4))) for m in range(rows)]
+        lines = [b.place("%b", (b.minimum(n, last), meta["terms"])) for n in range(columns)]
         sums = [[b.variable(_FLOATS, "zeroinitializer") for _ in lines] for _ in sources]
         whole = b.integer("and", meta["terms"], -_LANES)
         rest = lanes_below(b, _LANES, b.integer("sub", meta["terms"], whole))
 
         def add(k: str, inside: str) -> None:
-            def read(base: str, kind: str, dtype) -> str:
-                place = _place(b, base, (k, dtype.itemsize))
-                if inside:
-                    return masked_load(b, dtype, _LANES, place, inside)
-                return b.let(f"load <{_LANES} x {kind}>, ptr {place}, align {dtype.itemsize}")
+            def read(base: str, dtype: DType) -> str:
+                return load_lanes(b, dtype, _LANES, b.place(base, (k, dtype.itemsize)), inside)
 
-            given = [read(source, "float", float32) for source in sources]
+            given = [read(source, float32) for source in sources]
             for n, line in enumerate(lines):
-                wide = b.let(f"sext <{_LANES} x i8> {read(line, 'i8', int8)} to {_INTS}")
+                wide = b.let(f"sext <{_LANES} x i8> {read(line, int8)} to {_INTS}")
                 value = b.let(f"sitofp {_INTS} {wide} to {_FLOATS}")
                 for m, row in enumerate(given):
                     _multiply(b, sums[m][n], row, value)
@@ -99,12 +75,12 @@ def _bytes_tile(rows: int, columns: int, declarations: set[str]) -> str:
         with b.when(b.let(f"icmp slt i64 {whole}, {meta['terms']}")):
             add(whole, rest)
         inside = lanes_below(b, columns, "%left")
-        scales = masked_load(b, float32, columns, "%scales", inside)
+        scales = load_lanes(b, float32, columns, "%scales", inside)
         for m, row in enumerate(sums):
             totals = lane_sums(b, float32, _LANES, [b.get(each, _FLOATS) for each in row])
             value = b.let(f"fmul <{columns} x float> {totals}, {scales}")
-            place = _place(b, "%c", (m, b.integer("mul", meta["columns"], 4)))
-            masked_store(b, float32, columns, value, place, inside)
+            place = b.place("%c", (m, b.integer("mul", meta["columns"], 4)))
+            store_lanes(b, float32, columns, value, place, inside)
 
     parameters = "ptr %meta, ptr %c, ptr %a, ptr %b, ptr %scales, i64 %left"
     return function(f"tile{rows}", parameters, declarations, write, "internal")
@@ -112,22 +88,22 @@ def _bytes_tile(rows: int, columns: int, declarations: set[str]) -> str:
 
 def _bytes_loop(b: Body) -> None:
     """Blocks of as many columns as the widest tile has."""
-    operands = _loaded(b, ("c", "a", "b", "scales"), "%operands", "ptr")
-    meta = _loaded(b, _BYTES_META, "%meta", "i64")
+    operands = b.fields("%operands", ("c", "a", "b", "scales"), "ptr")
+    meta = b.fields("%meta", _BYTES_META)
     width = max(_COLUMNS.values())
     with b.loop("%begin", "%end") as block:
         first = b.integer("mul", block, width)
         stop = b.minimum(meta["columns"], b.integer("add", first, width))
 
-        def call(height: int, m: str) -> None:
-            source = _place(b, operands["a"], (m, b.integer("mul", meta["terms"], 4)))
-            target = _place(b, operands["c"], (m, b.integer("mul", meta["columns"], 4)))
+        def call(m: str, height: int) -> None:
+            source = b.place(operands["a"], (m, b.integer("mul", meta["terms"], 4)))
+            target = b.place(operands["c"], (m, b.integer("mul", meta["columns"], 4)))
             with b.loop(first, stop, _COLUMNS[height]) as n:
-                line = _place(b, operands["b"], (n, meta["terms"]))
-                given = f"ptr {_place(b, target, (n, 4))}, ptr {source}, ptr {line}, ptr {_place(b, operands['scales'], (n, 4))}"
+                line = b.place(operands["b"], (n, meta["terms"]))
+                given = f"ptr {b.place(target, (n, 4))}, ptr {source}, ptr {line}, ptr {b.place(operands['scales'], (n, 4))}"
                 b.do(f"call void @tile{height}(ptr %meta, {given}, i64 {b.integer('sub', stop, n)})")
 
-        _by_heights(b, meta["rows"], call)
+        each_height(b, meta["rows"], _heights(), call)
 
 
 @functools.cache
@@ -138,8 +114,7 @@ def _bytes_code() -> Code:
 def _compiled(write, tile, operands: int) -> Code:
     declarations: set[str] = set()
     parts = [tile(height, declarations) for height in _heights()]
-    parts.append(function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, write))
-    return compile_loop("\n".join([*sorted(declarations), *parts]), operands, "", vectorize=False)
+    return loop_code(write, operands, parts=parts, declarations=declarations, vectorize=False)
 
 
 def times_bytes(rows: int, terms: int, columns: int) -> Launch:
@@ -160,12 +135,12 @@ def _nibbles_tile(rows: int, declarations: set[str]) -> str:
     """Add the products of the terms of one group to `rows` rows of a block of c."""
 
     def write(b: Body) -> None:
-        meta = _loaded(b, _NIBBLES_META, "%meta", "i64")
+        meta = b.fields("%meta", _NIBBLES_META)
         row_bytes = b.integer("mul", meta["terms"], 4)
-        sources = [_place(b, "%a", (m, row_bytes)) for m in range(rows)]
+        sources = [b.place("%a", (m, row_bytes)) for m in range(rows)]
         sums = [[b.variable(_FLOATS, "zeroinitializer") for _ in range(_LINES)] for _ in sources]
         with b.loop(0, meta["group"]) as k:
-            packed = _place(b, "%b", (k, BLOCK // 2))
+            packed = b.place("%b", (k, BLOCK // 2))
             values: list[str] = [""] * _LINES
             for half in range(2):
                 line = b.let(f"load <{_LANES} x i8>, ptr {b.at(packed, _LANES * half)}, align {_LANES}")
@@ -178,14 +153,14 @@ def _nibbles_tile(rows: int, declarations: set[str]) -> str:
                     )
                     values[half + 2 * upper] = b.let(f"sitofp {_INTS} {part} to {_FLOATS}")
             for source, row in zip(sources, sums, strict=True):
-                factor = b.let(f"load float, ptr {_place(b, source, (k, 4))}, align 4")
+                factor = b.let(f"load float, ptr {b.place(source, (k, 4))}, align 4")
                 factor = broadcast(b, "float", _LANES, factor)
                 for total, value in zip(row, values, strict=True):
                     _multiply(b, total, factor, value)
         groups = b.integer("udiv", meta["terms"], meta["group"])
         shares = []
         for m in range(rows):
-            share = b.let(f"load float, ptr {_place(b, '%sums', (m, b.integer('mul', groups, 4)))}, align 4")
+            share = b.let(f"load float, ptr {b.place('%sums', (m, b.integer('mul', groups, 4)))}, align 4")
             shares.append(broadcast(b, "float", _LANES, share))
         for j in range(_LINES):
             both = [
@@ -200,7 +175,7 @@ def _nibbles_tile(rows: int, declarations: set[str]) -> str:
             )
             shift = b.intrinsic("fma", float32, _LANES, scale, "splat (float -8.0)", zero)
             for m, row in enumerate(sums):
-                place = b.at(_place(b, "%c", (m, b.integer("mul", meta["columns"], 4))), _LINE * j)
+                place = b.at(b.place("%c", (m, b.integer("mul", meta["columns"], 4))), _LINE * j)
                 value = b.let(f"load {_FLOATS}, ptr {place}, align 4")
                 value = b.intrinsic("fma", float32, _LANES, shift, shares[m], value)
                 value = b.intrinsic("fma", float32, _LANES, scale, b.get(row[j], _FLOATS), value)
@@ -212,28 +187,28 @@ def _nibbles_tile(rows: int, declarations: set[str]) -> str:
 
 def _nibbles_loop(b: Body) -> None:
     """Blocks of columns, and for each the groups of terms."""
-    operands = _loaded(b, ("c", "a", "b", "scales", "sums"), "%operands", "ptr")
-    meta = _loaded(b, _NIBBLES_META, "%meta", "i64")
+    operands = b.fields("%operands", ("c", "a", "b", "scales", "sums"), "ptr")
+    meta = b.fields("%meta", _NIBBLES_META)
     groups = b.integer("udiv", meta["terms"], meta["group"])
     line_bytes = b.integer("mul", meta["columns"], 4)
     with b.loop("%begin", "%end") as block:
-        panel = _place(b, operands["b"], (block, b.integer("mul", meta["terms"], BLOCK // 2)))
-        target = _place(b, operands["c"], (block, 4 * BLOCK))
+        panel = b.place(operands["b"], (block, b.integer("mul", meta["terms"], BLOCK // 2)))
+        target = b.place(operands["c"], (block, 4 * BLOCK))
         with b.loop(0, groups) as g:
             first = b.integer("mul", g, meta["group"])
-            scales = _place(b, operands["scales"], (g, b.integer("mul", line_bytes, 2)), (block, 8 * BLOCK))
+            scales = b.place(operands["scales"], (g, b.integer("mul", line_bytes, 2)), (block, 8 * BLOCK))
 
-            def call(height: int, m: str) -> None:
+            def call(m: str, height: int) -> None:
                 given = [
-                    _place(b, target, (m, line_bytes)),
-                    _place(b, operands["a"], (m, b.integer("mul", meta["terms"], 4)), (first, 4)),
-                    _place(b, panel, (first, BLOCK // 2)),
+                    b.place(target, (m, line_bytes)),
+                    b.place(operands["a"], (m, b.integer("mul", meta["terms"], 4)), (first, 4)),
+                    b.place(panel, (first, BLOCK // 2)),
                     scales,
-                    _place(b, operands["sums"], (m, b.integer("mul", groups, 4)), (g, 4)),
+                    b.place(operands["sums"], (m, b.integer("mul", groups, 4)), (g, 4)),
                 ]
                 b.do(f"call void @tile{height}(ptr %meta, {', '.join(f'ptr {each}' for each in given)})")
 
-            _by_heights(b, meta["rows"], call)
+            each_height(b, meta["rows"], _heights(), call)
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from ...core.dtype import DType, bool_, int64
 from ...engine.expr import Expr, postorder
 from ...engine.llvm import emit, memory_type
 from ...engine.loops import Result
-from ...engine.structured import Body
+from ...engine.structured import Structured
 from .rules import GPU
 from .target import Target
 
@@ -16,7 +16,7 @@ THREADS = 256  # of a group, in all kernels
 _SHARED = "addrspace(3)"
 
 
-class Kernel(Body):
+class Kernel(Structured):
     """A kernel: `parameter` and `let` add to it, `ir` is the module."""
 
     def __init__(self, target: Target):

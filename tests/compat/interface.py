@@ -303,7 +303,7 @@ def section(path: str, reason: str, wanted: list[str] | None = None) -> Section 
         names = {name: getattr(module, name) for name in wanted}
     entries, imports = [], {}
     for name, value in names.items():
-        if (own is not None and name in vars(own)) or isinstance(value, types.ModuleType):
+        if has(own, name) or isinstance(value, types.ModuleType):
             continue
         home, real = foreign_home(name, value, path), own_name(value, name)
         if not home and isinstance(value, type | types.FunctionType):  # declared once in a file
@@ -328,7 +328,7 @@ def imports(path: str) -> Section | None:
             continue
         real = getattr(value, "__name__", "")
         holder = own_module(home) if home.startswith("torch") else None
-        if name not in vars(own) and holder is not None and real in vars(holder):
+        if not has(own, name) and has(holder, real):
             found.setdefault(home, []).append(name if name == real else f"{real} as {name}")
     return Section(IMPORTED, path, import_entries(found)) if found else None
 
@@ -345,6 +345,11 @@ def own_module(path: str) -> types.ModuleType | None:
     except ImportError:
         return None
     return module if module.__spec__.origin is not None else None
+
+
+def has(own: types.ModuleType | None, name: str) -> bool:
+    """Whether weft has the name in its module. A package may take it from one of its modules when it is asked for."""
+    return own is not None and (name in vars(own) or name in getattr(own, "__all__", ()))
 
 
 def public_names(module: types.ModuleType) -> dict[str, Any]:
@@ -437,13 +442,13 @@ def is_importable(home: str, value: Any, name: str) -> bool:
     """Whether weft has `value`'s home, as a module or as a declaration, under the value's own name."""
     if (is_private(home) and home not in PRIVATE) or name.startswith("_"):  # not declared there
         own = own_module(home)
-        return own is not None and name in vars(own)
+        return has(own, name)
     module = quietly(home)
     if getattr(module, name, None) is not value:
         return False
     own = own_module(home)
     is_declared = any(f"{home}.".startswith(f"{package}.") for package in PACKAGES)
-    return is_declared or (own is not None and name in vars(own))
+    return is_declared or has(own, name)
 
 
 def is_literal(value: Any) -> bool:
@@ -540,7 +545,7 @@ def base_name(base: type, path: str) -> str:
     if base.__module__ == path and base.__name__ in public_names(sys.modules[path]):
         return base.__name__
     own = own_module(base.__module__) if base.__module__.startswith("torch") else None
-    if own is not None and base.__name__ in vars(own):
+    if has(own, base.__name__):
         return f"{base.__module__}.{base.__qualname__}"
     return ""
 

@@ -52,6 +52,17 @@ def module_getattr(
     return __getattr__
 
 
+def package_names(name: str, table: Mapping[str, str]) -> tuple[list[str], Callable[[str], Any]]:
+    """`__all__` and `__getattr__` of a package that takes names from its modules: `table` lists them for each module.
+
+    >>> __all__, __getattr__ = package_names("weft.ao.nn.qat.modules", {"conv": "Conv1d Conv2d", "linear": "Linear"})
+    >>> __all__, __getattr__("Linear").__name__
+    (['Conv1d', 'Conv2d', 'Linear'], 'Linear')
+    """
+    homes = {each: module for module, names in table.items() for each in names.split()}
+    return sorted(homes), module_getattr(name, table, homes)
+
+
 def missing_module(torch_name: str) -> ModuleNotFoundError:
     """The error for `import torch.x`, where weft has no module `weft.x`."""
     parent_name, _, name = torch_name.rpartition(".")

@@ -1,7 +1,7 @@
 """`torch.ao.nn.quantizable`: layers of several steps, each of which is observed and quantized."""
 
 from ....compat.missing import module_getattr
-from .modules import LSTM, LSTMCell, MultiheadAttention
+from .modules import *  # noqa: F403
+from .modules import __all__ as __all__
 
-__all__ = ["LSTM", "LSTMCell", "MultiheadAttention"]
 __getattr__ = module_getattr(__name__, ("modules",))

@@ -1,9 +1,12 @@
 """The layers of `torch.ao.nn.qat`."""
 
-from .....compat.missing import module_getattr
-from .conv import Conv1d, Conv2d, Conv3d
-from .embedding_ops import Embedding, EmbeddingBag
-from .linear import Linear
+from .....compat.missing import package_names
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "Embedding", "EmbeddingBag", "Linear"]
-__getattr__ = module_getattr(__name__)
+__all__, __getattr__ = package_names(
+    __name__,
+    {
+        "conv": "Conv1d Conv2d Conv3d",
+        "embedding_ops": "Embedding EmbeddingBag",
+        "linear": "Linear",
+    },
+)

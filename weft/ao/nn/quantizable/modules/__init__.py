@@ -1,8 +1,11 @@
 """The layers of `torch.ao.nn.quantizable`."""
 
-from .....compat.missing import module_getattr
-from .activation import MultiheadAttention
-from .rnn import LSTM, LSTMCell
+from .....compat.missing import package_names
 
-__all__ = ["LSTM", "LSTMCell", "MultiheadAttention"]
-__getattr__ = module_getattr(__name__)
+__all__, __getattr__ = package_names(
+    __name__,
+    {
+        "activation": "MultiheadAttention",
+        "rnn": "LSTM LSTMCell",
+    },
+)

@@ -1,24 +1,15 @@
 """The layers of `torch.ao.nn.intrinsic.qat`."""
 
-from ......compat.missing import module_getattr
-from .conv_fused import (
-    ConvBn1d,
-    ConvBn2d,
-    ConvBn3d,
-    ConvBnReLU1d,
-    ConvBnReLU2d,
-    ConvBnReLU3d,
-    ConvReLU1d,
-    ConvReLU2d,
-    ConvReLU3d,
-    freeze_bn_stats,
-    update_bn_stats,
-)
-from .linear_fused import LinearBn1d
-from .linear_relu import LinearReLU
+from ......compat.missing import package_names
 
-__all__ = [
-    "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d", "ConvBnReLU2d", "ConvBnReLU3d", "ConvReLU1d", "ConvReLU2d",
-    "ConvReLU3d", "LinearBn1d", "LinearReLU", "freeze_bn_stats", "update_bn_stats",
-]  # fmt: skip
-__getattr__ = module_getattr(__name__)
+__all__, __getattr__ = package_names(
+    __name__,
+    {
+        "conv_fused": (
+            "ConvBn1d ConvBn2d ConvBn3d ConvBnReLU1d ConvBnReLU2d ConvBnReLU3d ConvReLU1d ConvReLU2d "
+            "ConvReLU3d freeze_bn_stats update_bn_stats"
+        ),
+        "linear_fused": "LinearBn1d",
+        "linear_relu": "LinearReLU",
+    },
+)

@@ -1,13 +1,13 @@
 """The layers of `torch.ao.nn.quantized.reference`."""
 
-from ......compat.missing import module_getattr
-from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from .linear import Linear
-from .rnn import GRU, LSTM, GRUCell, LSTMCell, RNNCell
-from .sparse import Embedding, EmbeddingBag
+from ......compat.missing import package_names
 
-__all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Embedding", "EmbeddingBag", "GRU", "GRUCell",
-    "LSTM", "LSTMCell", "Linear", "RNNCell",
-]  # fmt: skip
-__getattr__ = module_getattr(__name__)
+__all__, __getattr__ = package_names(
+    __name__,
+    {
+        "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+        "linear": "Linear",
+        "rnn": "GRU LSTM GRUCell LSTMCell RNNCell",
+        "sparse": "Embedding EmbeddingBag",
+    },
+)

@@ -6,6 +6,7 @@ it: further schemas of public functions.
 Run it again when functions were added. tests/library/registry/test_aten.py compares the files with PyTorch.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -17,7 +18,53 @@ sys.path.insert(0, str(FILE.parents[3]))
 
 
 def lines():
-    """The lines of the file."""
+    """The lines of the file. Operators that follow from others are words on the lines of those."""
+    from weft._library.aten import in_place_form, out_form
+
+    listed = {}
+    for line in schemas():
+        listed.setdefault(re.split(r"[.(]", line)[0], []).append(line)
+
+    def in_place(name):
+        found = following(listed.get(name, ()), listed.get(f"{name}_", ()), in_place_form)
+        return found if list(found.values()) == listed.get(f"{name}_") else {}
+
+    for name, own in listed.items():
+        if name.endswith("_") and in_place(name[:-1]):
+            continue
+        outs = following(own, own, out_form)
+        rest = [line for line in own if line not in outs.values()]
+        out = "out"
+        if [*rest, *outs.values()] != own:
+            out = "then out"
+            if [each for line in rest for each in (line, outs.get(line)) if each] != own:
+                outs, rest = {}, own
+        for line in rest:
+            words = [(out, outs), ("in place", in_place(name))]
+            yield line + "".join(f" ; {word} {tags(found[line])}" for word, found in words if line in found)
+
+
+def following(lines, others, form):
+    """By line, the one of `others` that has its form."""
+    forms = {(schema(each), is_composite(each)): each for each in others}
+    keys = {line: (form(schema(line)), is_composite(line)) for line in lines}
+    return {line: forms[key] for line, key in keys.items() if key in forms}
+
+
+def schema(line):
+    return line.partition(" ; ")[0]
+
+
+def tags(line):
+    return line.split(" ; ")[1]
+
+
+def is_composite(line):
+    return line.endswith(" ; composite")
+
+
+def schemas():
+    """The line of each operator."""
     import torch
 
     from weft._library import aten
@@ -49,11 +96,11 @@ def others():
     from weft._library import aten
     from weft.jit import _builtins
 
-    listed = {line.partition(" ; ")[0] for line in lines()}
+    listed = {schema(line) for line in schemas()}
     operators = {f"aten::{each}" for each in aten.names()} | set(_builtins._get_builtin_table().values())
     for operator in sorted(operators):
-        for schema in torch._C._jit_get_schemas_for_operator(operator):
-            line = str(schema).removeprefix("aten::")
+        for each in torch._C._jit_get_schemas_for_operator(operator):
+            line = str(each).removeprefix("aten::")
             if line not in listed:
                 yield line
 

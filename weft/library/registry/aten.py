@@ -1,7 +1,9 @@
 """`torch.ops.aten`: PyTorch's own operators by name and overload, computed by weft's functions.
 
 `aten.txt` lists their schemas, one a line: name, overload, arguments and results, then the numbers of their tags, then
-`composite` if PyTorch composes the operator of others, so that `__torch_dispatch__` is told of those.
+`composite` if PyTorch composes the operator of others, so that `__torch_dispatch__` is told of those. `out` and `in place` with the
+numbers of tags stand for the operators that follow from that of the line: those that write into a given tensor, and into `self`. An operator
+with `out` comes behind the other overloads, and with `then out` behind that of the line.
 `aten_others.txt` lists the schemas of public functions that `torch.ops.aten` does not compute, such as those of TorchScript's overloads
 for numbers and lists. tests/library/registry/aten.py writes both from PyTorch.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,18 +41,86 @@ def _listed(file: Path = _FILE) -> dict[str, list[str]]:
 
 
 _COMPOSITE = " ; composite"
+# "; 16 17 ; composite ; out 14 17 ; in place 6 17" behind a schema. The last two name the tags of the operators that follow.
+_FOLLOWING = re.compile(r"(?: ; (?P<then>then )?out (?P<out>[\d ]+))?(?: ; in place (?P<in_place>[\d ]+))?$")
+_FACTORY_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+
+@functools.cache
+def overloads(name: str) -> list[str]:
+    """The lines of the overloads of `aten::name`, in PyTorch's order: those of the file and those that follow from them."""
+    is_listed = name in _listed()
+    found: list[str] = []
+    last: list[str] = []
+    for line in _listed().get(name if is_listed else name.removesuffix("_"), ()):
+        following = _FOLLOWING.search(line)
+        assert following is not None
+        line = line[: following.start()]
+        if is_listed:
+            found.append(line)
+            if following["out"]:
+                (found if following["then"] else last).append(_followed(line, out_form, following["out"]))
+        elif following["in_place"]:
+            found.append(_followed(line, in_place_form, following["in_place"]))
+    return found + last
+
+
+def _followed(line: str, form: Callable[[str], str], tags: str) -> str:
+    return f"{form(line.partition(' ; ')[0])} ; {tags}{_COMPOSITE if line.endswith(_COMPOSITE) else ''}"
+
+
+def out_form(schema: str) -> str:
+    """The schema of the operator that writes its results into tensors that are given.
+
+    >>> out_form("add.Scalar(Tensor self, Scalar other) -> Tensor")
+    'add.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)'
+    >>> out_form("_aminmax(Tensor self) -> (Tensor, Tensor)")
+    '_aminmax.out(Tensor self, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))'
+    """
+    name, arguments, results = _parts(schema)
+    arguments = arguments.removesuffix(f", *, {_FACTORY_OPTIONS}").replace(f"{_FACTORY_OPTIONS}, ", "")
+    kinds = results.strip("()").split(", ")
+    kinds = [kind.replace("Tensor", f"Tensor({letter}!)") for kind, letter in zip(kinds, "abcdefgh")]
+    outs = [f"{kind} out{i if len(kinds) > 1 else ''}" for i, kind in enumerate(kinds)]
+    keyword = [] if "*, " in arguments else ["*"]
+    listed = ", ".join([*filter(None, [arguments]), *keyword, *outs])
+    written = "()" if "[]" in results else kinds[0] if len(kinds) == 1 else f"({', '.join(kinds)})"
+    return f"{name}{'_' if '.' in name else '.'}out({listed}) -> {written}"
+
+
+def in_place_form(schema: str) -> str:
+    """The schema of the operator that writes its result into its first tensor, or its results into its first list of tensors.
+
+    >>> in_place_form("add.Scalar(Tensor self, Scalar other) -> Tensor")
+    'add_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)'
+    """
+    name, arguments, results = _parts(schema)
+    name, dot, overload = name.partition(".")
+    written = arguments.replace("Tensor", "Tensor(a!)", 1)
+    return f"{name}_{dot}{overload}({written}) -> {'()' if '[]' in results else 'Tensor(a!)'}"
+
+
+def _parts(schema: str) -> tuple[str, str, str]:
+    """The name, the arguments and the results of a schema."""
+    head, _, results = schema.rpartition(") -> ")
+    name, _, arguments = head.partition("(")
+    return name, arguments, results
 
 
 @functools.cache
 def composite(name: str) -> frozenset[str]:
     """The names of the overloads of `aten::name` that PyTorch composes of other operators."""
-    found = [line.partition("(")[0] for line in _listed().get(name, ()) if line.endswith(_COMPOSITE)]
+    found = [line.partition("(")[0] for line in overloads(name) if line.endswith(_COMPOSITE)]
     return frozenset(each.partition(".")[2] for each in found)
 
 
+@functools.cache
 def names() -> list[str]:
     """The names of the operators."""
-    return list(_listed())
+    in_place = {
+        f"{name}_" for name, lines in _listed().items() if any(" ; in place " in line for line in lines)
+    }
+    return sorted({*_listed(), *in_place})
 
 
 def operators(name: str) -> dict[str, Operator]:
@@ -57,7 +128,7 @@ def operators(name: str) -> dict[str, Operator]:
     if function(name) is None:
         return {}
     found: dict[str, Operator] = {}
-    for line in _listed().get(name, ()):
+    for line in overloads(name):
         text, *rest = line.removesuffix(_COMPOSITE).split(" ; ")
         tags = " ".join(rest)
         schema = parse_schema(f"aten::{text}")

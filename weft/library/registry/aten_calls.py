@@ -84,7 +84,7 @@ def _public_tuple(name: str, results: Sequence[Any]) -> tuple:
 @functools.cache
 def _fields(name: str, count: int) -> tuple[str, ...]:
     """The names of `count` results of an operator; empty if no schema names all of them."""
-    if not aten_operators._listed().get(name):
+    if not aten_operators.overloads(name):
         return ()
     packet = getattr(aten, name)
     for overload in packet.overloads():
@@ -100,7 +100,7 @@ def by_schema(name: str, args: tuple, kwargs: dict[str, Any], function: Any = No
         if _by_name(function, args, kwargs)[1].get("inplace") is True:
             name += "_"
     name = SYNONYMS.get(name, name)
-    if not aten_operators._listed().get(name):
+    if not aten_operators.overloads(name):
         return PLAIN
     packet = getattr(aten, name)
     named = _named(kwargs)

@@ -33,17 +33,7 @@ rule = SPARSE.rule
 # ---- The three products ------------------------------------------------------------------------------------------------
 
 
-def _of_product(
-    ct: Tensor,
-    out: Any,
-    values: Tensor,
-    dense: Tensor,
-    outer: Tensor,
-    inner: Tensor,
-    minors: int,
-    *,
-    wanted: Any,
-) -> tuple:
+def _of_product(ct, out, values, dense, outer, inner, minors, *, wanted):
     return (
         _sampled(ct, dense.conj(), outer, inner) if wanted[0] else None,
         transposed_product(values.conj(), ct, outer, inner, minors) if wanted[1] else None,
@@ -57,17 +47,7 @@ def matrix_product(values: Tensor, dense: Tensor, outer: Tensor, inner: Tensor, 
     return products.matmul(Compressed(outer, inner, _ready(values)), minors, _ready(dense))
 
 
-def _of_transposed(
-    ct: Tensor,
-    out: Any,
-    values: Tensor,
-    dense: Tensor,
-    outer: Tensor,
-    inner: Tensor,
-    minors: int,
-    *,
-    wanted: Any,
-) -> tuple:
+def _of_transposed(ct, out, values, dense, outer, inner, minors, *, wanted):
     return (
         _sampled(dense.conj(), ct, outer, inner) if wanted[0] else None,
         matrix_product(values.conj(), ct, outer, inner, minors) if wanted[1] else None,
@@ -81,17 +61,7 @@ def transposed_product(values: Tensor, dense: Tensor, outer: Tensor, inner: Tens
     return products.transposed_matmul(Compressed(outer, inner, _ready(values)), minors, _ready(dense))
 
 
-def _of_sampled(
-    ct: Tensor,
-    out: Any,
-    left: Tensor,
-    right: Tensor,
-    outer: Tensor,
-    inner: Tensor,
-    *,
-    wanted: Any,
-    specs: Any,
-) -> tuple:
+def _of_sampled(ct, out, left, right, outer, inner, *, wanted, specs):
     return (
         matrix_product(ct, right.conj(), outer, inner, specs[1].shape[0]) if wanted[0] else None,
         transposed_product(ct, left.conj(), outer, inner, specs[1].shape[0]) if wanted[1] else None,
@@ -226,17 +196,7 @@ class _Structure(NamedTuple):
         return _Structure(outer, inner, len(self.outer) - 1), order
 
 
-def _of_sampled_pairs(
-    ct: Tensor,
-    out: Any,
-    left: Tensor,
-    right: Tensor,
-    at: _Structure,
-    of_left: _Structure,
-    of_right: _Structure,
-    *,
-    wanted: Any,
-) -> tuple:
+def _of_sampled_pairs(ct, out, left, right, at, of_left, of_right, *, wanted):
     for_left, for_right = None, None
     if wanted[0]:
         transposed, order = of_right.swapped()
@@ -260,19 +220,7 @@ def _sampled_pairs(
     return products.sampled_pairs(pattern, x, y, of_left.minors)
 
 
-def _of_pairs(
-    ct: Any,
-    out: Any,
-    left: Tensor,
-    right: Tensor,
-    left_outer: Tensor,
-    left_inner: Tensor,
-    right_outer: Tensor,
-    right_inner: Tensor,
-    minors: int,
-    *,
-    wanted: Any,
-) -> tuple:
+def _of_pairs(ct, out, left, right, left_outer, left_inner, right_outer, right_inner, minors, *, wanted):
     """The cotangents of the values: each entry's element of ct @ right.T, and of left.T @ ct."""
     product = _Structure(out[1], out[2], minors)
     of_left = _Structure(left_outer, left_inner, len(right_outer) - 1)

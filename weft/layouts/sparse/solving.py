@@ -21,17 +21,7 @@ from .invariants import check_readable
 from .rules import SPARSE
 
 
-def _of_solution(
-    ct: Tensor,
-    out: Tensor,
-    values: Tensor,
-    other: Tensor,
-    outer: Tensor,
-    inner: Tensor,
-    is_adjoint: bool,
-    *,
-    wanted: Any,
-) -> tuple:
+def _of_solution(ct, out, values, other, outer, inner, is_adjoint, *, wanted):
     """With y the solution for the cotangent and the other side of the matrix, the cotangent of A is -y x^H where A has entries."""
     found = _solved(values, ct, outer, inner, not is_adjoint)
     of_matrix = None

@@ -146,7 +146,7 @@ def _rule(
     projection,
     *initial,
     wanted,
-) -> list[Tensor | None]:
+):
     if mode.enabled:
         weights = (weight, own_weight, bias, own_bias, projection)
         inputs = (kind, sizes, reverse, saving, input, *weights, *initial)

@@ -1,8 +1,11 @@
 """Where functions and classes say that they are public: their `__module__` and `__qualname__`."""
 
 import sys
+from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The name of the package. `__module__` of public objects begins with this name, so that pickle finds them.
 ROOT = __name__.partition(".")[0]
@@ -17,6 +20,18 @@ def set_name(value: Any, module: str, qualname: str, name: str | None = None) ->
         _resolve_annotations(value)
     value.__module__, value.__qualname__ = module, qualname
     value.__name__ = name or qualname.rpartition(".")[2]
+
+
+def named(name: str, doc: str | None = None, **words: Any) -> Callable[[Function], Function]:
+    """Decorator for a function that another one makes: sets its name and its docstring, where `{name}` and other words are replaced."""
+
+    def decorate(function: Function) -> Function:
+        function.__name__ = function.__qualname__ = name
+        template = function.__doc__ or ""
+        function.__doc__ = template.format(name=name, **words) if doc is None else doc
+        return function
+
+    return decorate
 
 
 def name_methods(cls: type) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 from . import outputs
 from .checking import checked
 from .entry import entry, numpy_names
+from .names import named
 from .outputs import check_dtype, check_inplace, with_out
 from .recording import needs_recording, tape
 from .registry import FUNCTIONS, add_function, add_method
@@ -22,6 +24,7 @@ def public(
     checks: bool = True,
     autocast: str | None = None,
     asks: bool = False,
+    words: dict[str, Any] | None = None,
 ):
     """Decorator: make a function part of the public interface.
 
@@ -34,12 +37,15 @@ def public(
     is that of the computation unless the caller states dtype=, and with `out="flags"` it must be bool or uint8. A function as `out`
     writes the result itself where it can (`with_out`). `autocast` is the class of the function under autocast
     ("lower", "raise", "raise on cpu" or "widen", see `core/autocast.py`). With `asks` it asks the classes of its arguments although none is
-    annotated as a Tensor. `aliases` are further names for all forms.
+    annotated as a Tensor. `aliases` are further names for all forms. `words` are for a function that another one makes: it gets its
+    own name, and its docstring is a template of these words.
     """
     form_names = forms.split()
 
     def decorate(function: Callable) -> Callable:
         own = name or function.__name__
+        if words is not None:
+            function = named(own.removeprefix("nn.functional.").replace(".", "_"), **words)(function)
         body = checked(function, own) if checks else function
         complete = body
         if (

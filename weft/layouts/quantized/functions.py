@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.names import named
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from .arithmetic_operators import _batch_norm as quantized_batch_norm
@@ -15,6 +16,7 @@ __all__ = ["quantized_batch_norm", "quantized_max_pool1d", "quantized_max_pool2d
 def _max_pooling(dims: int, inputs: str) -> Callable:
     pooled = FUNCTIONS[f"nn.functional.max_pool{dims}d"]
 
+    @named(f"quantized_max_pool{dims}d", inputs=inputs)
     def pool(
         input: Tensor,
         kernel_size: Any,
@@ -23,10 +25,9 @@ def _max_pooling(dims: int, inputs: str) -> Callable:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Tensor:
+        """The maxima of windows of {inputs}."""
         return pooled(input, kernel_size, stride or None, padding, dilation, ceil_mode)
 
-    pool.__name__ = pool.__qualname__ = f"quantized_max_pool{dims}d"
-    pool.__doc__ = f"The maxima of windows of {inputs}."
     return pool
 
 

@@ -9,6 +9,7 @@ import weft
 
 from ...core.arguments import number
 from ...core.checking import tensors
+from ...core.names import named
 from ...core.tensor import Tensor
 
 __all__ = [
@@ -92,11 +93,11 @@ class PackedSequence(PackedSequence_):
 
 
 def _conversion(name: str) -> Callable[[PackedSequence], PackedSequence]:
+    @named(name)
     def method(self: PackedSequence) -> PackedSequence:
+        """The sequences with their data converted by `{name}`."""
         return type(self)(getattr(self.data, name)(), *self[1:])
 
-    method.__name__ = name
-    method.__doc__ = f"The sequences with their data converted by `{name}`."
     return method
 
 

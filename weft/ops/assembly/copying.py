@@ -21,6 +21,7 @@ from ...core.layout import (
     strides_for,
     suggested_format,
 )
+from ...core.names import named
 from ...core.op import Op
 from ...core.outputs import check_inplace, set_copy
 from ...core.plans import PlanCache
@@ -337,13 +338,13 @@ def _invalid_to(args: tuple, kwargs: dict) -> TypeError:
 
 
 def _short_form(name: str, dtype: DType) -> None:
+    @named(name, dtype=dtype)
     def method(self: Tensor, memory_format: MemoryFormat = preserve_format) -> Tensor:
+        """The tensor as {dtype!r}: itself if it is that already."""
         if memory_format is preserve_format:
             return to(self, dtype)
         return to(self, dtype, memory_format=memory_format)
 
-    method.__doc__ = f"The tensor as {dtype!r}: itself if it is that already."
-    method.__name__ = name
     add_member(name, method)
 
 

@@ -176,7 +176,16 @@ def _sized(name: str, value: Any) -> Callable:
 
     rows = PlanCache(lambda size, dtype, where: (_sized_spec(name, (size,), dtype, where), value))
 
+    @public("function", name=name, words={"content": _CONTENT[value]})
     def constructor(*size: Any, **options: Any) -> Tensor:
+        """A tensor of the given size{content}.
+
+        Sizes are ints or one tuple. dtype: the default float unless given. `out` is resized to fit.
+
+        >>> import weft as torch
+        >>> torch.{name}(2, 3).shape
+        torch.Size([2, 3])
+        """
         dtype: Any = dt._default
         if not options and len(size) == 1 and type(size[0]) is int:
             return filled(*rows[size[0], dtype, places._default])
@@ -190,16 +199,7 @@ def _sized(name: str, value: Any) -> Callable:
             return _sized_in_full(name, value, size, **options)
         return filled(_sized_spec(name, tuple(sizes), dtype, places._default), value)
 
-    constructor.__name__ = constructor.__qualname__ = name
-    constructor.__doc__ = f"""A tensor of the given size{_CONTENT[value]}.
-
-    Sizes are ints or one tuple. dtype: the default float unless given. `out` is resized to fit.
-
-    >>> import weft as torch
-    >>> torch.{name}(2, 3).shape
-    torch.Size([2, 3])
-    """
-    return public("function")(constructor)
+    return constructor
 
 
 def _sized_spec(name: str, sizes: tuple[int, ...], dtype: DType, where: device) -> Spec:
@@ -348,6 +348,7 @@ def dtype_of_number(value: Any) -> DType:
 
 
 def _like(name: str, value: Any) -> Callable:
+    @public("function", name=name, words={"content": _CONTENT[value]})
     def constructor(
         input: Tensor,
         *,
@@ -358,6 +359,7 @@ def _like(name: str, value: Any) -> Callable:
         pin_memory: bool | None = False,
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
+        """A tensor of the size, dtype and device of `input`{content}."""
         check_tensor(input, name)
         if layout in other_layouts and not value:
             made = other_layouts[layout](input.shape, layout, dtype or input.dtype, device or input.device)
@@ -366,9 +368,7 @@ def _like(name: str, value: Any) -> Callable:
             filled(_spec_like(input, dtype, layout, device, memory_format), value), requires_grad
         )
 
-    constructor.__name__ = constructor.__qualname__ = name
-    constructor.__doc__ = f"A tensor of the size, dtype and device of `input`{_CONTENT[value]}."
-    return public("function")(constructor)
+    return constructor
 
 
 def empty_as(
@@ -412,6 +412,7 @@ def full_like(
 
 
 def _new_method(name: str, value: Any) -> None:
+    @public("method", name=name, words={"content": _CONTENT[value]})
     def method(
         self: Tensor,
         *positional: Any,
@@ -422,15 +423,12 @@ def _new_method(name: str, value: Any) -> None:
         layout: Layout | None = None,
         pin_memory: bool | None = False,
     ) -> Tensor:
+        """A tensor of the given size and, unless given, this dtype and device{content}."""
         sizes = size_arguments(positional if size is None else (size,), name)
         check_layout(layout)
         spec = self.spec
         where = spec.device if device is None else as_device(device)
         return with_grad(filled(_specs[sizes, check_dtype(dtype) or spec.dtype, where], value), requires_grad)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"A tensor of the given size and, unless given, this dtype and device{_CONTENT[value]}."
-    public("method")(method)
 
 
 _new_method("new_empty", None)

@@ -121,6 +121,7 @@ def _first_version(result: Tensor, out: Tensor | None) -> Tensor:
 
 
 def _sized(name: str, fill: Callable, what: str) -> Callable:
+    @public("function", name=name, words={"what": what})
     def constructor(
         *size: Any,
         generator: Generator | None = None,
@@ -132,6 +133,14 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         pin_memory: bool | None = False,
         **size_by_name: Any,
     ) -> Tensor:
+        """A tensor of the given size filled with {what}.
+
+        Sizes are ints or one tuple. dtype: the default float unless given. `out` is resized to fit.
+
+        >>> import weft as torch
+        >>> torch.{name}(2, 3).shape
+        torch.Size([2, 3])
+        """
         names = size_by_name.pop("names", None)
         if "size" in size_by_name and not size:
             size = (size_by_name.pop("size"),)
@@ -142,19 +151,11 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         result = _first_version(result, out)
         return with_grad(result, requires_grad, names)
 
-    constructor.__name__ = constructor.__qualname__ = name
-    constructor.__doc__ = f"""A tensor of the given size filled with {what}.
-
-    Sizes are ints or one tuple. dtype: the default float unless given. `out` is resized to fit.
-
-    >>> import weft as torch
-    >>> torch.{name}(2, 3).shape
-    torch.Size([2, 3])
-    """
-    return public("function")(constructor)
+    return constructor
 
 
 def _like(name: str, fill: Callable, what: str) -> Callable:
+    @public("function", name=name, words={"what": what})
     def constructor(
         input: Tensor,
         *,
@@ -166,14 +167,11 @@ def _like(name: str, fill: Callable, what: str) -> Callable:
         pin_memory: bool | None = False,
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
+        """A tensor of the size, dtype and device of `input`, filled with {what} in its memory order."""
         result = empty_as(input, dtype, layout, device, False, memory_format)
         return with_grad(as_new(fill(result, generator_or_default(generator, name))), requires_grad)
 
-    constructor.__name__ = constructor.__qualname__ = name
-    constructor.__doc__ = (
-        f"A tensor of the size, dtype and device of `input`, filled with {what} in its memory order."
-    )
-    return public("function")(constructor)
+    return constructor
 
 
 rand = _sized("rand", fill_uniform, "uniform numbers from [0, 1)")

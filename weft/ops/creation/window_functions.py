@@ -37,6 +37,7 @@ def _window(
 def _define(name: str, parameters: dict[str, float], shape: Callable, what: str) -> None:
     """Window `name`(window_length, periodic, *parameters); `shape(positions, n, *parameters)` gives its elements."""
 
+    @public("function", name=name, words={"what": what})
     def window(
         window_length: int,
         periodic: bool = True,
@@ -48,6 +49,14 @@ def _define(name: str, parameters: dict[str, float], shape: Callable, what: str)
         pin_memory: bool | None = False,
         **named: float,
     ) -> Tensor:
+        """{what}
+
+        periodic: one period, for Fourier transforms; else symmetric. dtype: the default float unless given.
+
+        >>> import weft as torch
+        >>> torch.{name}(8).shape
+        torch.Size([8])
+        """
         if len(positional) > len(parameters) or not set(named) <= set(parameters):
             raise TypeError(f"{name}() received an invalid combination of arguments: {positional} {named}")
         values = {**parameters, **dict(zip(parameters, positional, strict=False)), **named}
@@ -55,17 +64,6 @@ def _define(name: str, parameters: dict[str, float], shape: Callable, what: str)
         return _window(
             name, window_length, periodic, lambda steps, n: shape(steps, n, *values.values()), options
         )
-
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = f"""{what}
-
-    periodic: one period, for Fourier transforms; else symmetric. dtype: the default float unless given.
-
-    >>> import weft as torch
-    >>> torch.{name}(8).shape
-    torch.Size([8])
-    """
-    public("function")(window)
 
 
 def _bartlett(steps: Tensor, n: int) -> Tensor:

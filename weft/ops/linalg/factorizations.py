@@ -752,14 +752,12 @@ _REMOVED = (
 
 
 def _remove(removed: _Removed) -> None:
+    @public("function" if removed.name == "matrix_rank" else "function method", name=removed.name, words={})
     def function(*args: Any, **kwargs: Any) -> Any:
+        """Removed from PyTorch: see `linalg.{name}`."""
         raise RuntimeError(
             f"This function was deprecated since version 1.9 and is now removed.{removed.hint}"
         )
-
-    function.__name__ = removed.name
-    function.__doc__ = f"Removed from PyTorch: see `linalg.{removed.name}`."
-    public("function" if removed.name == "matrix_rank" else "function method", name=removed.name)(function)
 
 
 for _removed in _REMOVED:

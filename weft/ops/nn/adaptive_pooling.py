@@ -134,45 +134,40 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
 
 
-def _define_adaptive_max(n: int) -> None:
-    name = f"adaptive_max_pool{n}d"
+def _adaptive_maxima(name: str, n: int, input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    wanted = adaptive_sizes(name, input, n, output_size)
+    _check_floats(name, input)
+    check_filled(name, input, n + 1 if n > 1 or input.spec.ndim == 3 else n)
+    if math.prod(wanted) == 0 or input.spec.numel == 0:
+        sizes = (*input.spec.shape[:-n], *wanted)
+        indices = zeros(sizes, dtype=int64, device=input.spec.device)
+        # The sum is one of no elements; it gives the input a gradient.
+        values = zeros(sizes, dtype=input.spec.dtype, device=input.spec.device) + input.sum()
+        return pooled("AdaptiveMaxPool", n, values), indices
+    positions = [_adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)]
+    values, indices = maxima_at(input, positions, wanted)
+    return pooled("AdaptiveMaxPool", n, like_format(values, input)), like_format(indices, input)
 
-    def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
-        wanted = adaptive_sizes(name, input, n, output_size)
-        _check_floats(name, input)
-        check_filled(name, input, n + 1 if n > 1 or input.spec.ndim == 3 else n)
-        if math.prod(wanted) == 0 or input.spec.numel == 0:
-            sizes = (*input.spec.shape[:-n], *wanted)
-            indices = zeros(sizes, dtype=int64, device=input.spec.device)
-            # The sum is one of no elements; it gives the input a gradient.
-            values = zeros(sizes, dtype=input.spec.dtype, device=input.spec.device) + input.sum()
-            return pooled("AdaptiveMaxPool", n, values), indices
-        positions = [
-            _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)
-        ]
-        values, indices = maxima_at(input, positions, wanted)
-        return pooled("AdaptiveMaxPool", n, like_format(values, input)), like_format(indices, input)
 
+def _define_adaptive_max(n: int, with_indices: bool) -> None:
+    name, suffix = f"adaptive_max_pool{n}d", "_with_indices" if with_indices else ""
+
+    @public(name=f"nn.functional.{name}{suffix}", autocast="raise on cpu" if n == 3 else None, words={"n": n})
     def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        values, indices = with_indices(input, output_size)
-        return (values, indices) if return_indices else values
+        """The largest elements of as many windows of the last {n} dims as wanted; None keeps a size.
 
-    def plain(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-        return with_indices(input, output_size)
-
-    function.__name__ = function.__qualname__ = plain.__name__ = plain.__qualname__ = name
-    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
-    function.__doc__ = f"""The largest elements of as many windows of the last {n} dims as wanted; None keeps a size.
-
-    return_indices: also give where in the flattened {n} dims they lie.
-    """
-    with_indices.__doc__ = plain.__doc__ = f"The values and the indices of `nn.functional.{name}`."
-    cast = "raise on cpu" if n == 3 else None
-    public(name=f"nn.functional.{name}", autocast=cast)(function)
-    public(name=f"nn.functional.{name}_with_indices", autocast=cast)(with_indices)
-    if n == 1:
-        public("function", autocast=cast)(plain)
+        return_indices: also give where in the flattened {n} dims they lie; `adaptive_max_pool{n}d_with_indices` always does.
+        """
+        values, indices = _adaptive_maxima(name, n, input, output_size)
+        return (values, indices) if with_indices or return_indices else values
 
 
 for _n in (1, 2, 3):
-    _define_adaptive_max(_n)
+    _define_adaptive_max(_n, False)
+    _define_adaptive_max(_n, True)
+
+
+@public("function")
+def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """The values and the indices of `nn.functional.adaptive_max_pool1d`."""
+    return _adaptive_maxima("adaptive_max_pool1d", 1, input, output_size)

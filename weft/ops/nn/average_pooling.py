@@ -126,9 +126,11 @@ def avg_pool3d(
 def _define_lp(n: int, average: Any) -> None:
     name = f"lp_pool{n}d"
 
+    @public(name=f"nn.functional.{name}", words={"n": n})
     def function(
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
+        """The `norm_type`-th root of the sum of powers in each window over the last {n} dims."""
         check_input(name, input, n)
         if math.isinf(norm_type):
             sign = 1 if norm_type > 0 else -1
@@ -136,12 +138,6 @@ def _define_lp(n: int, average: Any) -> None:
         places = math.prod(per_dim(kernel_size, n, name, "kernel_size"))
         means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (means * places).pow(1.0 / norm_type)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"""The `norm_type`-th root of the sum of powers in each window over the last {n} dims."""
-    )
-    public(name=f"nn.functional.{name}")(function)
 
 
 for _n, _average_pool in enumerate((avg_pool1d, avg_pool2d, avg_pool3d), 1):

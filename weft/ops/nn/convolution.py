@@ -238,6 +238,7 @@ def convolve_transposed(
 def _define(n: int) -> None:
     name, transposed_name = f"conv{n}d", f"conv_transpose{n}d"
 
+    @public("function", f"nn.functional.{name}", name=name, autocast="lower", words={"n": n})
     def function(
         input: Tensor,
         weight: Tensor,
@@ -247,8 +248,16 @@ def _define(n: int) -> None:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
+        """Slide `weight` over the last {n} dims of `input` and add up the products.
+
+        Shapes: input [N, C, *sizes] or [C, *sizes], weight [M, C / groups, *kernel], bias [M] -> [N, M, *positions].
+        padding: zeros at both sides, or "same" (as many positions as sizes) or "valid" (none).
+        """
         return convolve(name, n, input, weight, bias, stride, padding, dilation, groups)
 
+    @public(
+        "function", f"nn.functional.{transposed_name}", name=transposed_name, autocast="lower", words={"n": n}
+    )
     def transposed(
         input: Tensor,
         weight: Tensor,
@@ -259,24 +268,14 @@ def _define(n: int) -> None:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
+        """The adjoint of `conv{n}d` in its input: spread every element over a window of the result.
+
+        Shapes: input [N, C, *positions] or [C, *positions], weight [C, M / groups, *kernel], bias [M] -> [N, M, *sizes],
+        where size = (position - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
+        """
         return convolve_transposed(
             transposed_name, n, input, weight, bias, stride, padding, output_padding, groups, dilation
         )
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Slide `weight` over the last {n} dims of `input` and add up the products.
-
-    Shapes: input [N, C, *sizes] or [C, *sizes], weight [M, C / groups, *kernel], bias [M] -> [N, M, *positions].
-    padding: zeros at both sides, or "same" (as many positions as sizes) or "valid" (none).
-    """
-    transposed.__name__ = transposed.__qualname__ = transposed_name
-    transposed.__doc__ = f"""The adjoint of `conv{n}d` in its input: spread every element over a window of the result.
-
-    Shapes: input [N, C, *positions] or [C, *positions], weight [C, M / groups, *kernel], bias [M] -> [N, M, *sizes],
-    where size = (position - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
-    """
-    public("function", f"nn.functional.{name}", autocast="lower")(function)
-    public("function", f"nn.functional.{transposed_name}", autocast="lower")(transposed)
 
 
 for _n in (1, 2, 3):

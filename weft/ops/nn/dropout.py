@@ -13,6 +13,7 @@ from ...core.dtype import LEGACY_NAMES, bool_, float64
 from ...core.entry import entry
 from ...core.generator import default_generator, generator_on
 from ...core.layout import contiguous_format
+from ...core.names import named
 from ...core.public import public
 from ...core.registry import add_function
 from ...core.spec import contiguous_spec
@@ -70,16 +71,16 @@ def _written(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 
 def _define(name: str, **kind: bool) -> None:
+    @named(name, layer=name.replace("feature_dropout", "dropout2d"))
     def function(input: Tensor, p: float, train: bool) -> Tensor:
+        """`nn.functional.{layer}`; `train` turns it on."""
         return dropped(input, p, train, **kind)
 
+    @named(f"{name}_", of=name)
     def inplace(input: Tensor, p: float, train: bool) -> Tensor:
+        """In-place form of `{of}`."""
         return _written(input, dropped(input, p, train, **kind), inplace=True)
 
-    function.__name__ = function.__qualname__ = name
-    inplace.__name__ = inplace.__qualname__ = f"{name}_"
-    function.__doc__ = f"`nn.functional.{name.replace('feature_dropout', 'dropout2d')}`; `train` turns it on."
-    inplace.__doc__ = f"In-place form of `{name}`."
     add_function(name, entry(function))
     add_function(f"{name}_", entry(inplace))
 
@@ -239,6 +240,7 @@ def rrelu(
 
 
 def _rrelu_forms(write: bool) -> Callable:
+    @named("rrelu_" if write else "rrelu", rrelu.__doc__)
     def function(
         input: Tensor,
         lower: float = 1.0 / 8,
@@ -248,8 +250,6 @@ def _rrelu_forms(write: bool) -> Callable:
     ) -> Tensor:
         return _rrelu(input, lower, upper, training, write, generator)
 
-    function.__name__ = function.__qualname__ = "rrelu_" if write else "rrelu"
-    function.__doc__ = rrelu.__doc__
     return function
 
 

@@ -99,19 +99,10 @@ def _check_samples(name: str, n: int, input: Tensor, samples: Tensor) -> None:
         )
 
 
-def _define_fractional(n: int) -> None:
-    name = f"fractional_max_pool{n}d"
+def _define_fractional(n: int, with_indices: bool) -> None:
+    name, suffix = f"fractional_max_pool{n}d", "_with_indices" if with_indices else ""
 
-    def with_indices(
-        input: Tensor,
-        kernel_size: Any,
-        output_size: Any = None,
-        output_ratio: Any = None,
-        return_indices: bool = False,
-        _random_samples: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        return _fractional_maxima(name, n, input, kernel_size, output_size, output_ratio, _random_samples)
-
+    @public(name=f"nn.functional.{name}{suffix}", autocast="raise on cpu", words={"n": n})
     def function(
         input: Tensor,
         kernel_size: Any,
@@ -120,20 +111,16 @@ def _define_fractional(n: int) -> None:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> Any:
-        found = with_indices(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
-        return found if return_indices else found[0]
+        """The largest elements of windows that begin at pseudo-random places of the last {n} dims.
 
-    function.__name__ = function.__qualname__ = name
-    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
-    function.__doc__ = f"""The largest elements of windows that begin at pseudo-random places of the last {n} dims.
-
-    One of output_size and output_ratio says how many windows. return_indices: also give where the elements lie.
-    Source: Graham 2014, "Fractional max-pooling".
-    """
-    with_indices.__doc__ = f"The values and the indices of `{name}`."
-    public(name=f"nn.functional.{name}", autocast="raise on cpu")(function)
-    public(name=f"nn.functional.{name}_with_indices", autocast="raise on cpu")(with_indices)
+        One of output_size and output_ratio says how many windows. return_indices: also give where the elements lie; the
+        function `fractional_max_pool{n}d_with_indices` always does.
+        Source: Graham 2014, "Fractional max-pooling".
+        """
+        found = _fractional_maxima(name, n, input, kernel_size, output_size, output_ratio, _random_samples)
+        return found if with_indices or return_indices else found[0]
 
 
 for _n in (2, 3):
-    _define_fractional(_n)
+    _define_fractional(_n, False)
+    _define_fractional(_n, True)

@@ -17,6 +17,7 @@ from ...core import dtype as dt
 from ...core.device import are_interchangeable
 from ...core.dtype import DType, float16, float32, int32, int64
 from ...core.limits import finfo
+from ...core.names import named
 from ...core.public import public
 from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor, wrap_dim
@@ -100,12 +101,10 @@ def _dim_arange(like: Tensor, dim: int) -> Tensor:
 
 
 def _cast(name: str, dtype: DType) -> None:
+    @public("function", name=f"_cast_{name}", words={"dtype": dtype})
     def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
+        """`input.to({dtype})`."""
         return input.to(dtype)
-
-    cast.__name__ = f"_cast_{name}"
-    cast.__doc__ = f"`input.to({dtype})`."
-    public("function")(cast)
 
 
 for _kind in (dt.uint8, dt.int8, dt.float64, float32, float16, int32, int64, dt.int16):
@@ -208,11 +207,11 @@ def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
 
 
 def _always(name: str, answer: Any) -> None:
+    @named(name, answer=answer)
     def function(*args: Any, **kwargs: Any) -> Any:
+        """{answer}: weft does not have it."""
         return answer
 
-    function.__name__ = name
-    function.__doc__ = f"{answer}: weft does not have it."
     add_function(name, function)
 
 

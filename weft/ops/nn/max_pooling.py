@@ -206,9 +206,10 @@ def _flat_positions(places: Tensor, geometry: PoolGeometry) -> Tensor:
     return flat
 
 
-def _define_max(n: int) -> None:
-    name = f"max_pool{n}d"
+def _define_max(n: int, with_indices: bool) -> None:
+    name, suffix = f"max_pool{n}d", "_with_indices" if with_indices else ""
 
+    @public(name=f"nn.functional.{name}{suffix}", autocast=_cast(n), words={"n": n})
     def function(
         input: Tensor,
         kernel_size: Any,
@@ -218,20 +219,20 @@ def _define_max(n: int) -> None:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+        """The largest element of each window over the last {n} dims.
 
-    def with_indices(
-        input: Tensor,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> tuple[Tensor, Tensor]:
-        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+        Shapes: [N, C, *sizes] or [C, *sizes]. return_indices: also give where in the flattened {n} dims it lies; the
+        function `max_pool{n}d_with_indices` always does.
+        """
+        both = with_indices or return_indices
+        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, both)
 
-    def plain(
+
+def _define_plain_max(n: int) -> None:
+    name = f"max_pool{n}d"
+
+    @public("function", name=name, autocast=_cast(n), words={"n": n})
+    def function(
         input: Tensor,
         kernel_size: Any,
         stride: Any = None,
@@ -239,23 +240,18 @@ def _define_max(n: int) -> None:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Tensor:
+        """The largest element of each window over the last {n} dims. Shapes: [N, C, *sizes] or [C, *sizes]."""
         return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
-    function.__name__ = function.__qualname__ = plain.__name__ = plain.__qualname__ = name
-    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
-    function.__doc__ = plain.__doc__ = f"""The largest element of each window over the last {n} dims.
 
-    Shapes: [N, C, *sizes] or [C, *sizes]. return_indices: also give where in the flattened {n} dims it lies.
-    """
-    with_indices.__doc__ = f"The values and the indices of `{name}`."
-    cast = "raise on cpu" if n == 3 else None
-    public(name=f"nn.functional.{name}", autocast=cast)(function)
-    public(name=f"nn.functional.{name}_with_indices", autocast=cast)(with_indices)
-    public("function", autocast=cast)(plain)
+def _cast(n: int) -> str | None:
+    return "raise on cpu" if n == 3 else None
 
 
 for _n in (1, 2, 3):
-    _define_max(_n)
+    _define_max(_n, False)
+    _define_max(_n, True)
+    _define_plain_max(_n)
 
 
 @public("function")

@@ -70,6 +70,7 @@ def _check_indices(name: str, n: int, input: Tensor, indices: Tensor, sizes: tup
 def _define_unpool(n: int) -> None:
     name = f"max_unpool{n}d"
 
+    @public(name=f"nn.functional.{name}", words={"n": n})
     def function(
         input: Tensor,
         indices: Tensor,
@@ -78,6 +79,7 @@ def _define_unpool(n: int) -> None:
         padding: Any = 0,
         output_size: Any = None,
     ) -> Tensor:
+        """Put the elements of `input` where `indices` (of max_pool{n}d) say, zeros elsewhere."""
         kernel = per_dim(kernel_size, n, name, "kernel_size")
         step = kernel if stride is None else per_dim(stride, n, name, "stride")
         spec = input.spec
@@ -88,12 +90,6 @@ def _define_unpool(n: int) -> None:
             flat = flat.scatter(-1, indices.flatten(-n), input.flatten(-n))
         filled = flat.view(*spec.shape[:-n], *sizes)
         return pooled("MaxUnpool", n, like_format(filled, input))
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"""Put the elements of `input` where `indices` (of max_pool{n}d) say, zeros elsewhere."""
-    )
-    public(name=f"nn.functional.{name}")(function)
 
 
 for _n in (1, 2, 3):

@@ -234,7 +234,7 @@ def batch_norm(
     ]
 
 
-@public(name="nn.functional.batch_norm")
+@public(name="nn.functional.batch_norm", words={})
 def functional_batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -258,9 +258,6 @@ def functional_batch_norm(
     return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[
         0
     ]
-
-
-functional_batch_norm.__name__ = "batch_norm"
 
 
 # ---- Instances ------------------------------------------------------------------------------------------------------------
@@ -301,7 +298,7 @@ def instance_norm(
     return found.view(input.spec.shape)
 
 
-@public(name="nn.functional.instance_norm")
+@public(name="nn.functional.instance_norm", words={})
 def functional_instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -320,9 +317,6 @@ def functional_instance_norm(
     if use_input_stats and math.prod(shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
     return instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
-
-
-functional_instance_norm.__name__ = "instance_norm"
 
 
 # ---- What layers and groups share -----------------------------------------------------------------------------------------
@@ -404,7 +398,7 @@ def _layer_norm(
     return _LAYER((x, weight, bias), (normalized_shape,), (eps,))[:3]
 
 
-@public(name="nn.functional.layer_norm")
+@public(name="nn.functional.layer_norm", words={})
 def functional_layer_norm(
     input: Tensor,
     normalized_shape: Any,
@@ -414,9 +408,6 @@ def functional_layer_norm(
 ) -> Tensor:
     """Normalise over the last dims, whose sizes are `normalized_shape`, then scale and shift element by element."""
     return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
-
-
-functional_layer_norm.__name__ = "layer_norm"
 
 
 @public("function")
@@ -552,7 +543,7 @@ def group_norm(
     return _group_norm(input, num_groups, weight, bias, eps)[0]
 
 
-@public(name="nn.functional.group_norm")
+@public(name="nn.functional.group_norm", words={})
 def functional_group_norm(
     input: Tensor,
     num_groups: int,
@@ -569,9 +560,6 @@ def functional_group_norm(
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     _check_more_than_one([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
     return _group_norm(input, num_groups, weight, bias, eps)[0]
-
-
-functional_group_norm.__name__ = "group_norm"
 
 
 # ---- Neighbours and vectors ------------------------------------------------------------------------------------------------

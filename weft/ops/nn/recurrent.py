@@ -13,6 +13,7 @@ from ...core.arguments import wrong_type
 from ...core.autocast import casting
 from ...core.checking import checked
 from ...core.dtype import bfloat16, float32
+from ...core.names import named
 from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.spec import Spec
@@ -173,15 +174,13 @@ def network(
 
     over_sequences, over_packed = checked(over_sequences, name), checked(over_packed, name)
 
+    @named(name)
     def function(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        """Layers of {name} over sequences: the output of the last layer, then the final states."""
         # The third argument is the parameters; for packed sequences it is the state.
         packed = "batch_sizes" in kwargs or len(args) > 3 and not isinstance(args[3], bool)
         return over_packed(*args, **kwargs) if packed else over_sequences(*args, **kwargs)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"Layers of {name} over sequences: the output of the last layer, then the final states."
-    )
     return function
 
 
@@ -224,6 +223,7 @@ def _cell_checked(gates: int, input: Spec, w_ih: Spec, w_hh: Spec, *states: Spec
 def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
     """The function of one step of a kind."""
 
+    @public("function", name=f"{kind.name}_cell", words={"doc": doc})
     def function(
         input: Tensor,
         hx: Any,
@@ -237,9 +237,7 @@ def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
         hidden, _, *rest = layer(kind, (input.size(0),), False, input, weights, state)
         return (hidden, *rest) if rest else hidden
 
-    function.__name__ = function.__qualname__ = f"{kind.name}_cell"
-    function.__doc__ = doc
-    return public("function")(function)
+    return function
 
 
 _SHAPES = "Shapes: [N, features], [N, hidden] -> [N, hidden]."

@@ -63,9 +63,11 @@ def grid_sample(
 
 
 def _grid_sampler(name: str, allowed: tuple[int, ...]) -> None:
+    @public("function", name=name, words={})
     def function(
         input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
     ) -> Tensor:
+        """`nn.functional.grid_sample` with modes as numbers, in the order in which it lists them."""
         if input.spec.ndim not in allowed:
             raise RuntimeError(
                 f"{name}(): expected input of {allowed} dims, but got {list(input.spec.shape)}"
@@ -77,12 +79,6 @@ def _grid_sampler(name: str, allowed: tuple[int, ...]) -> None:
             if not 0 <= value < len(known):
                 raise RuntimeError(f"{name}(): expected {what} from 0 to {len(known) - 1}, but got {value}")
         return _sampled(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        "`nn.functional.grid_sample` with modes as numbers, in the order in which it lists them."
-    )
-    public("function")(function)
 
 
 _grid_sampler("grid_sampler", (4, 5))

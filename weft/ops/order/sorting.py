@@ -434,7 +434,16 @@ def _define_median(name: str, ignore_nan: bool) -> ArrayOp:
     of_all = ArrayOp(_median_of_all, _median_of_all_rule, name=name)
     of_all.spec_rule(lambda input, choose: contiguous_spec((), input.dtype))
 
+    of_nan = "NaN is left out" if ignore_nan else "NaN if there is one"
+
+    @public("function method", name=name, out=True, words={"of_nan": of_nan})
     def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+        """The median of all elements, or (values, indices) along `dim`: the lower one of two; {of_nan}.
+
+        >>> import weft as torch
+        >>> torch.{name}(torch.tensor([4.0, 1.0, 3.0, 2.0]))
+        tensor(2.)
+        """
         check_tensor(input, name)
         choose = _median_choice(input.spec.dtype.is_floating_point, ignore_nan)
         if dim is None:
@@ -445,15 +454,6 @@ def _define_median(name: str, ignore_nan: bool) -> ArrayOp:
         check_comparable(input, "median_out")
         return _select(name, input, dim, keepdim, choose)
 
-    median.__name__ = median.__qualname__ = name
-    of_nan = "NaN is left out" if ignore_nan else "NaN if there is one"
-    median.__doc__ = f"""The median of all elements, or (values, indices) along `dim`: the lower one of two; {of_nan}.
-
-    >>> import weft as torch
-    >>> torch.{name}(torch.tensor([4.0, 1.0, 3.0, 2.0]))
-    tensor(2.)
-    """
-    public("function method", out=True)(median)
     return of_all
 
 

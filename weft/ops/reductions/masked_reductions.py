@@ -96,10 +96,10 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor
 # ---- Extrema -----------------------------------------------------------------------------------------------------------------
 
 
-def _define_extremum(name: str, identity: Any) -> None:
-    over_dims = getattr(Tensor, f"a{name}")
-    position = getattr(Tensor, f"arg{name}")
+def _define_extremum(name: str, identity: Any, what: str) -> None:
+    find, is_position = getattr(Tensor, name), name.startswith("arg")
 
+    @public(name=f"masked.{name}", words={"what": what})
     def extremum(
         input: Tensor,
         dim: Any = None,
@@ -108,32 +108,17 @@ def _define_extremum(name: str, identity: Any) -> None:
         dtype: DType | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
+        """{what}"""
         found = _filled(input, mask, identity(input.spec.dtype))
-        return over_dims(found, _dims(input, dim, f"a{name}"), bool(keepdim)).to(dtype or input.spec.dtype)
-
-    def arg_extremum(
-        input: Tensor,
-        dim: Any = None,
-        *,
-        keepdim: bool = False,
-        dtype: DType | None = None,
-        mask: Tensor | None = None,
-    ) -> Tensor:
-        found = _filled(input, mask, identity(input.spec.dtype))
-        return position(found, dim, bool(keepdim)).to(dtype or input.spec.dtype)
-
-    extremum.__name__ = extremum.__qualname__ = f"a{name}"
-    arg_extremum.__name__ = arg_extremum.__qualname__ = f"arg{name}"
-    extremum.__doc__ = f"The {name}imum of the elements that count, over `dim` (an int, several, or all)."
-    arg_extremum.__doc__ = (
-        f"Where that {name}imum lies, along `dim` or in all elements as one row, in the input's dtype."
-    )
-    public(name=f"masked.a{name}")(extremum)
-    public(name=f"masked.arg{name}")(arg_extremum)
+        dims = dim if is_position else _dims(input, dim, name)
+        return find(found, dims, bool(keepdim)).to(dtype or input.spec.dtype)
 
 
-_define_extremum("max", lowest)
-_define_extremum("min", highest)
+for _name, _identity in (("max", lowest), ("min", highest)):
+    _which = f"{_name}imum of the elements that count"
+    _define_extremum(f"a{_name}", _identity, f"The {_which}, over `dim` (an int, several, or all).")
+    _where = "along `dim` or in all elements as one row, in the input's dtype."
+    _define_extremum(f"arg{_name}", _identity, f"The place of the {_which}, {_where}")
 
 
 @public(name="masked.median")
@@ -291,18 +276,16 @@ def logaddexp(
 def _define_softmax(name: str, what: str, sign: int) -> None:
     unmasked = softmax.log_softmax if name == "log_softmax" else softmax.softmax
 
+    @public(name=f"masked.{name}", words={"what": what})
     def function(
         input: Tensor, dim: int | None, *, dtype: DType | None = None, mask: Tensor | None = None
     ) -> Tensor:
+        """{what} along `dim`; masked-out elements count as infinitely far away."""
         identity = (lowest if sign > 0 else highest)(input.spec.dtype)
         values = _filled(input, mask, identity)
         return unmasked(
             values if sign > 0 else -values, wrap_dim(dim or 0, input.spec.ndim), dtype or input.spec.dtype
         )
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{what} along `dim`; masked-out elements count as infinitely far away."
-    public(name=f"masked.{name}")(function)
 
 
 _define_softmax("softmax", "exp(input) scaled to sum 1", 1)

@@ -120,18 +120,19 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
         op.name, 1, lambda graph, *static: _build_moment(graph, op, *static), derivative=rule
     )
 
+    words = {"what": {"var": "variance", "std": "standard deviation"}[op.name]}
+
+    @public("function method", name=op.name, out=True, words=words)
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The {what} over `dim` (an int, several, or all), divided by n - correction (1 unless given).
+
+        Forms: {name}(unbiased), {name}(dim, unbiased, keepdim), {name}(dim, *, correction, keepdim).
+        """
         return spread((input,), _moment_arguments(input, args, kwargs, op.name))
 
-    words = {"var": "variance", "std": "standard deviation"}[op.name]
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"""The {words} over `dim` (an int, several, or all), divided by n - correction (1 unless given).
-
-    Forms: {op.name}(unbiased), {op.name}(dim, unbiased, keepdim), {op.name}(dim, *, correction, keepdim).
-    """
-    public("function method", out=True)(function)
-
+    @public("function", name=f"{op.name}_mean", out=True, words=words)
     def with_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """The {what} over `dim` and the mean."""
         dims, correction, keepdim = _moment_arguments(input, args, kwargs, f"{op.name}_mean")
         return both(input, dims, correction, keepdim)
 
@@ -147,10 +148,6 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
     def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
         mean = MEAN(input, dims=dims, keepdim=keepdim, params=(float(count_elements(input, dims)),))
         return spread((input,), (dims, correction, keepdim)), mean
-
-    with_mean.__name__ = with_mean.__qualname__ = f"{op.name}_mean"
-    with_mean.__doc__ = f"The {words} over `dim` and the mean."
-    public("function", out=True)(with_mean)
 
 
 _define_moment(VAR, _var_rule)

@@ -18,6 +18,9 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _define(name: str, ignore_nan: bool) -> None:
+    of_nan = "NaN is left out" if ignore_nan else "NaN where there is one"
+
+    @public("function method", name=name, out=True, autocast="raise", words={"of_nan": of_nan})
     def function(
         input: Tensor,
         q: float | Tensor,
@@ -26,21 +29,17 @@ def _define(name: str, ignore_nan: bool) -> None:
         *,
         interpolation: str = "linear",
     ) -> Tensor:
+        """The `q`-th quantiles of all elements or along `dim`, 0 <= q <= 1; {of_nan}.
+
+        Shapes: q [] gives the shape without `dim`; q [n] puts n in front of it.
+        interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between the two that q lies between.
+
+        >>> import weft as torch
+        >>> torch.{name}(torch.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
+        tensor(2.5000)
+        """
         check_tensor(input, name)
         return _quantile(input, _check(input, q, interpolation), dim, keepdim, interpolation, ignore_nan)
-
-    function.__name__ = function.__qualname__ = name
-    of_nan = "NaN is left out" if ignore_nan else "NaN where there is one"
-    function.__doc__ = f"""The `q`-th quantiles of all elements or along `dim`, 0 <= q <= 1; {of_nan}.
-
-    Shapes: q [] gives the shape without `dim`; q [n] puts n in front of it.
-    interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between the two that q lies between.
-
-    >>> import weft as torch
-    >>> torch.{name}(torch.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
-    tensor(2.5000)
-    """
-    public("function method", out=True, autocast="raise")(function)
 
 
 def _check(input: Tensor, q: Any, interpolation: str) -> Tensor:

@@ -315,7 +315,11 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTy
 def _define_extremum(name: str, everything: Reduce, with_index: Reduce, elementwise: str) -> None:
     Result = return_type(name, ("values", "indices"))
 
+    @public("function method", name=name, out=True, words={})
     def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        """The {name}imum of all elements; with `dim` the values and indices along it; with a tensor,
+        elementwise. NaN wins; of equal elements the first one's index is given.
+        """
         other = dim if isinstance(dim, Tensor) else other
         if other is not None:
             return getattr(input, elementwise)(other)
@@ -323,24 +327,16 @@ def _define_extremum(name: str, everything: Reduce, with_index: Reduce, elementw
             return everything.direct(input)
         return Result(with_index.direct(input, dim, keepdim))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""The {name}imum of all elements; with `dim` the values and indices along it; with a tensor,
-    elementwise. NaN wins; of equal elements the first one's index is given.
-    """
-    public("function method", out=True)(function)
-
 
 _define_extremum("max", MAX_OF_ALL, MAX, "maximum")
 _define_extremum("min", MIN_OF_ALL, MIN, "minimum")
 
 
 def _define_over_dims(op: Reduce) -> None:
+    @public("function method", name=op.name, out="exact", words={"which": op.name[1:]})
     def function(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+        """The {which}imum over `dim` (an int, several, or all). NaN wins."""
         return op.direct(input, dim, keepdim)
-
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"The {op.name[1:]}imum over `dim` (an int, several, or all). NaN wins."
-    public("function method", out="exact")(function)
 
 
 _define_over_dims(AMAX)
@@ -348,12 +344,10 @@ _define_over_dims(AMIN)
 
 
 def _define_arg(op: Reduce) -> None:
+    @public("function method", name=op.name, out=True, words={"which": op.name[3:]})
     def function(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        """The index of the {which}imum: of all elements as one row, or along `dim`. The first of equals."""
         return op.direct(input, dim, keepdim)
-
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"""The index of the {op.name[3:]}imum: of all elements as one row, or along `dim`. The first of equals."""
-    public("function method", out=True)(function)
 
 
 _define_arg(ARGMAX)
@@ -373,15 +367,13 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 def _define_flag(op: Reduce) -> None:
+    @public("function method", name=op.name, out="flags", words={})
     def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        """Whether {name} elements over `dim` (an int, several, or all) are nonzero."""
         check_tensor(input, op.name)
         if isinstance(dim, (tuple, list)) and not dim:  # an empty list names no dims
             return op(input, dims=(), keepdim=keepdim)
         return op.direct(input, dim, keepdim)
-
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"Whether {op.name} elements over `dim` (an int, several, or all) are nonzero."
-    public("function method", out="flags")(function)
 
 
 _define_flag(ANY)

@@ -25,6 +25,7 @@ from ...core.dtype import (
 )
 from ...core.grad_mode import mode
 from ...core.limits import largest
+from ...core.names import named
 from ...core.outputs import check_result_dtype, write_out
 from ...core.public import add_inplace, inplace, public
 from ...core.recording import check_recorded_write, needs_recording
@@ -109,7 +110,16 @@ CUMPROD = Scan(
 
 
 def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
+    @named(name, what=what, example=example)
     def scan(input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+        """The running {what} along `dim`: integers and bools as int64, unless `dtype` is given.
+
+        float32 accumulates in float64, the narrower floats in float32; each result is rounded once.
+
+        >>> import weft as torch
+        >>> torch.{name}(torch.tensor([1, 2, 3, 4]), 0)
+        tensor({example})
+        """
         own = input.spec.dtype
         dim = wrap_dim(dim if type(dim) is int else integer(dim, name, "dim"), len(input.spec.shape))
         if dtype is None and out is None and own.category >= FLOAT:  # the usual case
@@ -127,7 +137,9 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
 
     write = inplace(scan, name)
 
+    @named(f"{name}_", of=name)
     def scan_(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+        """`{of}`, written into this tensor."""
         check_recorded_write(self)
         dim_of(self, dim, name)
         if dtype is not None and dtype is not self.spec.dtype:
@@ -136,17 +148,6 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
             )
         return write(self, dim, dtype=self.spec.dtype)
 
-    scan.__name__ = scan.__qualname__ = name
-    scan.__doc__ = f"""The running {what} along `dim`: integers and bools as int64, unless `dtype` is given.
-
-    float32 accumulates in float64, the narrower floats in float32; each result is rounded once.
-
-    >>> import weft as torch
-    >>> torch.{name}(torch.tensor([1, 2, 3, 4]), 0)
-    tensor({example})
-    """
-    scan_.__name__ = scan_.__qualname__ = f"{name}_"
-    scan_.__doc__ = f"`{name}`, written into this tensor."
     add_inplace(name, scan_)
     return public("function method")(scan)
 
@@ -280,19 +281,17 @@ CUMMIN = _extremum("cummin", _Latest(highest, lambda new, old: new <= old))
 def _define_running(op: Scan, what: str) -> None:
     name = op.name
 
+    @public("function method", name=name, out=True, words={"what": what})
     def running(input: Tensor, dim: int) -> Any:
+        """(values, indices): the {what} element so far along `dim`, and where it was last.
+
+        >>> import weft as torch
+        >>> torch.{name}(torch.tensor([2, 2, 2]), 0).indices
+        tensor([0, 1, 2])
+        """
         dim = dim_of(input, dim, name)
         check_comparable(input, f"{name}_cpu")
         return return_type(name, ("values", "indices"))(op(input, dim))
-
-    running.__name__ = running.__qualname__ = name
-    running.__doc__ = f"""(values, indices): the {what} element so far along `dim`, and where it was last.
-
-    >>> import weft as torch
-    >>> torch.{name}(torch.tensor([2, 2, 2]), 0).indices
-    tensor([0, 1, 2])
-    """
-    public("function method", out=True)(running)
 
 
 _define_running(CUMMAX, "greatest")

@@ -391,6 +391,7 @@ for _name, _one, _many, _forward, _what in TRANSFORMS:
 
 
 def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
+    @public(name=f"fft.{name}", out=True, words={"transform": name.removesuffix("freq")})
     def function(
         n: int,
         d: float = 1.0,
@@ -401,6 +402,10 @@ def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
         requires_grad: bool = False,
         pin_memory: bool | None = False,
     ) -> Tensor:
+        """The frequencies of the results of `{transform}` of `n` samples, `d` apart.
+
+        Units: cycles per unit of `d`.
+        """
         n = integer(n, f"fft_{name}", "n")
         dtype = check_dtype(dtype) or get_default_dtype()
         check_layout(layout)
@@ -412,29 +417,20 @@ def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
         result = on_device(positions(n).astype(np.float64), as_device(device), dtype) * float(step)
         return with_grad(result, requires_grad)
 
-    function.__name__ = function.__qualname__ = f"fft_{name}"
-    function.__doc__ = f"""The frequencies of the results of `{name.removesuffix("freq")}` of `n` samples, `d` apart.
-
-    Units: cycles per unit of `d`.
-    """
-    public(name=f"fft.{name}", out=True)(function)
-
 
 _frequencies("fftfreq", lambda n: np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]))
 _frequencies("rfftfreq", lambda n: np.arange(n // 2 + 1))
 
 
 def _define_shift(name: str, extra: int, what: str) -> None:
+    @public(name=f"fft.{name}", words={"what": what})
     def function(input: Tensor, dim: Any = None) -> Tensor:
+        """{what} in `dim` (an int or several; all unless given)."""
         _check_input(input, name)
         ndim = len(input.spec.shape)
         dims = range(ndim) if dim is None else integers((dim,), f"fft_{name}", "dim")
         dims = tuple(_position(each, ndim) for each in dims)
         return input.roll(tuple((input.spec.shape[each] + extra) // 2 for each in dims), dims)
-
-    function.__name__ = function.__qualname__ = f"fft_{name}"
-    function.__doc__ = f"{what} in `dim` (an int or several; all unless given)."
-    public(name=f"fft.{name}")(function)
 
 
 _define_shift("fftshift", 0, "Frequencies reordered so that zero is in the middle,")

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...core.dtype import DType, float32
 from ...core.entry import entry
+from ...core.names import named
 from ...core.public import public
 from ...core.registry import add_function, add_method
 from ...core.tensor import Tensor
@@ -70,28 +71,24 @@ def _unknown(name: str) -> NotImplementedError:
 
 
 def _refusing(name: str, expected: str | None) -> Any:
+    @named(name)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Raises: an error, because the tensor is dense and `{name}` is for tensors of another layout."""
         if expected is None:
             raise _unknown(name)
         raise RuntimeError(f"{name} expected {expected} layout but got Strided")
 
-    method.__name__ = name
-    method.__doc__ = (
-        f"Raises: an error, because the tensor is dense and `{name}` is for tensors of another layout."
-    )
     return method
 
 
 def _converting(name: str) -> Any:
+    @named(name)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """Raises: NotImplementedError, because weft does not have the layout, or has it by another name."""
         raise NotImplementedError(
             f"Tensor.{name}: weft does not have the layout; of the sparse ones, write x.to_sparse(layout=...)"
         )
 
-    method.__name__ = name
-    method.__doc__ = (
-        "Raises: NotImplementedError, because weft does not have the layout, or has it by another name."
-    )
     return method
 
 

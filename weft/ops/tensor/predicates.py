@@ -18,6 +18,7 @@ from ...core.layout import (
     sparse_csr,
     strided,
 )
+from ...core.names import named
 from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.registry import add_function, add_member
@@ -37,12 +38,11 @@ def _asked(name: str) -> None:
     """`weft.name(input)` for a method without arguments."""
     method = getattr(Tensor, name)
 
+    @named(name, method.__doc__)
     def function(input: Tensor) -> Any:
         check_tensor(input, name)
         return method(input)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = method.__doc__
     add_function(name, entry(function))
 
 

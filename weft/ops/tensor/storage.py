@@ -443,7 +443,11 @@ def _in_place(name: str, view: Any) -> None:
     # PyTorch numbers the overloads of a view from 0, and the in-place overloads after them.
     overloads = 3 if view is squeeze else 1
 
+    @public(
+        "function method" if name == "as_strided_" else "method", name=name, words={"view": view.__name__}
+    )
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """`{view}`, changing the metadata of this tensor."""
         before = self.detach()
         recorded = needs_recording((self,))
         if recorded:
@@ -456,10 +460,6 @@ def _in_place(name: str, view: Any) -> None:
             tape.rename(result, lambda node: f"{node[:-1]}{int(node[-1]) + overloads}")
             tape.take_grad_fn_of(self, result)
         return self
-
-    method.__doc__ = f"`{view.__name__}`, changing the metadata of this tensor."
-    method.__name__ = method.__qualname__ = name
-    public("function method" if name == "as_strided_" else "method", name=name)(method)
 
 
 for _view in (as_strided, squeeze, swapaxes, swapdims, t, transpose, unsqueeze):

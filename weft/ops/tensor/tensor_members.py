@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from ...core.dtype import DType
 from ...core.entry import entry
 from ...core.grad_mode import no_grad
+from ...core.names import named
 from ...core.public import public
 from ...core.registry import add_function, add_method
 from ...core.streams import Stream
@@ -109,13 +110,16 @@ def slice_inverse(
 
 
 def _no_device(name: str, error: Exception) -> None:
+    @named(name)
     def method(
         self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Tensor:
+        """The tensor on a device of type {name}.
+
+        Raises: an error, because there is none.
+        """
         raise error
 
-    method.__name__ = name
-    method.__doc__ = f"The tensor on a device of type {name}.\n\nRaises: an error, because there is none."
     add_method(name, method)
 
 
@@ -154,11 +158,11 @@ def lazy_conj(self: Tensor) -> Tensor:
 
 
 def _in_place(name: str) -> None:
+    @named(name)
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """`input.{name}(...)`."""
         return getattr(input, name)(*args, **kwargs)
 
-    function.__name__ = name
-    function.__doc__ = f"`input.{name}(...)`."
     add_function(name, entry(function))
 
 

@@ -132,6 +132,7 @@ def _write_indices(target: np.ndarray, rows: int, columns: int, offset: int, low
 
 
 def _indices(name: str, lower: bool):
+    @public("function", name=name, words={"which": "lower" if lower else "upper"})
     def indices(
         row: int,
         col: int,
@@ -142,6 +143,7 @@ def _indices(name: str, lower: bool):
         device: Any = None,
         pin_memory: bool | None = False,
     ) -> Tensor:
+        """Rows and columns of the {which} triangle of a matrix, row by row: shape [2, count]."""
         check_layout(layout)
         row, col, offset = (
             integer(value, name, what) for value, what in ((row, "row"), (col, "col"), (offset, "offset"))
@@ -161,9 +163,7 @@ def _indices(name: str, lower: bool):
         _write_indices(array(result), row, col, offset, lower)
         return result if where is CPU else to_device(result, where)
 
-    indices.__name__ = indices.__qualname__ = name
-    indices.__doc__ = f"Rows and columns of the {'lower' if lower else 'upper'} triangle of a matrix, row by row: shape [2, count]."
-    return public("function")(indices)
+    return indices
 
 
 tril_indices = _indices("tril_indices", lower=True)

@@ -40,6 +40,8 @@ _METHODS = {
     "sparse.conversion": "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask",
 }
 
+FUNCTIONS_OF_LAYOUTS = frozenset(" ".join((*_FUNCTIONS.values(), *_METHODS.values())).split())
+
 
 def _loading(module: str, name: str) -> Callable:
     @functools.cache

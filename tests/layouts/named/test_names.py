@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 import weft
+from weft.layouts.named import calls
 
 
 def named(*names, sizes=(2, 3, 4, 5)):
@@ -369,6 +370,28 @@ def test_subclasses_keep_names():
     x = named(*X).as_subclass(Image)
     assert type(x) is type(x + 1) is type(x.T) is Image and x.names == (x + 1).names == X
     assert x.T.names == ("C", "N") and type(copy.deepcopy(x)) is Image
+
+
+def test_a_function_without_a_rule_keeps_names_or_refuses_them(monkeypatch):
+    """A composed function keeps names by the functions that it calls. An op has no plan for a named tensor."""
+    composed, ops = ("trapezoid", "nn.functional.softmin"), ("nansum", "transpose", "cumsum", "sort")
+    rules_of = calls.rules_of
+    monkeypatch.setattr(calls, "rules_of", lambda name: None if name in composed + ops else rules_of(name))
+    x = named("N", "C")
+    assert weft.trapezoid(x, dim=1).names == ("N",)
+    assert weft.nn.functional.softmin(x, 1).names == X
+    for name, dims in {"nansum": (0,), "transpose": (0, 1), "cumsum": (0,), "sort": (0,)}.items():
+        with pytest.raises(
+            RuntimeError, match=f"torch.{name} is not implemented for named tensors: write x.rename"
+        ):
+            getattr(weft, name)(x, *dims)
+
+
+def test_shifts_in_place_keep_names():
+    x = weft.ones(2, dtype=weft.int64, names=["N"])
+    x <<= 2
+    x >>= 1
+    assert x.names == ("N",) and x.tolist() == [2, 2]
 
 
 def test_functions_that_call_functions():

@@ -34,12 +34,15 @@ def run(name: str, function: Callable, args: tuple, kwargs: dict[str, Any], is_r
     """
     if name not in _OF_ELEMENTS and any(callable(each) and not isinstance(each, type) for each in args):
         return PLAIN  # cond(x > 0, function, other, x): the functions may use the names
+    rules = rules_of(name)
+    if rules is None:
+        return PLAIN  # the functions that it calls find the names, or an op refuses the named tensor
     args, kwargs = _numbered(name, function, args, kwargs)
     operands = args[::-1] if is_reflected else args
     call = Call(name if name.startswith("__") else name.removesuffix("_"), function, operands, kwargs, _given)
     targets = _targets(name, args, kwargs)
     is_inplace = kwargs.get("out") is None
-    of_operands, of_results = rules_of(name)
+    of_operands, of_results = rules
     stand_ins = _StandIns()
     plain_args = tuple(map(stand_ins.of, args))
     plain_kwargs = {key: stand_ins.of(value) for key, value in kwargs.items()}

@@ -1,6 +1,7 @@
 """Which rule each public function has. A function and its forms `name_` and `out=` have the same one.
 
-Functions that no row names are elementwise, or their results have no names: PLAIN_RESULTS lists them.
+Functions that no row names are elementwise, or their results have no names: the sets below list them. A function that the table lacks
+runs on the named tensors: the functions that it calls give the names, and an op raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from ...families.calls import elementwise_names
+from .. import FUNCTIONS_OF_LAYOUTS
 from .contraction import (
     adding_outer,
     adding_product,
@@ -142,21 +144,61 @@ PLAIN_RESULTS = frozenset("""
     tensorinv tensorsolve trace transform_bias_rescale_qkv tril_indices trilinear triu_indices unique unique2 unique_consecutive
     unravel_index unsafe_index unsafe_masked_index weight_int4pack_mm_for_cpu weight_int8pack_mm
 """.split())
+# Functions that make tensors of sizes or of data that is no tensor, or take only sizes or a dtype from a tensor.
+CONSTRUCTORS = frozenset("""
+    arange bartlett_window blackman_window empty empty_permuted empty_quantized empty_strided eye fft.fftfreq fft.rfftfreq from_dlpack
+    from_file from_numpy frombuffer full get_rng_state hamming_window hann_window kaiser_window linspace logspace new new_empty new_empty_strided
+    new_full new_ones new_tensor new_zeros ones rand randint randn randperm range scalar_tensor zeros
+    BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
+    _empty_affine_quantized _empty_per_channel_affine_quantized _legacy_new _make_subclass _make_wrapper_subclass
+""".split())
+# Functions of tensors of other layouts, besides FUNCTIONS_OF_LAYOUTS, which make such tensors.
+OTHER_LAYOUTS = frozenset("""
+    ccol_indices coalesce col_indices crow_indices hspmm indices int_repr lengths offsets q_per_channel_axis q_per_channel_scales
+    q_per_channel_zero_points q_scale q_zero_point qscheme resize_as_sparse_ row_indices smm sparse_resize_ sparse_resize_and_clear_ spmm
+    sspaddmm to_padded_tensor values
+    _coalesced_ _dimI _dimV _indices _nested_tensor_size _nested_tensor_storage_offsets _nested_tensor_strides _nnz
+    _sparse_mask_projection _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr _values
+""".split())
+# Functions and attributes whose result is no tensor.
+QUESTIONS = frozenset("""
+    allclose backward broadcast_shapes dense_dim device dim dtype element_size get_device grad_dtype grad_fn initial_seed is_anomaly_check_nan_enabled
+    is_anomaly_enabled is_coalesced is_complex is_conj is_cpu is_cuda is_distributed is_floating_point is_inference is_ipu is_leaf is_maia
+    is_meta is_mkldnn is_mps is_mtia is_neg is_nested is_nonzero is_quantized is_same_size is_signed is_sparse is_sparse_csr is_storage
+    is_tensor is_vulkan is_xla is_xpu itemsize layout linalg.LinAlgError manual_seed module_load name nbytes ndim ndimension nelement numel
+    output_nr record_stream register_hook register_post_accumulate_grad_hook reinforce requires_grad result_type retain_grad retains_grad
+    seed set_default_tensor_type set_rng_state shape size sparse_dim spec storage_type stride sym_constrain_range
+    sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum to_dlpack typename volatile
+    SymBool SymFloat SymInt TypedStorage UntypedStorage grad
+    _amp_foreach_non_finite_check_and_unscale_ _autograd _backward_hooks _byte_offset _cdata _cufft_get_plan_cache_size
+    _debug_has_internal_overlap _fused_sdp_choice _grad_fn _has_compatible_shallow_copy_type _has_symbolic_sizes_strides _is_device_backend_autoload_enabled
+    _is_functional_tensor _is_view _is_zerotensor _nnpack_available _post_accumulate_grad_hooks _running_with_deploy _storage _base
+    _typed_storage _use_cudnn_ctc_loss _use_count _use_cudnn_rnn_flatten_weight _use_miopen_ctc_loss _version _views _grad _grad_dtype
+""".split())
+_CHECKS = "_check", "_assert", "_sym_", "_validate"  # how the names of checks begin, whose result is no tensor
 # fmt: on
 
 _of_operands = {name: rule for rule, names in _OF_OPERANDS for name in names.split()}
 _of_results = {name: rule for rule, names in _OF_RESULTS for name in names.split()}
+_without_names = PLAIN_RESULTS | CONSTRUCTORS | OTHER_LAYOUTS | QUESTIONS | FUNCTIONS_OF_LAYOUTS
 
 
 @functools.lru_cache(4096)
-def rules_of(name: str) -> tuple[OfOperands | None, OfResults | None]:
-    """The rule of a public function, of the one sort or of the other. None twice if its results have no names."""
+def rules_of(name: str) -> tuple[OfOperands | None, OfResults | None] | None:
+    """The rule of a public function, of the one sort or of the other; None twice if its results have no names.
+
+    Returns None for a function that is not in the table.
+    """
     for each in _known_as(name):
         if each in _of_operands or each in _of_results:
             return _of_operands.get(each), _of_results.get(each)
         if each in elementwise_names:
             return unifying, None
-    return None, unifying_each if name.startswith(("_foreach_", "_to_cpu")) else None
+    if name.startswith(("_foreach_", "_to_cpu")):
+        return None, unifying_each
+    if not _without_names.isdisjoint(_known_as(name)) or name.startswith(_CHECKS) or name.endswith("Storage"):
+        return None, None
+    return None
 
 
 def _known_as(name: str) -> list[str]:

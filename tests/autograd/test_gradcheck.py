@@ -265,6 +265,16 @@ def outcome(program, lib):
         return type(error).__name__
 
 
+@pytest.mark.parametrize("fast", [False, True])
+def test_tensors_of_a_device_whose_memory_the_host_cannot_read(fast):
+    for dtype in (weft.float64, weft.complex128):
+        x = weft.tensor([0.3, 0.7, 1.1], dtype=dtype, device="reference", requires_grad=True)
+        assert weft.autograd.gradcheck(
+            weft.sin, x, check_forward_ad=True, check_batched_grad=True, fast_mode=fast
+        )
+        assert weft.autograd.gradgradcheck(weft.sin, x, fast_mode=fast)
+
+
 def test_wrong_forward_mode_is_found():
     methods = {
         "forward": staticmethod(lambda ctx, x: x * 2),

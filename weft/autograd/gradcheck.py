@@ -226,7 +226,7 @@ def _reals(x: Tensor) -> np.ndarray:
     reals = (view_as_real(values).reshape(-1) if x.is_complex() else values).double()
     if handles_dispatch(type(reals)):  # an object that wraps a tensor has no memory
         return np.array([reals[k].item() for k in range(reals.numel())], np.float64)
-    return reals.numpy()
+    return reals.cpu().numpy()
 
 
 def _units(x: Tensor) -> Iterator[Tensor]:
@@ -360,7 +360,7 @@ def _random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
     values = random.standard_normal((2, x.numel()))
     values /= max(float(np.sqrt((values**2).sum())), 1e-30)
     numbers = values[0] + 1j * values[1] if x.is_complex() else values[0]
-    return from_numpy(numbers).reshape(x.shape).to(x.dtype)
+    return from_numpy(numbers).reshape(x.shape).to(x.device, x.dtype)
 
 
 _FAST = "The numbers are those of fast mode: one random combination of rows and columns.\n"

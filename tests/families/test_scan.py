@@ -33,6 +33,15 @@ def test_a_state_of_two_parts_and_two_results(tensor):
         torch.testing.assert_close(to_torch(count), counts.to(tensor.dtype))
 
 
+def test_dims_count_from_the_end_and_are_in_range():
+    x = weft.arange(6.0).reshape(2, 3)
+    scan = mean_and_count(weft.float32)
+    assert scan(x, -2)[0].equal(scan(x, 0)[0])
+    for dim in (2, -3):
+        with pytest.raises(IndexError, match=f"got {dim}"):
+            scan(x, dim)
+
+
 @pytest.mark.parametrize("dim", (0, 1, 2))
 def test_rows_are_shared_among_threads(dim):
     values = np.random.default_rng(0).integers(-9, 9, (40, 150, 200))

@@ -113,3 +113,25 @@ def test_traced_values_compare_and_choose():
     target = weft.zeros(3)
     FusedUpdate(clipped)((), weft.tensor([-1.0, 0.5, 7.0]), (target,), (2.0,))
     assert seen == [True] and target.tolist() == [0.0, 0.5, 2.0]
+
+
+def average(options, source, target, number):
+    return (target - source.sum() * number,)
+
+
+def choice(options, source, target, number):
+    return (target - source if number > 0 else target,)
+
+
+@pytest.mark.parametrize("rule, used", [(average, "sum.run"), (choice, "the value of a tensor or a number")])
+def test_a_rule_that_is_no_kernel_says_why(rule, used):
+    with pytest.raises(NotImplementedError, match=f"the rule {rule.__name__} .* because it uses {used}"):
+        FusedUpdate(rule)((), weft.ones(2), (weft.ones(2),), (0.5,))
+
+
+@pytest.mark.parametrize("composed", [False, True])
+@pytest.mark.parametrize("values", ["target - source", "(target - source, source)"])
+def test_a_rule_returns_a_tuple_of_values_for_the_targets(values, composed):
+    update = FusedUpdate(eval(f"lambda options, source, target: {values}"))
+    with pytest.raises(TypeError, match="must return a tuple of 1 values"):
+        (update.compose if composed else update)((), weft.ones(2), (weft.ones(2),), ())

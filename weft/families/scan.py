@@ -9,7 +9,7 @@ from ..core.iteration import loop_dims
 from ..core.recording import needs_recording, record
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, make, wrap_dim
 from ..engine.kernel import Launch
 from .monoid_op import MonoidOp
 
@@ -27,6 +27,8 @@ class Scan(MonoidOp):
     """
 
     def _plan(self, spec: Spec, dim: int) -> _Plan:
+        """Raises: IndexError if `dim` is out of range."""
+        dim = wrap_dim(dim, len(spec.shape))
         types = self.types(spec.dtype, None)
         results = tuple(contiguous_spec(spec.shape, dtype, spec.device) for dtype in types.results)
         allocators = [each.device.backend.allocator(each.nbytes) for each in results]
@@ -48,7 +50,7 @@ class Scan(MonoidOp):
         return _Plan(results, allocators, launch)
 
     def run(self, input: Tensor, dim: int) -> Any:
-        """The result, or a tuple of them, of scanning `input` along `dim` (not negative; 0 for a 0-dim tensor)."""
+        """The result, or a tuple of them, of scanning `input` along `dim`."""
         plan = self.plans[input.spec, dim]
         if len(plan.results) == 1:
             storage = plan.allocators[0]()

@@ -112,8 +112,10 @@ def _refusing(name: str) -> Any:
 # A traced value has no memory, and one trace serves all shapes.
 for _name in ("size", "stride", "dim", "numel"):
     setattr(Traced, _name, _refusing(_name))
-for _name in ("shape", "ndim", "_storage", "_byte_offset"):
+for _name in ("shape", "ndim"):
     setattr(Traced, _name, property(_refusing(_name)))
+for _name in ("_storage", "_byte_offset"):
+    setattr(Traced, _name, property(_refusing("the value of a tensor or a number")))
 
 
 class tracing(DisableTorchFunction):  # noqa: N801 (used like a function)

@@ -21,7 +21,7 @@ from ..core.tensor import Tensor
 from ..engine.loops import Result
 from .elements import store_as
 from .map import apart, common_device
-from .traced import Traced, any_shape, tracing
+from .traced import NoKernel, Traced, any_shape, tracing
 
 
 class _Plan:
@@ -72,7 +72,8 @@ class FusedUpdate(Op):
         """The same update op by op, so that autograd can record it."""
         # Backward may need the old values of the targets, which are overwritten below.
         old = [each.clone() for each in targets] if is_grad_enabled() else targets
-        for target, value in zip(targets, self.rule(options, source, *old, *numbers), strict=True):
+        values = self._checked(self.rule(options, source, *old, *numbers), len(targets))
+        for target, value in zip(targets, values):
             target.copy_(value)
 
     def _plan(self, options: Any, count: int, source: Spec, *targets: Spec) -> _Plan | None:
@@ -95,6 +96,24 @@ class FusedUpdate(Op):
     def _trace(self, options: Any, count: int, source: Spec, *targets: Spec) -> list[Result]:
         """The new values of the targets as expressions."""
         operands = [Traced.load(k, each) for k, each in enumerate((source, *targets))]
-        with tracing():
-            values = self.rule(options, *operands, *map(Traced.number, range(count)))
-        return [store_as(value.value, each) for value, each in zip(values, targets, strict=True)]
+        try:
+            with tracing():
+                values = self.rule(options, *operands, *map(Traced.number, range(count)))
+        except NoKernel as error:
+            raise NotImplementedError(
+                f"the rule {self.name} of an update cannot become one kernel, because it uses {error}: a kernel computes each "
+                "element by elementwise ops alone"
+            ) from error
+        return [
+            store_as(value.value, each) for value, each in zip(self._checked(values, len(targets)), targets)
+        ]
+
+    def _checked(self, values: Any, count: int) -> Sequence[Any]:
+        """Raises: TypeError unless the rule has returned a new value for each target."""
+        if not isinstance(values, (tuple, list)) or len(values) != count:
+            given = f"{len(values)} values" if isinstance(values, (tuple, list)) else type(values).__name__
+            raise TypeError(
+                f"the rule {self.name} of an update must return a tuple of {count} values, one for each tensor that it updates, "
+                f"but returned {given}"
+            )
+        return values

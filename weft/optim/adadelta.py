@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, addcmul, directed, sqrt
-from .elementwise import Elementwise, count
+from .elementwise import Elementwise
 from .optimizer import ParamsT, check, check_lr
 
 
@@ -66,7 +66,6 @@ class Adadelta(Elementwise):
     def _slots(self, group):
         return "square_avg", "acc_delta"
 
-    def _next(self, group, state, param):
-        count(state)
+    def _next(self, group, state, param, step):
         rho, decay = group["rho"], group["weight_decay"]
         return (group["maximize"], decay != 0), (decay, rho, 1 - rho, group["eps"], -group["lr"])

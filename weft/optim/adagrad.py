@@ -85,7 +85,7 @@ class Adagrad(Elementwise):
         state = self.state[param]
         if not state:
             self._start(state, param, group)
-        _, (_, step_size, eps) = self._next(group, state, param)
+        _, (_, step_size, eps) = self._next(group, state, param, count(state))
         grad = (-grad if group["maximize"] else grad).coalesce()
         values, total = grad._values(), state["sum"]
         total.add_(with_values(grad, values * values))
@@ -100,7 +100,7 @@ class Adagrad(Elementwise):
         state["step"] = scalar_tensor(0.0)
         state["sum"] = full_like(param, complex(value, value) if param.is_complex() else value)
 
-    def _next(self, group, state, param):
-        step, decay = count(state), group["weight_decay"]
+    def _next(self, group, state, param, step):
+        decay = group["weight_decay"]
         step_size = group["lr"] / (1 + (step - 1) * group["lr_decay"])
         return (group["maximize"], decay != 0), (decay, -step_size, group["eps"])

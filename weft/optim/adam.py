@@ -7,7 +7,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from .arithmetic import addcdiv, addcmul, decayed, lerp, maximum, sqrt
-from .elementwise import Elementwise, count, decay_kind
+from .elementwise import Elementwise, decay_kind
 from .optimizer import ParamsT, check_adam_options, check_fused
 
 
@@ -92,8 +92,8 @@ class Adam(Elementwise):
     def _slots(self, group):
         return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
 
-    def _next(self, group, state, param):
-        step, (beta1, beta2), lr, decay = count(state), group["betas"], group["lr"], group["weight_decay"]
+    def _next(self, group, state, param, step):
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
         if group["differentiable"]:
             scales = _recorded_scales(state["step"].clone(), lr, beta1, beta2, group["eps"])
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from .arithmetic import absolute, addcdiv, directed, lerp, maximum
-from .elementwise import Elementwise, count
+from .elementwise import Elementwise
 from .optimizer import ParamsT, check_adam_options
 
 
@@ -62,7 +62,7 @@ class Adamax(Elementwise):
     def _slots(self, group):
         return "exp_avg", "exp_inf"
 
-    def _next(self, group, state, param):
-        step, (beta1, beta2), decay = count(state), group["betas"], group["weight_decay"]
+    def _next(self, group, state, param, step):
+        (beta1, beta2), decay = group["betas"], group["weight_decay"]
         step_size = group["lr"] / (1 - beta1**step)
         return (group["maximize"], decay != 0), (decay, 1 - beta1, beta2, group["eps"], -step_size)

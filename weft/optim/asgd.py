@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, directed
-from .elementwise import Elementwise, count
+from .elementwise import Elementwise
 from .optimizer import ParamsT, check, check_lr, scalar_tensor
 
 
@@ -71,8 +71,8 @@ class ASGD(Elementwise):
         state["mu"] = scalar_tensor(1.0)
         super()._start(state, param, group)
 
-    def _next(self, group, state, param):
-        step, eta, share = count(state), state["eta"].item(), state["mu"].item()
+    def _next(self, group, state, param, step):
+        eta, share = state["eta"].item(), state["mu"].item()
         lr, lambd, decay = group["lr"], group["lambd"], group["weight_decay"]
         options = group["maximize"], decay != 0, share != 1
         numbers = decay, 1 - lambd * eta, -eta, share

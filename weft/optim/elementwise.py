@@ -39,13 +39,18 @@ class Elementwise(Optimizer):
         for name in self._slots(group):
             state[name] = zeros_like(param)
 
-    def _next(self, group: dict[str, Any], state: dict[str, Any], param: Tensor) -> tuple[tuple, tuple]:
-        """Count the step; return the options that choose a variant of the rule, and the numbers of the step."""
-        raise NotImplementedError
+    def _next(
+        self, group: dict[str, Any], state: dict[str, Any], param: Tensor, step: float
+    ) -> tuple[tuple, tuple]:
+        """Return the options that choose a variant of the rule, and the numbers of the step.
+
+        `step` is the number of the step of this parameter, which begins at 1; it is 0 if the state has no "step".
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define _next(group, state, param, step)")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have gradients; `closure` computes the loss again. Returns the loss."""
-        with enable_grad() if self.defaults["differentiable"] else unrecorded():
+        with enable_grad() if self.defaults.get("differentiable") else unrecorded():
             loss = evaluate(closure)
             for group in self.param_groups:
                 self._step_group(group)
@@ -55,7 +60,7 @@ class Elementwise(Optimizer):
         if group.get("capturable"):
             _refuse_capture(group["params"])
         states, slots, update = self.state, self._slots(group), self.update
-        run = update.compose if group["differentiable"] else update
+        run = update.compose if group.get("differentiable") else update
         for param in group["params"]:
             grad = param.grad
             if grad is None:
@@ -69,7 +74,8 @@ class Elementwise(Optimizer):
                 state = states[param]
                 if not state:
                     self._start(state, param, group)
-            options, numbers = self._next(group, state, param)
+            step = count(state) if "step" in state else 0.0
+            options, numbers = self._next(group, state, param, step)
             targets = [param, *[state[name] for name in slots]]
             if param.spec.dtype.is_complex:
                 grad, targets = _as_real(grad), list(map(_as_real, targets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from .arithmetic import addcdiv, addcmul, decayed, lerp, sqrt
-from .elementwise import Elementwise, count, decay_kind
+from .elementwise import Elementwise, decay_kind
 from .optimizer import ParamsT, check, check_adam_options, scalar_tensor
 
 
@@ -82,8 +82,8 @@ class NAdam(Elementwise):
         state["mu_product"] = scalar_tensor(1.0)
         super()._start(state, param, group)
 
-    def _next(self, group, state, param):
-        step, (beta1, beta2), lr, decay = count(state), group["betas"], group["lr"], group["weight_decay"]
+    def _next(self, group, state, param, step):
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
         momentum_decay = group["momentum_decay"]
         momentum = beta1 * (1.0 - 0.5 * (0.96 ** (step * momentum_decay)))
         later = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * momentum_decay)))

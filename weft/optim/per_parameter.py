@@ -15,7 +15,7 @@ class PerParameter(Optimizer):
     """A subclass defines how a parameter is updated by its gradient, and by a sparse one if it can be."""
 
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _update(param, group)")
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, addcmul, decayed, lerp, reciprocal, sqrt
-from .elementwise import Elementwise, count, decay_kind
+from .elementwise import Elementwise, decay_kind
 from .optimizer import ParamsT, check_adam_options
 
 
@@ -75,8 +75,8 @@ class RAdam(Elementwise):
     def _slots(self, group):
         return "exp_avg", "exp_avg_sq"
 
-    def _next(self, group, state, param):
-        step, (beta1, beta2), lr, decay = count(state), group["betas"], group["lr"], group["weight_decay"]
+    def _next(self, group, state, param, step):
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
         correction2 = 1 - beta2**step
         # The length of the moving average: in the limit of many steps, and after the steps so far.
         longest = 2 / (1 - beta2) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, addcdiv, addcmul, directed, lerp, sqrt
-from .elementwise import Elementwise, count
+from .elementwise import Elementwise
 from .optimizer import ParamsT, check, check_lr
 
 
@@ -86,8 +86,7 @@ class RMSprop(Elementwise):
         momentum = ("momentum_buffer",) if group["momentum"] > 0 else ()
         return ("square_avg", *momentum, *(("grad_avg",) if group["centered"] else ()))
 
-    def _next(self, group, state, param):
-        count(state)
+    def _next(self, group, state, param, step):
         alpha, decay, momentum = group["alpha"], group["weight_decay"], group["momentum"]
         numbers = decay, alpha, 1 - alpha, group["eps"], -group["lr"], momentum
         return (group["maximize"], decay != 0, momentum > 0, group["centered"]), numbers

@@ -6,7 +6,7 @@ from ..core.tensor import Tensor
 from ..families.update import FusedUpdate
 from ..ops.creation.creation import full_like
 from .arithmetic import absolute, addcmul, clamp, sign, where
-from .elementwise import Elementwise, count
+from .elementwise import Elementwise
 from .optimizer import ParamsT, check_lr
 
 
@@ -73,6 +73,5 @@ class Rprop(Elementwise):
         lr = float(group["lr"])
         state["step_size"] = full_like(param, complex(lr, lr) if param.is_complex() else lr)
 
-    def _next(self, group, state, param):
-        count(state)
+    def _next(self, group, state, param, step):
         return (group["maximize"],), (*group["etas"], *group["step_sizes"])

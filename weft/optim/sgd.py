@@ -101,7 +101,7 @@ class SGD(Elementwise):
     def _start(self, state, param, group):
         pass  # the first step creates the buffer
 
-    def _next(self, group, state, param):
+    def _next(self, group, state, param, step):
         momentum, decay = group["momentum"], group["weight_decay"]
         kind = "none"
         if momentum != 0:

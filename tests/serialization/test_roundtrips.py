@@ -10,6 +10,11 @@ import pytest
 import torch
 
 import weft
+from weft.core.layout import Layout
+from weft.core.layout_calls import Rules
+from weft.core.layout_spec import layout_spec
+from weft.core.tensor import make
+from weft.layouts.parts import PartsStorage, values_of
 from weft.serialization.names import find_torch, torch_name
 
 TWIN = Path(__file__).with_name("twin.py")
@@ -250,3 +255,17 @@ def _saved(value, **options):
     weft.save(value, file, **options)
     file.seek(0)
     return file
+
+
+def test_a_layout_that_pytorchs_files_lack_is_saved_by_its_own_rule():
+    rules = Rules("constant", "write x.to_dense()")
+    value = weft.tensor(2.0)
+    spec = layout_spec((2, 3), (3, 1), value.dtype, value.device, Layout("constant"), rules)
+    x = make(PartsStorage((value,), spec), 0, spec)
+    with pytest.raises(NotImplementedError, match="__reduce_ex__ is not implemented for constant tensors"):
+        weft.save(x, io.BytesIO())
+    rules.rule("__reduce_ex__")(lambda self, protocol: (weft.full, (self.shape, values_of(self).item())))
+    file = io.BytesIO()
+    weft.save(x, file)
+    file.seek(0)
+    assert weft.load(file, weights_only=False).tolist() == [[2.0] * 3] * 2

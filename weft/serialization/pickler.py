@@ -15,7 +15,17 @@ from typing import Any
 from ..autograd.graph import Leaf
 from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType
-from ..core.layout import Layout, MemoryFormat, strided
+from ..core.layout import (
+    Layout,
+    MemoryFormat,
+    jagged,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from ..core.qscheme import qscheme
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
@@ -67,8 +77,14 @@ class Storages:
 # ---- How to rebuild objects ----------------------------------------------------------------------------------------
 
 
+# The layouts that PyTorch's files have.
+_LAYOUTS = frozenset((strided, jagged, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc))
+
+
 def reduce_tensor(tensor: Tensor) -> tuple:
-    """The function and the arguments that rebuild a tensor, as in PyTorch's files."""
+    """The function and the arguments that rebuild a tensor, as in PyTorch's files if these have its layout."""
+    if tensor.layout not in _LAYOUTS:
+        return tensor.__reduce_ex__(pickle.DEFAULT_PROTOCOL)  # type: ignore[return-value]
     if tensor.is_nested:
         function, arguments = reduce_nested(tensor)
         if function is rebuild_jagged_tensor:

@@ -8,14 +8,13 @@ import torch
 from oracle import name_of, outcome
 
 import weft
+from weft.core.dtype import DTYPES, REDUCED_FLOATS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Casting complex values to real")
 
 WIDER = {
-    "uint16": weft.int64, "uint32": weft.int64, "uint64": weft.int64,
-    "float8_e4m3fn": weft.float32, "float8_e5m2": weft.float32,
-    "float8_e4m3fnuz": weft.float32, "float8_e5m2fnuz": weft.float32,
-    "float16": weft.float32, "bfloat16": weft.float32, "complex32": weft.complex64,
+    "uint16": weft.int64, "uint32": weft.int64, "uint64": weft.int64, "complex32": weft.complex64,
+    **{name: weft.float32 for name, dtype in DTYPES.items() if dtype in REDUCED_FLOATS},
 }  # fmt: skip
 
 

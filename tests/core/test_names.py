@@ -9,6 +9,7 @@ import pkgutil
 import subprocess
 import sys
 import typing
+from collections import Counter
 from types import FunctionType
 
 import pytest
@@ -16,7 +17,10 @@ import torch
 
 import weft
 from weft.compat import served
+from weft.core import dtype as dtypes
+from weft.core import layout as layouts
 from weft.core.names import INNER
+from weft.core.registry import FUNCTIONS
 
 
 def modules_of_weft():
@@ -72,6 +76,14 @@ def test_public_names_pickle_by_reference():
         if not same:
             lost.append(f"{path} says that it is {value.__module__}.{value.__qualname__}")
     assert not lost
+
+
+def test_a_function_a_dtype_and_a_layout_have_different_names():
+    """`weft/__init__.py` gives the namespace all of them, so that a second object of a name would replace the first."""
+    kinds = (layouts.Layout, layouts.MemoryFormat)
+    names = [*FUNCTIONS, *dtypes.DTYPES, *dtypes.ALIASES]
+    names += [each.name for each in vars(layouts).values() if isinstance(each, kinds)]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
 
 
 def test_no_public_name_says_that_it_is_from_an_inner_module():

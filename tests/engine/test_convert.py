@@ -5,8 +5,9 @@ import pytest
 import torch
 
 import weft
+from weft.core.dtype import DTYPES, REDUCED_FLOATS
 
-NARROW = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float16", "bfloat16")
+NARROW = [name for name, dtype in DTYPES.items() if dtype in REDUCED_FLOATS]
 
 
 def bits_of(lib, name):

@@ -27,7 +27,6 @@ class DType:
         "exponent_bits",
         "mantissa_bits",
         "part",
-        "carrier",
         "__weakref__",
     )
 
@@ -37,14 +36,10 @@ class DType:
     exponent_bits: int
     mantissa_bits: int
     part: DType | None  # for a complex dtype, the dtype of its real part; None for others
-    carrier: str  # the name of the dtype in NumPy or ml_dtypes
 
-    def __init__(
-        self, name: str, itemsize: int, kind: str, *, carrier: str = "", exponent=0, mantissa=0, part=None
-    ):
+    def __init__(self, name: str, itemsize: int, kind: str, *, exponent=0, mantissa=0, part=None):
         self.name, self.itemsize, self.kind, self.part = name, itemsize, kind, part
         self.exponent_bits, self.mantissa_bits = exponent, mantissa
-        self.carrier = carrier or name
 
     @property
     def is_floating_point(self) -> bool:
@@ -68,6 +63,16 @@ class DType:
     @property
     def category(self) -> int:
         return "buifc".index(self.kind) - (self.kind in "ifc")
+
+    @property
+    def is_fnuz(self) -> bool:
+        """Whether this is a float format without infinity and without -0, whose only NaN has the bits of -0."""
+        return self.name.endswith("fnuz")
+
+    @property
+    def exponent_bias(self) -> int:
+        """What the stored exponent of a float has more than the exponent of two."""
+        return 2 ** (self.exponent_bits - 1) - 1 + self.is_fnuz
 
     @property
     def numpy(self) -> np.dtype:
@@ -103,8 +108,8 @@ def numpy_dtype(dtype: DType) -> np.dtype:
     if dtype.kind == "f" and (dtype.itemsize == 1 or dtype is bfloat16):
         import ml_dtypes  # imported here, because only programs with these dtypes need it
 
-        return np.dtype(getattr(ml_dtypes, dtype.carrier))
-    return np.dtype(dtype.carrier)
+        return np.dtype(getattr(ml_dtypes, dtype.name))
+    return np.dtype(dtype.name)
 
 
 # fmt: off
@@ -196,10 +201,7 @@ LEGACY_NAMES = {
     uint16: "UInt16",
     uint32: "UInt32",
     uint64: "UInt64",
-    float8_e4m3fn: "Float8_e4m3fn",
-    float8_e5m2: "Float8_e5m2",
-    float8_e4m3fnuz: "Float8_e4m3fnuz",
-    float8_e5m2fnuz: "Float8_e5m2fnuz",
+    **{dtype: dtype.name.capitalize() for dtype in DTYPES.values() if dtype in FLOAT8},
     OPAQUE["quint8"]: "QUInt8",
     OPAQUE["qint8"]: "QInt8",
     OPAQUE["qint32"]: "QInt32",
@@ -279,7 +281,7 @@ def get_default_dtype() -> DType:
 def set_default_dtype(d: DType) -> None:
     """Set the default dtype of new floating point tensors.
 
-    Raises: TypeError unless `d` is a floating point dtype.
+    Raises: TypeError unless `d` is a floating point dtype, and for those of one byte.
     """
     global _default
     if not isinstance(d, DType):
@@ -288,6 +290,10 @@ def set_default_dtype(d: DType) -> None:
         )
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    if d in FLOAT8:
+        raise TypeError(
+            f"couldn't find storage object {LEGACY_NAMES[d]}Storage: {d} cannot be the default dtype"
+        )
     if d is not _default:
         _default = d
         for forget in when_plans_expire:

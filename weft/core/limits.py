@@ -35,7 +35,7 @@ class finfo:  # noqa: N801 (PyTorch's name)
         self.eps = 2.0 ** -(dtype.mantissa_bits + (dtype.name == "float8_e5m2fnuz"))
         self.max = largest(dtype)
         self.min = -self.max
-        self.tiny = self.smallest_normal = 2.0 ** (1 - _bias(dtype))
+        self.tiny = self.smallest_normal = 2.0 ** (1 - dtype.exponent_bias)
         self.resolution = 10.0 ** -int((dtype.mantissa_bits) * 0.30103)
 
     def __eq__(self, other: object) -> bool:
@@ -51,10 +51,6 @@ class finfo:  # noqa: N801 (PyTorch's name)
         )
 
 
-def _bias(dtype: DType) -> int:
-    return 2 ** (dtype.exponent_bits - 1) - 1 + dtype.name.endswith("fnuz")
-
-
 @functools.cache
 def largest(dtype: DType) -> float:
     """The largest finite value of a real floating point dtype.
@@ -64,10 +60,10 @@ def largest(dtype: DType) -> float:
     top = 2**dtype.exponent_bits - 1
     fraction = 2.0 - 2.0**-dtype.mantissa_bits
     if dtype.name == "float8_e4m3fn":  # the all-ones pattern is NaN
-        return (2.0 - 2.0 ** (1 - dtype.mantissa_bits)) * 2.0 ** (top - _bias(dtype))
-    if dtype.name.endswith("fnuz"):
-        return fraction * 2.0 ** (top - _bias(dtype))
-    return fraction * 2.0 ** (top - 1 - _bias(dtype))
+        return (2.0 - 2.0 ** (1 - dtype.mantissa_bits)) * 2.0 ** (top - dtype.exponent_bias)
+    if dtype.is_fnuz:
+        return fraction * 2.0 ** (top - dtype.exponent_bias)
+    return fraction * 2.0 ** (top - 1 - dtype.exponent_bias)
 
 
 class iinfo:  # noqa: N801 (PyTorch's name)

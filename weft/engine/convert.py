@@ -37,14 +37,6 @@ def _infinity(dtype: DType) -> int:
     return ((1 << dtype.exponent_bits) - 1) << dtype.mantissa_bits
 
 
-def _is_fnuz(dtype: DType) -> bool:
-    return dtype.name.endswith("fnuz")
-
-
-def _bias(dtype: DType) -> int:
-    return 2 ** (dtype.exponent_bits - 1) - 1 + _is_fnuz(dtype)
-
-
 def _widen(a: Expr) -> Expr:
     """A narrow float as float32: exact. Shift the bits into place, then rescale the exponent by a product."""
     dtype = a.dtype
@@ -55,11 +47,11 @@ def _widen(a: Expr) -> Expr:
     sign = (bits >> (width - 1)) << 31
     rest = (bits & ((1 << (width - 1)) - 1)) << (23 - dtype.mantissa_bits)
     # Read as float32, the value is too small by 2**(bias difference), also if subnormal. One exact product corrects it.
-    value = bitcast(rest, float32) * const(2.0 ** (127 - _bias(dtype)), float32)
+    value = bitcast(rest, float32) * const(2.0 ** (127 - dtype.exponent_bias), float32)
     value = bitcast(bitcast(value, uint32) | sign, float32)
     nan = const(float("nan"), float32)
     magnitude = bits & ((1 << (width - 1)) - 1)
-    if _is_fnuz(dtype):
+    if dtype.is_fnuz:
         return select(eq(bits, 1 << (width - 1)), nan, value)
     if dtype.name == "float8_e4m3fn":
         return select(eq(magnitude, 0x7F), nan, value)
@@ -89,12 +81,12 @@ def _narrow(a: Expr, dtype: DType) -> Expr:
     drop = 23 - mantissa
     odd = (whole >> drop) & 1
     rounded = (whole + ((1 << (drop - 1)) - 1) + odd) >> drop
-    normal = rounded - ((127 - _bias(dtype)) << mantissa)
+    normal = rounded - ((127 - dtype.exponent_bias) << mantissa)
     # Subnormal results: adding a power of two lets the adder round at the right place.
-    smallest_exponent = 1 - _bias(dtype) - mantissa
+    smallest_exponent = 1 - dtype.exponent_bias - mantissa
     magic = 2.0 ** (smallest_exponent + 23)
     subnormal = bitcast(magnitude + magic, uint32) - bitcast(const(magic, float32), uint32)
-    result = select(magnitude < 2.0 ** (1 - _bias(dtype)), subnormal, normal)
+    result = select(magnitude < 2.0 ** (1 - dtype.exponent_bias), subnormal, normal)
     if dtype is float16:
         # As F16C does it: the upper bits of the mantissa of a NaN are kept, and the NaN is made quiet.
         infinite = const(0x7C00, uint32)
@@ -109,7 +101,7 @@ def _special(result: Expr, magnitude: Expr, sign: Expr, dtype: DType) -> Expr:
     """Overflow, infinity, NaN and the sign, per format."""
     width = 8 * dtype.itemsize
     top = (1 << (width - 1)) - 1
-    if _is_fnuz(dtype):  # no infinity, no negative zero; 0x80 is the only NaN
+    if dtype.is_fnuz:  # no infinity, no negative zero; 0x80 is the only NaN
         nan = const(1 << (width - 1), uint32)
         overflow = (const(top, uint32) < result) | ~(magnitude < float("inf"))
         signed = select(eq(result, 0), result, result | sign)

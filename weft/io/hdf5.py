@@ -18,13 +18,11 @@ from typing import IO, Any
 import numpy as np
 
 from ..core.dtype import (
+    DTYPES,
+    FLOAT8,
     DType,
     bfloat16,
     complex32,
-    float8_e4m3fn,
-    float8_e4m3fnuz,
-    float8_e5m2,
-    float8_e5m2fnuz,
     from_numpy_dtype,
     numpy_dtype,
 )
@@ -39,8 +37,8 @@ from .extras import library
 SEQUENCE = "sequence"  # the attribute of a group that stands for a list
 _SEQUENCES = {b"list": list, b"tuple": tuple}
 
-# Custom floating-point types and their exponent biases. Bias and sizes identify a type.
-_BIASES = {bfloat16: 127, float8_e4m3fn: 7, float8_e4m3fnuz: 8, float8_e5m2: 15, float8_e5m2fnuz: 16}
+# Floating-point types that NumPy lacks. The bias of the exponent and the sizes identify a type.
+_CUSTOM = [dtype for dtype in DTYPES.values() if dtype in FLOAT8 or dtype is bfloat16]
 _HALVES = np.dtype([("r", np.float16), ("i", np.float16)])  # complex32
 
 # The largest ratio of content to stored bytes of a compressed dataset. It is the limit of deflate, and typical files are
@@ -104,18 +102,18 @@ def save_hdf5(
 
 def _carrier(dtype: DType) -> np.dtype:
     """The NumPy dtype for reading and writing. It is an integer dtype for types that h5py does not know."""
-    if dtype in _BIASES:
+    if dtype in _CUSTOM:
         return np.dtype(f"u{dtype.itemsize}")
     return _HALVES if dtype is complex32 else numpy_dtype(dtype)
 
 
 def _hdf5_type(h5py: Any, dtype: DType) -> Any:
-    if dtype not in _BIASES:
+    if dtype not in _CUSTOM:
         return h5py.h5t.py_create(_carrier(dtype))
     kind = h5py.h5t.IEEE_F32LE.copy()
     kind.set_fields(*_fields(dtype))
     kind.set_size(dtype.itemsize)
-    kind.set_ebias(_BIASES[dtype])
+    kind.set_ebias(dtype.exponent_bias)
     return kind
 
 
@@ -133,8 +131,8 @@ def _dtype_of(h5py: Any, dataset: Any) -> DType:
     kind = dataset.id.get_type()
     if isinstance(kind, h5py.h5t.TypeFloatID):
         description = kind.get_size(), kind.get_fields(), kind.get_ebias()
-        for dtype, bias in _BIASES.items():
-            if description == (dtype.itemsize, _fields(dtype), bias):
+        for dtype in _CUSTOM:
+            if description == (dtype.itemsize, _fields(dtype), dtype.exponent_bias):
                 return dtype
     own = dataset.dtype.newbyteorder("=")
     if own == _HALVES:

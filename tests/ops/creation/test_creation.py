@@ -538,6 +538,16 @@ def test_from_numbers_as_in_torch(expression):
     check(expression)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "int32", "complex64"])
+def test_dtypes_that_cannot_be_the_default(dtype):
+    for lib in (torch, weft):
+        with pytest.raises(
+            TypeError, match="couldn't find storage object Float8_e|only floating-point types"
+        ):
+            lib.set_default_dtype(getattr(lib, dtype))
+        assert lib.get_default_dtype() is lib.float32
+
+
 @pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
 def test_the_storage_of_the_default_dtype(lib):
     before = lib.get_default_dtype()

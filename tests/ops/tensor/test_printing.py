@@ -20,7 +20,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 
 INTEGERS = ["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
-NARROW = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+NARROW = [
+    name for name, dtype in dtypes.DTYPES.items() if dtype in dtypes.REDUCED_FLOATS and name != "float16"
+]
 COMPLEX = ["complex32", "complex64", "complex128"]
 DTYPES = ["bool", *INTEGERS, *FLOATS, *NARROW, *COMPLEX]
 

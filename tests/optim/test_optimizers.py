@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from oracle import assert_same, to_torch, to_weft
 
 import weft
+from weft.families.update import FusedUpdate
+from weft.optim.elementwise import Elementwise
+from weft.optim.per_parameter import PerParameter
 
 # What the oracle computes with float arithmetic of another accuracy (its vector square root is some ulp off).
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 1e-2, "bfloat16": 4e-2, "complex64": 2e-5}
@@ -527,3 +530,40 @@ def test_muon_and_sparse_adam_refuse():
         weft.optim.SparseAdam([weight]).step()
     with pytest.raises(ValueError, match=r"Complex params at indices \[\[0, 0\]\]"):
         weft.optim.SparseAdam([weft.ones(3, dtype=weft.complex64)])
+
+
+class Descent(Elementwise):
+    """An optimizer of a program. Its defaults lack `differentiable`."""
+
+    update = FusedUpdate(lambda options, grad, param, total, lr: (param + lr * grad, total + grad))
+
+    def __init__(self, params):
+        self.steps = []
+        super().__init__(params, {"lr": 0.5})
+
+    def _slots(self, group):
+        return ("total",)
+
+    def _next(self, group, state, param, step):
+        self.steps.append(step)
+        return (), (-group["lr"],)
+
+
+def test_the_base_counts_the_steps_of_each_parameter():
+    first, second = weft.ones(2, requires_grad=True), weft.ones(2, requires_grad=True)
+    optimizer = Descent([first, second])
+    for params in ([first], [first, second]):
+        optimizer.zero_grad()
+        sum(each.sum() for each in params).backward()
+        optimizer.step()
+    assert optimizer.steps == [1, 2, 1]
+    assert optimizer.state[first]["step"] == 2 and optimizer.state[first]["total"].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("base, method", [(Elementwise, "_next"), (PerParameter, "_update")])
+def test_a_method_that_an_optimizer_lacks_is_named(base, method):
+    weight = weft.ones(2, requires_grad=True)
+    weight.sum().backward()
+    optimizer = type("Mine", (base,), {"update": Descent.update})([weight], {"lr": 0.5})
+    with pytest.raises(NotImplementedError, match=f"Mine must define {method}"):
+        optimizer.step()

@@ -11,7 +11,7 @@ from ...core.grad_mode import enable_grad, is_grad_enabled
 from ...core.registry import FUNCTIONS as PUBLIC
 from ...core.tensor import Tensor
 from .aten_functions import FUNCTIONS as OWN
-from .aten_functions import REDUCTIONS, UPSAMPLING, functional, own, upsampled
+from .aten_functions import REDUCTIONS, UPSAMPLING, functional, own, own_rows, upsampled
 
 
 def pull(function: Callable, cotangent: Any, *inputs: Tensor) -> tuple:
@@ -73,14 +73,12 @@ _of_first("leaky_relu", lambda x, slope, self_is_result=False: functional()["lea
 _of_first("log_sigmoid", lambda x, buffer=None: functional()["logsigmoid"](x))
 
 
-@own("sigmoid_backward")
-def _sigmoid_backward(grad_output: Tensor, output: Tensor) -> Tensor:
-    return grad_output * (output * (1 - output)).conj()
-
-
-@own("tanh_backward")
-def _tanh_backward(grad_output: Tensor, output: Tensor) -> Tensor:
-    return grad_output * (1 - output * output).conj()
+own_rows(
+    {
+        "sigmoid_backward": lambda grad_output, output: grad_output * (output * (1 - output)).conj(),
+        "tanh_backward": lambda grad_output, output: grad_output * (1 - output * output).conj(),
+    }
+)
 
 
 @own("elu_backward")

@@ -56,6 +56,12 @@ def _calls(*names: str) -> Callable[[Callable], Callable]:
     return decorate
 
 
+def _call_rows(table: dict[str, Callable]) -> None:
+    """State the calls of functions that are one expression each. A key may have several names."""
+    for names, function in table.items():
+        _CALLS.update(dict.fromkeys(names.split(), function))
+
+
 @functools.cache
 def load_layers() -> None:
     """Load the calls of layers, which are built on those of this module."""
@@ -276,14 +282,17 @@ def _view(self: Tensor, *shape: Any, **named: Any) -> Any:
     return by_schema("view", (self, *shape), named)
 
 
-@_calls("Tensor.where")
-def _where(self: Any, condition: Any, other: Any) -> Any:
-    return by_schema("where", (condition, self, other), {})
-
-
-@_calls("view_as")
-def _view_as(self: Tensor, other: Tensor) -> Tensor:
-    return aten.view(self, list(other.shape))
+_call_rows(
+    {
+        "Tensor.where": lambda self, condition, other: by_schema("where", (condition, self, other), {}),
+        "view_as": lambda self, other: aten.view(self, list(other.shape)),
+        "expand_as": lambda self, other: aten.expand(self, list(other.shape)),
+        "T": lambda self, *_: aten.permute(self, list(range(self.ndim))[::-1]),
+        "mT": lambda self, *_: aten.transpose(self, -2, -1),
+        "chunk": lambda input, chunks, dim=0: aten.split(input, max(1, -(-input.shape[dim] // chunks)), dim),
+        "narrow": lambda input, dim, start, length: aten.slice(input, dim, int(start), int(start) + length),
+    }
+)
 
 
 @_calls("movedim", "moveaxis")
@@ -307,11 +316,6 @@ def _unflatten(input: Tensor, dim: Any, sizes: Any) -> Any:
     return aten.view(input, [*shape[:dim], *sizes, *shape[dim + 1 :]])
 
 
-@_calls("expand_as")
-def _expand_as(self: Tensor, other: Tensor) -> Tensor:
-    return aten.expand(self, list(other.shape))
-
-
 @_calls("tolist", "numpy")
 def _values(self: Tensor, *args: Any, **named: Any) -> Any:
     if not dispatching.handling((self,)):
@@ -330,31 +334,11 @@ def _data(self: Tensor, *_: Any) -> Tensor:
     return result
 
 
-@_calls("T")
-def _transposed(self: Tensor, *_: Any) -> Tensor:
-    return aten.permute(self, list(range(self.ndim))[::-1])
-
-
-@_calls("mT")
-def _matrix_transposed(self: Tensor, *_: Any) -> Tensor:
-    return aten.transpose(self, -2, -1)
-
-
-@_calls("chunk")
-def _chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
-    return aten.split(input, max(1, -(-input.shape[dim] // chunks)), dim)
-
-
 @_calls("split")
 def _split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     if isinstance(split_size_or_sections, (tuple, list)):
         return aten.split_with_sizes(tensor, split_size_or_sections, dim)
     return aten.split(tensor, split_size_or_sections, dim)
-
-
-@_calls("narrow")
-def _narrow(input: Tensor, dim: int, start: Any, length: int) -> Any:
-    return aten.slice(input, dim, int(start), int(start) + length)
 
 
 @_calls("contiguous")
@@ -763,24 +747,17 @@ def _max_pool2d(
 # ---- Elementwise and reductions ---------------------------------------------------------------------------------------------------
 
 
-@_calls("__rdiv__", "__rtruediv__")
-def _reflected_division(self: Tensor, other: Any) -> Any:
-    return aten.mul(aten.reciprocal(self), other)
-
-
-@_calls("__rpow__")
-def _reflected_power(self: Tensor, other: Any) -> Any:
-    return aten.pow(other, self)
-
-
-@_calls("square")
-def _square(input: Tensor) -> Any:
-    return aten.pow(input, 2)
-
-
-@_calls("repeat")
-def _repeat(self: Tensor, *repeats: Any) -> Any:
-    return by_schema("repeat", (self, _sizes(repeats)), {})
+_call_rows(
+    {
+        "__rdiv__ __rtruediv__": lambda self, other: aten.mul(aten.reciprocal(self), other),
+        "__rpow__": lambda self, other: aten.pow(other, self),
+        "square": lambda input: aten.pow(input, 2),
+        "repeat": lambda self, *repeats: by_schema("repeat", (self, _sizes(repeats)), {}),
+        "relu": lambda input, inplace=False: aten.relu_(input) if inplace else aten.relu(input),
+        "relu6": lambda input, inplace=False: PLAIN if inplace else aten.hardtanh(input, 0, 6),
+        "elu": lambda input, alpha=1.0, inplace=False: PLAIN if inplace else aten.elu(input, alpha),
+    }
+)
 
 
 @_calls("pad")
@@ -788,21 +765,6 @@ def _pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = 
     if mode != "constant":
         return PLAIN
     return aten.constant_pad_nd(input, list(pad), 0.0 if value is None else value)
-
-
-@_calls("relu")
-def _relu(input: Tensor, inplace: bool = False) -> Any:
-    return aten.relu_(input) if inplace else aten.relu(input)
-
-
-@_calls("relu6")
-def _relu6(input: Tensor, inplace: bool = False) -> Any:
-    return PLAIN if inplace else aten.hardtanh(input, 0, 6)
-
-
-@_calls("elu")
-def _elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
-    return PLAIN if inplace else aten.elu(input, alpha)
 
 
 @_calls("norm", "linalg_norm")

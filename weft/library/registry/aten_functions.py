@@ -42,12 +42,32 @@ def own(*names: str) -> Callable[[Callable], Callable]:
     return decorate
 
 
+def own_rows(table: dict[str, Callable]) -> None:
+    """State operators that are one expression each. A key may have several names."""
+    for names, function in table.items():
+        own(*names.split())(function)
+
+
 # ---- Views and copies ----------------------------------------------------------------------------------------------------
 
 
-@own("_unsafe_view")
-def _unsafe_view(self: Tensor, size: Sequence[int]) -> Tensor:
-    return self.reshape(size)
+own_rows(
+    {
+        "_unsafe_view": lambda self, size: self.reshape(size),
+        "alias": lambda self: self.view_as(self),
+        "lift lift_fresh": lambda self: self,
+        "lift_fresh_copy": lambda self: self.clone(),
+        "copy": lambda self, src, non_blocking=False: PUBLIC["empty_like"](self).copy_(src),
+        "zero": lambda self: PUBLIC["zeros_like"](self),
+        "_local_scalar_dense": lambda self: self.item(),
+        "sym_size.int": lambda self, dim: self.shape[dim],
+        "sym_stride.int": lambda self, dim: self.stride(dim),
+        "sym_size": lambda self: list(self.shape),
+        "sym_stride": lambda self: list(self.stride()),
+        "sym_numel": lambda self: self.numel(),
+        "sym_storage_offset": lambda self: self.storage_offset(),
+    }
+)
 
 
 @own("_reshape_alias")
@@ -58,21 +78,6 @@ def _reshape_alias(self: Tensor, size: Sequence[int], stride: Sequence[int]) -> 
 @own("_reshape_alias_copy")
 def _reshape_alias_copy(self: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
     return _reshape_alias(self, size, stride).clone(memory_format=contiguous_format)
-
-
-@own("alias")
-def _alias(self: Tensor) -> Tensor:
-    return self.view_as(self)
-
-
-@own("lift", "lift_fresh")
-def _lift(self: Tensor) -> Tensor:
-    return self
-
-
-@own("lift_fresh_copy")
-def _lift_copy(self: Tensor) -> Tensor:
-    return self.clone()
 
 
 @own("slice")
@@ -90,51 +95,6 @@ def _to_copy(
     if memory_format is not None:
         wanted["memory_format"] = memory_format
     return self.to(**wanted, copy=True) if wanted else self.clone()
-
-
-@own("copy")
-def _copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    return PUBLIC["empty_like"](self).copy_(src)
-
-
-@own("zero")
-def _zero(self: Tensor) -> Tensor:
-    return PUBLIC["zeros_like"](self)
-
-
-@own("_local_scalar_dense")
-def _local_scalar_dense(self: Tensor) -> Any:
-    return self.item()
-
-
-@own("sym_size.int")
-def _sym_size(self: Tensor, dim: int) -> int:
-    return self.shape[dim]
-
-
-@own("sym_stride.int")
-def _sym_stride(self: Tensor, dim: int) -> int:
-    return self.stride(dim)
-
-
-@own("sym_size")
-def _sym_sizes(self: Tensor) -> list[int]:
-    return list(self.shape)
-
-
-@own("sym_stride")
-def _sym_strides(self: Tensor) -> list[int]:
-    return list(self.stride())
-
-
-@own("sym_numel")
-def _sym_numel(self: Tensor) -> int:
-    return self.numel()
-
-
-@own("sym_storage_offset")
-def _sym_storage_offset(self: Tensor) -> int:
-    return self.storage_offset()
 
 
 @own("_efficientzerotensor")
@@ -159,9 +119,12 @@ def _key(indices: Sequence[Tensor | None]) -> tuple:
     return tuple(slice(None) if each is None else each for each in indices)
 
 
-@own("index", "_unsafe_index")
-def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    return self[_key(indices)]
+own_rows(
+    {
+        "index _unsafe_index": lambda self, indices: self[_key(indices)],
+        "block_diag": lambda tensors: PUBLIC["block_diag"](*tensors),
+    }
+)
 
 
 @own("index_put", "_unsafe_index_put")
@@ -235,11 +198,6 @@ def _unique_dim_consecutive(
     return PUBLIC["unique_consecutive"](self, True, True, dim)
 
 
-@own("block_diag")
-def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
-    return PUBLIC["block_diag"](*tensors)
-
-
 # ---- Activations and losses ----------------------------------------------------------------------------------------------
 
 
@@ -270,14 +228,12 @@ def _gelu_(self: Tensor, *, approximate: str = "none") -> Tensor:
     return self.copy_(functional()["gelu"](self, approximate=approximate))
 
 
-@own("log_sigmoid")
-def _log_sigmoid(self: Tensor) -> Tensor:
-    return functional()["logsigmoid"](self)
-
-
-@own("log_sigmoid_forward")
-def _log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
-    return functional()["logsigmoid"](self), (-self.detach().abs()).exp()
+own_rows(
+    {
+        "log_sigmoid": lambda self: functional()["logsigmoid"](self),
+        "log_sigmoid_forward": lambda self: (functional()["logsigmoid"](self), (-self.detach().abs()).exp()),
+    }
+)
 
 
 @own("nll_loss_forward", "nll_loss2d_forward")
@@ -458,14 +414,13 @@ def _linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> Non
         raise LinAlgError(f"{api_name}: the decomposition failed: the matrix is singular or did not converge")
 
 
-@own("_cdist_forward")
-def _cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
-    return PUBLIC["cdist"](x1, x2, p)
-
-
-@own("_pdist_forward")
-def _pdist_forward(self: Tensor, p: float = 2.0) -> Tensor:
-    return functional()["pdist"](self, p)
+own_rows(
+    {
+        "_cdist_forward": lambda x1, x2, p, compute_mode: PUBLIC["cdist"](x1, x2, p),
+        "_pdist_forward": lambda self, p=2.0: functional()["pdist"](self, p),
+        "native_dropout_backward": lambda grad_output, mask, scale: grad_output * mask * scale,
+    }
+)
 
 
 @own("_scaled_dot_product_flash_attention_for_cpu")
@@ -511,11 +466,6 @@ def _log_sums(
         mask = attn_mask if attn_mask.shape[-2:-1] in ((), (1,)) else attn_mask[..., start : start + rows, :]
         scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype is bool_ else scores + mask
     return scores.logsumexp(-1)
-
-
-@own("native_dropout_backward")
-def _native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
-    return grad_output * mask * scale
 
 
 @own("_batch_norm_with_update")

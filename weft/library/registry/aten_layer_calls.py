@@ -10,7 +10,7 @@ from ...core.dtype import float64, uint8
 from ...core.layout import strided
 from ...core.tensor import Tensor
 from ..namespaces import ops
-from .aten_calls import _calls, _listed
+from .aten_calls import _call_rows, _calls, _listed
 from .aten_derivatives import reshaped
 
 aten = ops.aten
@@ -181,9 +181,12 @@ def _unfold(
 # ---- Activations -----------------------------------------------------------------------------------------------------------
 
 
-@_calls("logsigmoid")
-def _log_sigmoid(input: Tensor) -> Any:
-    return aten.log_sigmoid_forward(input)[0]
+_call_rows(
+    {
+        "logsigmoid": lambda input: aten.log_sigmoid_forward(input)[0],
+        "softsign": lambda input: aten.div(input, aten.add(aten.abs(input), 1)),
+    }
+)
 
 
 @_calls("prelu")
@@ -191,11 +194,6 @@ def _prelu(input: Tensor, weight: Tensor) -> Any:
     if weight.ndim == 1 and input.ndim != 1:
         weight = reshaped(weight, [weight.shape[0] if dim == 1 else 1 for dim in range(input.ndim)])
     return aten._prelu_kernel(input, weight)
-
-
-@_calls("softsign")
-def _softsign(input: Tensor) -> Any:
-    return aten.div(input, aten.add(aten.abs(input), 1))
 
 
 @_calls("float_power")

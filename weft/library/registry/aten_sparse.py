@@ -8,17 +8,19 @@ from typing import Any
 from ...core.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ...core.registry import FUNCTIONS as PUBLIC
 from ...core.tensor import Tensor
-from .aten_functions import own
+from .aten_functions import own, own_rows
 
-
-@own("_coalesce")
-def _coalesce(self: Tensor) -> Tensor:
-    return self.coalesce()
-
-
-@own("_sparse_mm")
-def _sparse_mm(sparse: Tensor, dense: Tensor, reduce: str | None = None) -> Tensor:
-    return PUBLIC["sparse.mm"](sparse, dense, reduce)
+own_rows(
+    {
+        "_coalesce": lambda self: self.coalesce(),
+        "_sparse_mm": lambda sparse, dense, reduce=None: PUBLIC["sparse.mm"](sparse, dense, reduce),
+        "_sparse_sum": lambda self, dim=None, *, dtype=None: PUBLIC["sparse.sum"](self, dim, dtype=dtype),
+        "_sparse_softmax.int": lambda self, dim, dtype=None: PUBLIC["sparse.softmax"](self, dim, dtype=dtype),
+        "_sparse_softmax": lambda self, dim, half_to_float: PUBLIC["sparse.softmax"](self, dim),
+        "_sparse_log_softmax": lambda self, dim, half_to_float: PUBLIC["sparse.log_softmax"](self, dim),
+        "_to_sparse.sparse_dim": lambda self, sparse_dim: self.to_sparse(sparse_dim),
+    }
+)
 
 
 @own("_sparse_addmm")
@@ -31,29 +33,9 @@ def _sampled_addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, a
     return PUBLIC["sparse.sampled_addmm"](self, mat1, mat2, beta=beta, alpha=alpha)
 
 
-@own("_sparse_sum")
-def _sparse_sum(self: Tensor, dim: Any = None, *, dtype: Any = None) -> Tensor:
-    return PUBLIC["sparse.sum"](self, dim, dtype=dtype)
-
-
-@own("_sparse_softmax.int")
-def _sparse_softmax(self: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    return PUBLIC["sparse.softmax"](self, dim, dtype=dtype)
-
-
 @own("_sparse_log_softmax.int")
 def _sparse_log_softmax(self: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return PUBLIC["sparse.log_softmax"](self, dim, dtype=dtype)
-
-
-@own("_sparse_softmax")
-def _sparse_softmax_of(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return PUBLIC["sparse.softmax"](self, dim)
-
-
-@own("_sparse_log_softmax")
-def _sparse_log_softmax_of(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return PUBLIC["sparse.log_softmax"](self, dim)
 
 
 @own("sparse_coo_tensor.size")
@@ -74,11 +56,6 @@ def _csr(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Any, *
 @own("_to_sparse")
 def _to_sparse(self: Tensor, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Tensor:
     return self.to_sparse(layout=layout or sparse_coo, blocksize=blocksize, dense_dim=dense_dim)
-
-
-@own("_to_sparse.sparse_dim")
-def _to_sparse_dim(self: Tensor, sparse_dim: int) -> Tensor:
-    return self.to_sparse(sparse_dim)
 
 
 def _define_to_compressed(name: str, layout: Any, has_blocks: bool) -> None:

@@ -6,12 +6,17 @@ import math
 from typing import Any
 
 from .._builder import Builder
-from .base import translates
+from .base import translate_rows, translates
 
-
-@translates("relu6")
-def relu6(b: Builder, input: Any, inplace: bool = False) -> str:
-    return clamp(b, input, 0, 6)
+translate_rows(
+    {
+        "relu6": lambda b, input, inplace=False: clamp(b, input, 0, 6),
+        "clamp_min clamp_min_": lambda b, input, min: clamp(b, input, min=min),
+        "clamp_max clamp_max_": lambda b, input, max: clamp(b, input, max=max),
+        "selu": lambda b, input, inplace=False: b.op("Selu", b.tensor(input)),
+        "celu": lambda b, input, alpha=1.0, inplace=False: b.op("Celu", b.tensor(input), alpha=float(alpha)),
+    }
+)
 
 
 @translates("hardtanh")
@@ -29,16 +34,6 @@ def clamp(b: Builder, input: Any, min: Any = None, max: Any = None) -> str:
         value = value if min is None else b.op("Max", value, b.tensor(min, dtype))
         return value if max is None else b.op("Min", value, b.tensor(max, dtype))
     return b.op("Clip", value, b.tensor(min, dtype), b.tensor(max, dtype))
-
-
-@translates("clamp_min", "clamp_min_")
-def clamp_min(b: Builder, input: Any, min: Any) -> str:
-    return clamp(b, input, min=min)
-
-
-@translates("clamp_max", "clamp_max_")
-def clamp_max(b: Builder, input: Any, max: Any) -> str:
-    return clamp(b, input, max=max)
 
 
 @translates("silu")
@@ -69,16 +64,6 @@ def leaky_relu(b: Builder, input: Any, negative_slope: float = 0.01, inplace: bo
 @translates("elu", "elu_")
 def elu(b: Builder, input: Any, alpha: float = 1.0, inplace: bool = False) -> str:
     return b.op("Elu", b.tensor(input), alpha=float(alpha))
-
-
-@translates("selu")
-def selu(b: Builder, input: Any, inplace: bool = False) -> str:
-    return b.op("Selu", b.tensor(input))
-
-
-@translates("celu")
-def celu(b: Builder, input: Any, alpha: float = 1.0, inplace: bool = False) -> str:
-    return b.op("Celu", b.tensor(input), alpha=float(alpha))
 
 
 @translates("prelu")

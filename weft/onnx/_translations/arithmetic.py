@@ -8,7 +8,7 @@ from typing import Any
 from ...core.dtype import float32, int64
 from ...core.tensor import Tensor
 from .._builder import Builder
-from .base import translates
+from .base import translate_rows, translates
 
 
 def result_dtype(b: Builder) -> Any:
@@ -44,9 +44,12 @@ def sub(b: Builder, input: Any, other: Any, *, alpha: Any = 1) -> str:
     return _scaled(b, "Sub", input, other, alpha)
 
 
-@translates("rsub", "__rsub__")
-def rsub(b: Builder, input: Any, other: Any, *, alpha: Any = 1) -> str:
-    return _scaled(b, "Sub", other, input, alpha)
+translate_rows(
+    {
+        "rsub __rsub__": lambda b, input, other, *, alpha=1: _scaled(b, "Sub", other, input, alpha),
+        "reciprocal_div __rtruediv__ rtruediv": lambda b, input, other: div(b, other, input),
+    }
+)
 
 
 def _scaled(b: Builder, kind: str, input: Any, other: Any, alpha: Any) -> str:
@@ -66,11 +69,6 @@ def div(b: Builder, input: Any, other: Any, *, rounding_mode: str | None = None)
     if rounding_mode is None or not dtype.is_floating_point:
         return quotient  # ONNX divides integers towards zero
     return b.op("Mul", b.op("Sign", quotient), b.op("Floor", b.op("Abs", quotient)))
-
-
-@translates("reciprocal_div", "__rtruediv__", "rtruediv")
-def rdiv(b: Builder, input: Any, other: Any) -> str:
-    return div(b, other, input)
 
 
 @translates("floor_divide", "floordiv", "__floordiv__")

@@ -24,6 +24,12 @@ def translates(*names: str) -> Callable[[Callable], Callable]:
     return note
 
 
+def translate_rows(table: dict[str, Callable]) -> None:
+    """State translations that are one expression each. A key may have several names."""
+    for names, function in table.items():
+        translates(*names.split())(function)
+
+
 def dims_of(value: Any) -> list[int]:
     """One dimension or several, as a list."""
     return list(value) if isinstance(value, (tuple, list)) else [value]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dtype import bool_, int32
 from .._builder import Builder
-from .base import translates
+from .base import translate_rows, translates
 
 
 def _comparison(kind: str, negated: bool = False) -> Callable[..., Any]:
@@ -49,20 +49,10 @@ def _logical(kind: str, bits: str | None = None) -> Callable[..., Any]:
 
 
 translates("logical_and")(_logical("And"))
-
-
 translates("logical_or")(_logical("Or"))
-
-
 translates("logical_xor")(_logical("Xor"))
-
-
 translates("and_", "bitwise_and", "__and__")(_logical("And", "BitwiseAnd"))
-
-
 translates("or_", "bitwise_or", "__or__")(_logical("Or", "BitwiseOr"))
-
-
 translates("xor", "bitwise_xor", "__xor__")(_logical("Xor", "BitwiseXor"))
 
 
@@ -73,14 +63,12 @@ def logical_not(b: Builder, input: Any) -> str:
     return b.op("Not", b.tensor(input, bool_))
 
 
-@translates("isnan")
-def isnan(b: Builder, input: Any) -> str:
-    return b.op("IsNaN", b.tensor(input))
-
-
-@translates("isinf")
-def isinf(b: Builder, input: Any) -> str:
-    return b.op("IsInf", b.tensor(input))
+translate_rows(
+    {
+        "isnan": lambda b, input: b.op("IsNaN", b.tensor(input)),
+        "isinf": lambda b, input: b.op("IsInf", b.tensor(input)),
+    }
+)
 
 
 @translates("where")

@@ -52,11 +52,7 @@ def _like(value: Any) -> Callable[..., Any]:
 
 
 translates("zeros_like", "empty_like", "zero_")(_like(0))
-
-
 translates("ones_like")(_like(1))
-
-
 translates("full_like", "fill_")(_like(None))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._builder import Builder
 from .arithmetic import result_dtype
-from .base import TRANSLATIONS, translates
+from .base import TRANSLATIONS, translate_rows, translates
 
 
 def _unary(kind: str, **attributes: Any) -> Callable[..., Any]:
@@ -56,9 +56,12 @@ translates("identity", "clone", "contiguous", "detach", "alias", "positive", "dr
 )  # fmt: skip
 
 
-@translates("rsqrt")
-def rsqrt(b: Builder, input: Any) -> str:
-    return b.op("Reciprocal", b.op("Sqrt", b.tensor(input, b.result().dtype)))
+translate_rows(
+    {
+        "rsqrt": lambda b, input: b.op("Reciprocal", b.op("Sqrt", b.tensor(input, b.result().dtype))),
+        "item": lambda b, input: b.reshape(b.tensor(input, result_dtype(b)), []),
+    }
+)
 
 
 @translates("square")
@@ -72,32 +75,14 @@ def _after(base: str, of: Callable[[Builder, str, Any], str]) -> None:
 
 
 _after("log2", lambda b, x, t: b.op("Div", b.op("Log", x), b.constant(math.log(2), t)))
-
-
 _after("log10", lambda b, x, t: b.op("Div", b.op("Log", x), b.constant(math.log(10), t)))
-
-
 _after("log1p", lambda b, x, t: b.op("Log", b.op("Add", x, b.constant(1, t))))
-
-
 _after("expm1", lambda b, x, t: b.op("Sub", b.op("Exp", x), b.constant(1, t)))
-
-
 _after("exp2", lambda b, x, t: b.op("Pow", b.constant(2, t), x))
-
-
 _after("erfc", lambda b, x, t: b.op("Sub", b.constant(1, t), b.op("Erf", x)))
-
-
 _after("trunc", lambda b, x, t: b.op("Mul", b.op("Sign", x), b.op("Floor", b.op("Abs", x))))
-
-
 _after("frac", lambda b, x, t: b.op("Sub", x, b.op("Mul", b.op("Sign", x), b.op("Floor", b.op("Abs", x)))))
-
-
 _after("log_sigmoid", lambda b, x, t: b.op("Neg", b.op("Softplus", b.op("Neg", x))))
-
-
 _after("tanhshrink", lambda b, x, t: b.op("Sub", x, b.op("Tanh", x)))
 
 
@@ -147,8 +132,3 @@ def hypot(b: Builder, input: Any, other: Any) -> str:
     dtype = b.result().dtype
     x, y = b.tensor(input, dtype), b.tensor(other, dtype)
     return b.op("Sqrt", b.op("Add", b.op("Mul", x, x), b.op("Mul", y, y)))
-
-
-@translates("item")
-def item(b: Builder, input: Any) -> str:
-    return b.reshape(b.tensor(input, result_dtype(b)), [])

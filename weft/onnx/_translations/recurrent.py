@@ -69,14 +69,8 @@ def _stacked(b: Builder, tensors: list[Any], order: tuple[int, ...]) -> str:
 
 
 translates("lstm")(_recurrent("LSTM"))
-
-
 translates("gru")(_recurrent("GRU"))
-
-
 translates("rnn_tanh")(_recurrent("RNN", activations=["Tanh"]))
-
-
 translates("rnn_relu")(_recurrent("RNN", activations=["Relu"]))
 
 

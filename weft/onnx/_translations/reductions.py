@@ -44,8 +44,6 @@ def _extremum(kind: str, argument: str, pointwise: str) -> Callable[..., Any]:
 
 
 translates("max")(_extremum("ReduceMax", "ArgMax", "Max"))
-
-
 translates("min")(_extremum("ReduceMin", "ArgMin", "Min"))
 
 
@@ -59,8 +57,6 @@ def _argument(kind: str) -> Callable[..., Any]:
 
 
 translates("argmax")(_argument("ArgMax"))
-
-
 translates("argmin")(_argument("ArgMin"))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.dtype import int64
 from .._builder import Builder
-from .base import dims_of, given_sizes, positive, translates
+from .base import dims_of, given_sizes, positive, translate_rows, translates
 
 
 @translates("view", "reshape", "view_copy", "_unsafe_view")
@@ -71,9 +71,13 @@ def squeeze(b: Builder, input: Any, dim: Any = None) -> str:
     return b.op("Squeeze", b.tensor(input), b.axes(*ones)) if ones else b.op("Identity", b.tensor(input))
 
 
-@translates("unsqueeze", "unsqueeze_")
-def unsqueeze(b: Builder, input: Any, dim: int) -> str:
-    return b.op("Unsqueeze", b.tensor(input), b.axes(dim))
+translate_rows(
+    {
+        "unsqueeze unsqueeze_": lambda b, input, dim: b.op("Unsqueeze", b.tensor(input), b.axes(dim)),
+        "size": lambda b, input, dim: b.tensor(b.size_of(input, dim), int64),
+        "numel nelement": lambda b, input: b.op("Size", b.tensor(input)),
+    }
+)
 
 
 @translates("expand", "broadcast_to", "expand_as", "view_as", "reshape_as")
@@ -97,16 +101,6 @@ def repeat(b: Builder, input: Any, *counts: Any) -> str:
     if len(wanted) > rank:
         value = b.reshape(value, [1] * (len(wanted) - rank) + b.sizes_of(input))
     return b.op("Tile", value, b.ints([1] * (rank - len(wanted)) + wanted))
-
-
-@translates("size")
-def size(b: Builder, input: Any, dim: int) -> Any:
-    return b.tensor(b.size_of(input, dim), int64)
-
-
-@translates("numel", "nelement")
-def numel(b: Builder, input: Any) -> str:
-    return b.op("Size", b.tensor(input))
 
 
 @translates("meshgrid")

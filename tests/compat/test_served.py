@@ -43,6 +43,14 @@ print({0}.quantization.quantize is {0}.ao.quantization.quantize, callable({0}.qu
     assert done.stdout.split() == ["True", "True"], done.stderr
 
 
+def test_modules_with_names_of_pytorch_answer_for_names_that_they_lack():
+    """Modules of weft's own have no `__getattr__`, because it makes reading their attributes slower."""
+    with pytest.raises(AttributeError, match="weft does not have it; nearest names: .*Interpreter"):
+        weft.fx.interpreter.Interpretter  # noqa: B018
+    assert not hasattr(importlib.import_module("weft.core.spec"), "__getattr__")
+    assert not hasattr(importlib.import_module("weft.compat.served"), "__getattr__")
+
+
 def test_packages_list_them():
     """`functorch` is a package beside torch."""
     assert set(served.inside("weft")) - {"functorch"} <= set(dir(weft))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..compat.missing import module_getattr
-
 __all__ = ["ScriptObjectMeta"]
 
 
@@ -15,6 +13,3 @@ class ScriptObjectMeta:
 
     constant_name: str
     class_fqn: str
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..library.decompositions import core_aten_decompositions
 
 __all__ = ["CustomDecompTable"]
@@ -24,6 +23,3 @@ class CustomDecompTable(dict[Any, Callable]):
     def copy(self) -> CustomDecompTable:
         """Another table with the same entries."""
         return CustomDecompTable(dict(self))
-
-
-__getattr__ = module_getattr(__name__)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.pytree import TreeSpec, tree_flatten, tree_leaves, tree_unflatten
 from ..core.tensor import Tensor
 from ..fx.graph import Graph
@@ -440,6 +439,3 @@ def _item(graph: Graph, of: Node, number: int) -> Node:
     import operator
 
     return graph.call_function(operator.getitem, (of, number))
-
-
-__getattr__ = module_getattr(__name__)

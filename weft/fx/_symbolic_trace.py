@@ -33,7 +33,6 @@ from typing import Any, NamedTuple
 
 import weft
 
-from ..compat.missing import module_getattr
 from ..core import overrides
 from ..core import pytree as pytree
 from ..core.registry import FUNCTIONS
@@ -809,5 +808,4 @@ def symbolic_trace(
     return GraphModule(tracer.root, graph, name)
 
 
-__getattr__ = module_getattr(__name__)
 _wrapped_fns_to_patch[(id(globals()), "_assert_is_none")] = globals()

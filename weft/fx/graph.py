@@ -25,7 +25,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..compat.missing import module_getattr
 from ..library.qualified_name import is_from_torch as _is_from_torch  # noqa: F401 (as above)
 from ._codegen import (  # noqa: F401 (programs import these from here, as from PyTorch)
     CodeGen,
@@ -616,6 +615,3 @@ def _has_attribute(module: Any, path: str) -> bool:
             return False
         module = getattr(module, part)
     return True
-
-
-__getattr__ = module_getattr(__name__)

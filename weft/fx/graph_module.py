@@ -28,7 +28,6 @@ from typing import Any
 
 import weft
 
-from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from ..library.qualified_name import is_from_torch
 from ..nn import Module, Parameter
@@ -746,6 +745,3 @@ def _print_readable(
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" if line.strip() else "" for line in text.split("\n"))
-
-
-__getattr__ = module_getattr(__name__)

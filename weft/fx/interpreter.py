@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from ..nn import Module
 from . import traceback as fx_traceback
@@ -270,6 +269,3 @@ class Transformer(Interpreter):
             for key in old_output.meta:
                 new_output.meta.setdefault(key, old_output.meta[key])
         return _make_graph_module(self.module, self.new_graph)
-
-
-__getattr__ = module_getattr(__name__)

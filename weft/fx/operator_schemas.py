@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import weft
 
-from ..compat.missing import module_getattr
 from ..library import builtins as _builtins
 from ..library.namespaces import OpOverload, OpOverloadPacket
 from ..library.qualified_name import is_written_in_python, public_name
@@ -348,6 +347,3 @@ def _args_kwargs_to_normalized_args_kwargs(
         else:
             named[name] = value
     return ArgsKwargsPair(tuple(positional), named)
-
-
-__getattr__ = module_getattr(__name__)

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..compat.missing import module_getattr
 from ..nn import Module
 from ._compatibility import compatibility
 from ._symbolic_trace import symbolic_trace
@@ -213,6 +212,3 @@ def _put(graph: Graph, match: InternalMatch, new_graph: Graph, changed: dict[Nod
         old.replace_all_uses_with(new)
         changed[old] = new
     return new_nodes
-
-
-__getattr__ = module_getattr(__name__)

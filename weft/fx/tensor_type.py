@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ._compatibility import compatibility
 
 __all__ = ["Dyn", "TensorType", "is_consistent", "is_more_precise"]
@@ -86,6 +85,3 @@ def _is_variable(kind: Any) -> bool:
     from .experimental.unification.variable import Var  # only comparisons of types need it
 
     return isinstance(kind, Var)
-
-
-__getattr__ = module_getattr(__name__)

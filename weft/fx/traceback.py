@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ..compat.missing import module_getattr
 from ._compatibility import compatibility
 from .graph import Graph
 from .node import Node
@@ -288,6 +287,3 @@ def get_graph_provenance_json(graph: Graph) -> dict[str, Any]:
         for node in graph.nodes
         if node.op == "call_function"
     }
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.future import Future
 
 __all__ = ["fork", "wait"]
@@ -28,6 +27,3 @@ def wait(future: Future) -> Any:
     if future is None:
         raise RuntimeError("Future can't be None")
     return future.wait()
-
-
-__getattr__ = module_getattr(__name__)

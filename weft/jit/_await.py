@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ..compat.missing import module_getattr
-
 W = TypeVar("W")
 
 
@@ -38,6 +36,3 @@ def _awaitable_wait(aw: _Await) -> Any:
 
 def _awaitable_nowait(o: Any) -> _Await:
     return _Await(lambda: o, (), {})
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..nn.module import Module
 
 __all__ = ["freeze", "optimize_for_inference"]
@@ -46,6 +45,3 @@ def _check_module(mod: Any, function: str) -> None:
             f"{function} expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your "
             "'nn.Module'."
         )
-
-
-__getattr__ = module_getattr(__name__)

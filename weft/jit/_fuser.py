@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..compat.missing import module_getattr
-
 _strategy: list[tuple[str, int]] = [("STATIC", 2), ("DYNAMIC", 10)]
 
 
@@ -37,6 +35,3 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
 
 def last_executed_optimized_graph() -> Any:
     """None: no graph was run."""
-
-
-__getattr__ = module_getattr(__name__)

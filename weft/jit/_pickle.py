@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat.missing import module_getattr
-
 
 def restore_type_tag(value: Any, type_str: str) -> Any:
     """`value`: its type is for TorchScript."""
@@ -35,6 +33,3 @@ def build_tensorlist(data: list[Any]) -> list[Any]:
 def build_tensor_from_id(data: Any) -> Any:
     """The number of a tensor that is kept elsewhere, None if it is none."""
     return data if isinstance(data, int) else None
-
-
-__getattr__ = module_getattr(__name__)

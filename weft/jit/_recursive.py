@@ -1,7 +1,5 @@
 """What TorchScript remembers of the modules that it has compiled. It compiles none, so there is nothing to remember."""
 
-from ..compat.missing import module_getattr
-
 
 class ConcreteTypeStore:
     """The types of compiled modules: none."""
@@ -12,5 +10,3 @@ class ConcreteTypeStore:
 
 
 concrete_type_store = ConcreteTypeStore()
-
-__getattr__ = module_getattr(__name__)

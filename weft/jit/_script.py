@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..compat.missing import module_getattr
 from ..nn.module import Module
 
 __all__ = ["Attribute", "RecursiveScriptModule", "ScriptModule", "interface", "script"]
@@ -177,6 +176,3 @@ def create_script_list(obj: list, type_hint: Any = None) -> list:
 def create_script_dict(obj: dict) -> dict:
     """`obj`."""
     return obj
-
-
-__getattr__ = module_getattr(__name__)

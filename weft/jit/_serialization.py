@@ -11,7 +11,6 @@ import zlib
 from typing import Any, NoReturn
 
 from ..autograd.parameter import Parameter
-from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from ..serialization.archive import Reader
 from ..serialization.loading import _is_zipfile, _opened, _Storages
@@ -313,6 +312,3 @@ def validate_map_location(map_location: Any = None) -> Any:
             f"map_location should be either None, string or torch.device, but got type: {type(map_location)}"
         )
     return map_location
-
-
-__getattr__ = module_getattr(__name__)

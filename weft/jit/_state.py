@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat.missing import module_getattr
-
 
 class EnabledProxy:
     """The setting of the environment variable PYTORCH_JIT. Here programs run as with PYTORCH_JIT=0."""
@@ -46,6 +44,3 @@ def _try_get_jit_cached_overloads(key: Any) -> None:
 
 def _get_script_class(python_class: type) -> None:
     """None: no class was compiled."""
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..compat.missing import module_getattr
 from ..nn.module import Module
 from ._script import CompilationUnit, ScriptModule
 
@@ -150,6 +149,3 @@ def _unique_state_dict(module: Module, keep_vars: bool = False) -> OrderedDict[s
             seen.add(id(value))
             found[name] = value if keep_vars else value.detach()
     return found
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ import typing
 from collections.abc import Callable
 from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035 (libraries import them from here)
 
-from ..compat.missing import module_getattr
 from ..core.device import device
 from ..core.dtype import DType
 from ..core.tensor import Tensor
@@ -102,5 +101,3 @@ class Module:
 BroadcastingList = BroadcastingListCls
 for _count in range(1, 7):
     globals()[f"BroadcastingList{_count}"] = BroadcastingListCls()
-
-__getattr__ = module_getattr(__name__)

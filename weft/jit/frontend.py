@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..compat.missing import module_getattr
-
 
 class FrontendError(Exception):
     """TorchScript cannot compile a program."""
@@ -62,6 +60,3 @@ def get_jit_def(
 def get_jit_class_def(cls: type, self_name: str) -> NoReturn:
     """Raises: NotImplementedError, because nothing is compiled."""
     raise NotImplementedError("torch.jit.frontend.get_jit_class_def: weft does not compile TorchScript")
-
-
-__getattr__ = module_getattr(__name__)

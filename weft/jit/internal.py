@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Dict, Final, List, Optional, Tuple, Union  # noqa: UP035 (what programs import from here)
 
-from ..compat.missing import module_getattr
-
 # The dispatchers that `boolean_dispatch` made -> what they choose between.
 boolean_dispatched: dict[Callable, dict[str, Any]] = {}
 
@@ -311,6 +309,3 @@ def _isinstance(obj: Any, target_type: Any) -> bool:
 def get_annotation_str(annotation: Any) -> str:
     """An annotation as its source has it."""
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-
-
-__getattr__ = module_getattr(__name__)

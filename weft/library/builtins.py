@@ -10,7 +10,6 @@ from typing import Any
 
 import weft
 
-from ..compat.missing import module_getattr
 from ..core.registry import FUNCTIONS
 from .qualified_name import torch_name
 
@@ -99,6 +98,3 @@ def _operator_of(name: str) -> str | None:
         return None if name in _NO_BUILTINS else name
     module, _, last = torch_name(name).rpartition(".")
     return last if module == "torch" or module in _MODULES else None
-
-
-__getattr__ = module_getattr(__name__)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.dtype import bfloat16, float16, float32
 from ..core.tensor import Tensor
 from .keys import Tag
@@ -374,5 +373,3 @@ _table({
     "huber_loss": _huber,
     "binary_cross_entropy": _binary_cross_entropy,
 })  # fmt: skip
-
-__getattr__ = module_getattr(__name__)

@@ -19,7 +19,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core import modes as function_modes
 from ..core.device import as_device, claimed, device
 from ..core.overrides import DisableTorchFunctionSubclass, disabled, handles_dispatch, modes, override_types
@@ -407,6 +406,3 @@ def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
         yield found
     finally:
         modes.dispatch = outer
-
-
-__getattr__ = module_getattr(__name__)

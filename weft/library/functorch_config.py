@@ -1,8 +1,4 @@
 """`torch._functorch.config`: settings of tracing. The names are those that weft acts upon."""
 
-from ..compat.missing import module_getattr
-
 # Whether a FakeTensorMode that is made from now on allows tensors on "meta" inside.
 fake_tensor_allow_meta = True
-
-__getattr__ = module_getattr(__name__)

@@ -9,7 +9,6 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.entry import entry
 from ..core.grad_mode import is_grad_enabled
 from .keys import DispatchKey, DispatchKeySet, device_key, excluded, parse_key
@@ -495,6 +494,3 @@ def forget(operator: Operator) -> None:
     if not _operators.OPERATORS.get(operator.schema.name):
         delattr(module, name)
         module._dir.remove(name)
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.dispatch import PLAIN, unwatch, watch
 from ..core.modes import unwatch_functions, watch_functions
 from ..core.overrides import modes
@@ -147,9 +146,6 @@ def is_traceable_wrapper_subclass(t: object) -> bool:
     False
     """
     return is_traceable_wrapper_subclass_type(type(t))
-
-
-__getattr__ = module_getattr(__name__)
 
 
 def return_and_correct_aliasing(func: Any, args: tuple, kwargs: dict[str, Any], out: Any) -> Any:

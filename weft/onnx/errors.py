@@ -1,7 +1,5 @@
 """What can go wrong when a program is exported to ONNX."""
 
-from ..compat.missing import module_getattr
-
 __all__ = ["OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
 
 
@@ -15,9 +13,6 @@ class OnnxExporterError(RuntimeError):
 
 class UnsupportedOperatorError(OnnxExporterError):
     """A function that has no translation to ONNX."""
-
-
-__getattr__ = module_getattr(__name__)
 
 
 class SymbolicValueError(OnnxExporterError):

@@ -14,7 +14,6 @@ from typing import Any
 
 from .. import dtype as _dtype
 from .. import zeros
-from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from ..fx import wrap
 
@@ -70,6 +69,3 @@ def _torch_dtype(dtype: _dtype | int) -> _dtype:
     from ._builder import dtype_of
 
     return dtype_of(dtype) if isinstance(dtype, int) else dtype
-
-
-__getattr__ = module_getattr(__name__)

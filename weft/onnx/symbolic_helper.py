@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..compat.missing import module_getattr as _module_getattr
-
 _Function = TypeVar("_Function", bound=Callable)
 
 
@@ -18,6 +16,3 @@ def parse_args(*arg_descriptors: str) -> Callable[[_Function], _Function]:
         return function
 
     return decorate
-
-
-__getattr__ = _module_getattr(__name__)

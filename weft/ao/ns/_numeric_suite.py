@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.dtype import quint8
 from ...core.tensor import Tensor
 from ...nn import LSTM, Module
@@ -220,6 +219,3 @@ def compare_model_outputs(
     float_model(*data)
     q_model(*data)
     return get_matching_activations(float_model, q_model)
-
-
-__getattr__ = module_getattr(__name__)

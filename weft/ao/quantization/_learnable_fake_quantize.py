@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.dtype import QUANTIZED, uint8
 from ...core.limits import iinfo
 from ...core.tensor import Tensor
@@ -124,6 +123,3 @@ class _LearnableFakeQuantize(FakeQuantizeBase):
                 X, self.scale, self.zero_point, self.ch_axis, *bounds
             )
         return _fake_quantize_learnable_per_tensor_affine(X, self.scale, self.zero_point, *bounds)
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.dtype import QUANTIZED, float32, int32, qint8, quint4x2, quint8, uint8
 from ...core.limits import iinfo
 from ...core.registry import FUNCTIONS
@@ -256,5 +255,3 @@ enable_fake_quant = _switch("enable_fake_quant")
 disable_fake_quant = _switch("disable_fake_quant")
 enable_observer = _switch("enable_observer")
 disable_observer = _switch("disable_observer")
-
-__getattr__ = module_getattr(__name__)

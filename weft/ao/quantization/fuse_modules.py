@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 from ... import nn
-from ...compat.missing import module_getattr
 from ...nn.utils.parametrize import type_before_parametrizations
 from .fuser_method_mappings import fuse_conv_bn as fuse_conv_bn  # PyTorch's module has them as well
 from .fuser_method_mappings import fuse_conv_bn_relu as fuse_conv_bn_relu
@@ -80,6 +79,3 @@ def fuse_modules_qat(
     'ConvBn1d'
     """
     return _fuse(model, modules_to_fuse, True, inplace, fuser_func, fuse_custom_config_dict)
-
-
-__getattr__ = module_getattr(__name__)

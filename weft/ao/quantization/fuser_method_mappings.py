@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 from ... import nn
-from ...compat.missing import module_getattr
 from ...nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from ..nn import intrinsic
 from .utils import MatchAllNode
@@ -136,6 +135,3 @@ def get_fuser_method_new(op_pattern: Any, fuser_method_mapping: dict) -> Callabl
         if fuser_method_mapping.get(pattern) is not None:
             return fuser_method_mapping[pattern]
     raise AssertionError(f"did not find fuser method for: {op_pattern}")
-
-
-__getattr__ = module_getattr(__name__)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...compat.missing import module_getattr
 from ...core.dtype import (
     QUANTIZED,
     DType,
@@ -504,5 +503,3 @@ default_fixed_qparams_range_0to1_observer: Any = FixedQParamsObserver.with_args(
 )
 default_symmetric_fixed_qparams_observer = default_fixed_qparams_range_neg1to1_observer
 default_affine_fixed_qparams_observer = default_fixed_qparams_range_0to1_observer
-
-__getattr__ = module_getattr(__name__)

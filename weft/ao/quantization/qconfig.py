@@ -6,7 +6,6 @@ import warnings
 from collections import namedtuple
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.dtype import float16, float32, qint8
 from ...nn import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Identity, Module
 from ..nn.layers import activation_is_memoryless as _activation_is_memoryless  # noqa: F401 (PyTorch's place)
@@ -190,6 +189,3 @@ def qconfig_equals(q1: Any, q2: Any) -> bool:
     if not (isinstance(q1, tuple) and isinstance(q2, tuple)):
         return q1 == q2
     return all(_same(first, second) for first, second in zip(q1, q2, strict=True))
-
-
-__getattr__ = module_getattr(__name__)

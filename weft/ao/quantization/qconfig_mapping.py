@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import nn
-from ...compat.missing import module_getattr
 from ...core.registry import FUNCTIONS
 from ...nn import functional as F
 from .fake_quantize import FixedQParamsFakeQuantize, default_weight_fake_quant
@@ -168,6 +167,3 @@ def get_default_qconfig_dict(backend: str = "x86", version: int = 0) -> dict[str
 def get_default_qat_qconfig_dict(backend: str = "x86", version: int = 1) -> dict[str, Any]:
     """`get_default_qat_qconfig_mapping` as a dict."""
     return get_default_qat_qconfig_mapping(backend, version).to_dict()
-
-
-__getattr__ = module_getattr(__name__)

@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-from ...compat.missing import module_getattr
-
 
 class QuantType(IntEnum):
     """With parameters that suit each input, with fixed ones, with fixed ones after training, or the weights only."""
@@ -12,6 +10,3 @@ class QuantType(IntEnum):
     STATIC = 1
     QAT = 2
     WEIGHT_ONLY = 3
-
-
-__getattr__ = module_getattr(__name__)

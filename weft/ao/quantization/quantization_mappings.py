@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ... import nn
-from ...compat.missing import module_getattr
 from ...library.namespaces import ops
 from ...nn import functional as F
 from ...nn.modules.linear import NonDynamicallyQuantizableLinear
@@ -246,6 +245,3 @@ def fixed_post_process(module: nn.Module) -> Any:
     """The constructor of the FakeQuantize of a layer in training mode whose range is known beforehand, else None."""
     kind = type_before_parametrizations(module)
     return DEFAULT_MODULE_TO_ACT_POST_PROCESS.get(kind) if module.training else None
-
-
-__getattr__ = module_getattr(__name__)

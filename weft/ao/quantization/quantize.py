@@ -9,7 +9,6 @@ from inspect import signature
 from typing import Any
 
 from ... import nn
-from ...compat.missing import module_getattr
 from ...core.dtype import DType, float16, qint8, quint4x2, quint8
 from ...nn import Dropout, Module, Sequential
 from ...nn.utils.parametrize import type_before_parametrizations
@@ -338,6 +337,3 @@ def add_quant_dequant(module: Module) -> Module:
     for name, child in module.named_children():
         module._modules[name] = add_quant_dequant(child)
     return module
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...nn import Module
 
@@ -41,6 +40,3 @@ class QuantWrapper(Module):
 
     def forward(self, X: Tensor) -> Tensor:
         return self.dequant(self.module(self.quant(X)))
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.dtype import (
     QUANTIZED,
     DType,
@@ -318,6 +317,3 @@ def get_fqn_to_example_inputs(model: Module, example_inputs: tuple[Any, ...]) ->
         for hook in hooks:
             hook.remove()
     return found
-
-
-__getattr__ = module_getattr(__name__)

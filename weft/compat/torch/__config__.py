@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from weft.compat.missing import module_getattr as _module_getattr
-
 
 def show() -> str:
     """The libraries that weft stands on, with their versions, as text.
@@ -47,6 +45,3 @@ def parallel_info() -> str:
 def _cxx_flags() -> str:
     """Empty: no C++ was compiled."""
     return ""
-
-
-__getattr__ = _module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.pytree import tree_leaves
 from weft.library.fake_tensor import FakeTensor, FakeTensorMode
 from weft.library.python_dispatch import _get_current_dispatch_mode_stack
@@ -39,6 +38,3 @@ def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
 def _active_fake_modes() -> list[FakeTensorMode]:
     """The modes that are on, the innermost first."""
     return [mode for mode in reversed(_get_current_dispatch_mode_stack()) if isinstance(mode, FakeTensorMode)]
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.tensor import Tensor
 from weft.serialization.rebuild import with_state
 
@@ -22,6 +21,3 @@ def _rebuild_from_type_v2(func: Callable, new_type: type, args: tuple, state: An
         own(result, state)
         return result
     return with_state(result, state)
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compat.missing import module_getattr as _module_getattr
 from weft.core.names import name_public as _name_public
 from weft.core.tensor import Tensor
 from weft.ops.tensor import printing as _printing
@@ -58,6 +57,5 @@ def tensor_totype(t: Tensor) -> Tensor:
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_totype"]
 
 _name_public(__name__)
-__getattr__ = _module_getattr(__name__)
 
 _name_public(__name__)

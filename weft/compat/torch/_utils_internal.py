@@ -7,7 +7,6 @@ import tempfile
 from typing import Any
 
 from weft.compat.binding import PACKAGE
-from weft.compat.missing import module_getattr
 
 TEST_MASTER_ADDR = "127.0.0.1"
 TEST_MASTER_PORT = 29500
@@ -49,6 +48,3 @@ def justknobs_check(name: str, default: bool = True) -> bool:
 def is_fb_unit_test() -> bool:
     """False, because these are no tests inside that company."""
     return False
-
-
-__getattr__ = module_getattr(__name__)

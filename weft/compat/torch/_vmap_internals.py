@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.pytree import tree_flatten
 from weft.core.tensor import Tensor
 from weft.func import steps
@@ -83,6 +82,3 @@ def _check_results(name: str, results: Any, out_dims: Any) -> None:
     count = len(results) if several else 1
     if not isinstance(out_dims, int) and len(dims) != count:
         raise ValueError(f"{call}: `out_dims` must have one dim per output (got {count} outputs) of {name}.")
-
-
-__getattr__ = module_getattr(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from weft.compat.missing import module_getattr
 from weft.core.registry import FUNCTIONS
 from weft.nn import functional as F  # noqa: F401 (programs write `from torch.functional import F`)
 
@@ -32,5 +31,3 @@ __all__ = [  # noqa: F822 (they come from the table of functions)
 ]
 
 globals().update({name: FUNCTIONS[name] for name in __all__})
-
-__getattr__ = module_getattr(__name__)

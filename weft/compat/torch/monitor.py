@@ -10,8 +10,6 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from weft.compat.missing import module_getattr as _module_getattr
-
 STAT_EVENT = "torch.monitor.Stat"
 
 
@@ -192,6 +190,3 @@ class _WaitCounter:
 
     def guard(self) -> _WaitCounterTracker:
         return _WaitCounterTracker()
-
-
-__getattr__ = _module_getattr(__name__)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.compat.missing import module_getattr
 from weft.core.tensor import Tensor
 
 __all__ = ["SobolEngine"]
@@ -173,6 +172,3 @@ def _joe_kuo() -> tuple[np.ndarray, np.ndarray]:
     path = os.path.join(os.path.dirname(scipy.__file__), "stats", "_sobol_direction_numbers.npz")
     with np.load(path) as table:
         return table["poly"], table["vinit"]
-
-
-__getattr__ = module_getattr(__name__)

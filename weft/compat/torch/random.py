@@ -6,7 +6,6 @@ from collections.abc import Generator as Iteration
 from collections.abc import Iterable
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.device import device
 from weft.core.generator import Generator, default_generator, load_states, states
 from weft.core.restoring import contextmanager
@@ -55,6 +54,3 @@ def fork_rng(
         yield
     finally:
         load_states(before, where)
-
-
-__getattr__ = module_getattr(__name__)

@@ -1,6 +1,5 @@
 """weft.return_types: the types of results that are tuples with named fields."""
 
-from weft.compat.missing import module_getattr
 from weft.core.return_types import TYPES, return_type
 
 # Type -> its fields. Each has a companion `max_out`, PyTorch's for results that were written into given tensors.
@@ -61,6 +60,3 @@ def pytree_register_structseq(cls: type) -> None:
     _pytree.register_pytree_node(
         cls, lambda result: (list(result), None), lambda values, context: cls(list(values))
     )
-
-
-__getattr__ = module_getattr(__name__)

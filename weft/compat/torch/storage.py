@@ -3,7 +3,6 @@
 import io
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.dtype import DType
 from weft.core.storage import Storage as UntypedStorage
 from weft.ops.tensor.storage import LEGACY, TypedStorage
@@ -31,6 +30,3 @@ def _load_from_bytes(b: bytes) -> Any:
     from weft.serialization import load  # loaded when first used
 
     return load(io.BytesIO(b), weights_only=True)
-
-
-__getattr__ = module_getattr(__name__)

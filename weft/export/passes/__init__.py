@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ... import Tensor, device
-from ...compat.missing import module_getattr
 from ...core.pytree import tree_map
 from ...nn import Parameter
 from ..exported_program import ExportedProgram
@@ -39,6 +38,3 @@ def move_to_device_pass(ep: ExportedProgram, location: device | str | dict[str, 
         ep._example_inputs = tree_map(moved_value, ep.example_inputs)
     ep.graph_module.recompile()
     return ep
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ import zipfile
 from pathlib import Path
 from typing import IO, Any
 
-from ...compat.missing import module_getattr
 from .constants import ARCHIVE_FORMAT_PATH, ARCHIVE_FORMAT_VALUE, ARCHIVE_VERSION_PATH, ARCHIVE_VERSION_VALUE
 
 __all__ = ["PT2ArchiveReader", "PT2ArchiveWriter", "is_pt2_package"]
@@ -140,6 +139,3 @@ class PT2ArchiveReader:
     def get_file_names(self) -> list[str]:
         """The names of all entries."""
         return [name.removeprefix(self._prefix) for name in self._zip.namelist()]
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...nn import Module, Parameter, ParameterList
 from ...ops.creation.creation import zeros
@@ -205,6 +204,3 @@ def _replace_results(gm: GraphModule, call: Node, results: Any) -> None:
         if user.target is operator.getitem:
             user.replace_all_uses_with(results[user.args[1]])
             gm.graph.erase_node(user)
-
-
-__getattr__ = module_getattr(__name__)

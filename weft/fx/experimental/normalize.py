@@ -8,7 +8,6 @@ from typing import Any
 
 import weft
 
-from ...compat.missing import module_getattr
 from ..interpreter import Transformer
 from ..node import Argument, Node, Target, map_aggregate
 from ..operator_schemas import create_type_hint, normalize_function, normalize_module
@@ -111,6 +110,3 @@ class NormalizeOperators(AnnotateTypesWithSchema):
                 return super().call_function(target, args, kwargs)
             return super().call_function(self.binary_magic_method_remap[target], args, {})
         return super().call_function(target, args, kwargs)
-
-
-__getattr__ = module_getattr(__name__)

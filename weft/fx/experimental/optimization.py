@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...nn import BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Dropout, Module
 from ...nn.utils.fusion import fuse_conv_bn_eval
 from .._symbolic_trace import Tracer, symbolic_trace
@@ -181,6 +180,3 @@ def optimize_for_inference(
     if config["remove_dropout"]:
         model = remove_dropout(model)
     return GraphModule(model, tracer().trace(copy.deepcopy(model)))
-
-
-__getattr__ = module_getattr(__name__)

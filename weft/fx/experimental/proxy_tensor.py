@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...autograd.parameter import Parameter
-from ...compat.missing import module_getattr
 from ...core import pytree as pytree
 from ...core.overrides import modes
 from ...core.tensor import Tensor
@@ -384,6 +383,3 @@ def maybe_disable_thunkify() -> Iterator[None]:
 def maybe_enable_thunkify() -> Iterator[None]:
     """Nothing is put off."""
     yield
-
-
-__getattr__ = module_getattr(__name__)

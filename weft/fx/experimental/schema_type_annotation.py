@@ -6,7 +6,6 @@ import inspect
 import typing
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...library.qualified_name import public_name, torch_name
 from ..interpreter import Transformer
@@ -67,6 +66,3 @@ def _is_functional(target: Any) -> bool:
     """Whether `target` is a function of `nn.functional` that PyTorch writes in Python, with annotations."""
     name = public_name(target)
     return name is not None and torch_name(name).startswith("torch.nn.functional.")
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
@@ -260,6 +259,3 @@ def rebind_unbacked(shape_env: Any, n: Node, result: Any) -> None:
 def resolve_unbacked_bindings(shape_env: Any, bindings: Any) -> Any:
     """The bindings: there are no symbols to resolve."""
     return bindings
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ..graph import Graph
 from ..tensor_type import TensorType
 from .refinement_types import Equality
@@ -58,6 +57,3 @@ def substitute_all_types(graph: Graph, mapping: dict[Any, Any]) -> None:
 def check_for_type_equality(g1: Graph, g2: Graph) -> bool:
     """Whether the nodes of two graphs have the same types."""
     return all(first.type == second.type for first, second in zip(g1.nodes, g2.nodes))
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from .._compatibility import compatibility
 from ..graph import Graph
@@ -79,6 +78,3 @@ def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:
     own = meta.shape.numel()
     per_element = meta.dtype.itemsize
     return size_bytes(per_element * own, per_element * (elements + own))
-
-
-__getattr__ = module_getattr(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...compat.missing import module_getattr
 from .._compatibility import compatibility
 
 __all__ = [
@@ -25,6 +24,3 @@ class FxNetMinimizerRunFuncError(Exception):
 @compatibility(is_backward_compatible=False)
 class FxNetMinimizerResultMismatchError(Exception):
     """The implementations gave different results."""
-
-
-__getattr__ = module_getattr(__name__)

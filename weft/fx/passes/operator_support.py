@@ -6,7 +6,6 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.dtype import DType
 from ...nn import Module
 from .._compatibility import compatibility
@@ -124,6 +123,3 @@ def _get_arg_dtype(arg: Any) -> Any:
     """The dtype of a node, as `ShapeProp` noted it."""
     meta = arg.meta.get("tensor_meta")
     return meta.dtype if isinstance(meta, TensorMetadata) else arg.meta["type"]
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from functools import wraps
 from inspect import unwrap
 from typing import Any
 
-from ...compat.missing import module_getattr
 from .pass_list import PassList
 
 __all__ = [
@@ -122,6 +121,3 @@ class PassManager(PassList):
         for each in self.passes:
             source = each(source)
         return source
-
-
-__getattr__ = module_getattr(__name__)

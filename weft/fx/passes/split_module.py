@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from .._compatibility import compatibility
 from .._lazy_graph_module import _make_graph_module
 from ..graph import Graph
@@ -232,6 +231,3 @@ def _attribute(module: Any, path: str) -> Any:
     for part in path.split("."):
         module = getattr(module, part)
     return module
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...compat.missing import module_getattr
 from .._compatibility import compatibility
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -171,6 +170,3 @@ def move_non_tensor_nodes_on_boundary(subgraphs: Any) -> None:
                 subgraph.nodes.remove(node)
                 subgraphs[target].nodes.insert(0, node)
                 place_of[node] = target
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...nn import Module
 from .._compatibility import compatibility
@@ -210,6 +209,3 @@ def _reordered(gm: GraphModule, ordered: list[Node]) -> GraphModule:
     new._codegen = gm.graph._codegen
     gm.graph = new
     return gm
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.pytree import tree_flatten, tree_unflatten
 from ...core.tensor import Tensor
 from ...ops.assembly.joining import stack
@@ -109,6 +108,3 @@ def _check_lengths(moved: list[Tensor]) -> None:
         raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
     if len({each.shape[0] for each in moved}) > 1:
         raise AssertionError("All xs leaves must have the same size along the scanned dimension")
-
-
-__getattr__ = module_getattr(__name__)

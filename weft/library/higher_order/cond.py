@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.pytree import tree_leaves
 from ...core.tensor import Tensor
 from ..keys import DispatchKey
@@ -68,6 +67,3 @@ def cond(
             f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}."
         )
     return cond_op(pred, true_fn, false_fn, operands)
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.pytree import tree_flatten, tree_unflatten
 from ...core.tensor import Tensor
 from ...ops.assembly.joining import stack
@@ -82,6 +81,3 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 (PyTorch's name)
         raise refusal("map", f"{f!r} is no function")
     results = map_impl(flat, leaves, args)
     return tree_unflatten(results, result_structure)
-
-
-__getattr__ = module_getattr(__name__)

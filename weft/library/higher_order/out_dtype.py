@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ..keys import DispatchKey
 from ..namespaces import HigherOrderOperator
@@ -28,6 +27,3 @@ def _computed(op: Any, output_dtype: Any, *args: Any) -> Any:
     return op(*(each.to(output_dtype) if isinstance(each, Tensor) else each for each in args)).to(
         output_dtype
     )
-
-
-__getattr__ = module_getattr(__name__)

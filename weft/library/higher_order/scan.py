@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.pytree import tree_flatten, tree_unflatten
 from ...core.tensor import Tensor
 from ..keys import DispatchKey
@@ -109,6 +108,3 @@ def _check_lengths(moved: list[Tensor]) -> None:
         raise RuntimeError("All xs leaves must have the same size along the scanned dimension")
     if moved[0].shape[0] == 0:
         raise RuntimeError("All xs leaves must have a scan dimension > 0")
-
-
-__getattr__ = module_getattr(__name__)

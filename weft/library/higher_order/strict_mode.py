@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
-
 
 def strict_mode(callable: Callable, operands: Any) -> Any:  # noqa: A002 (PyTorch's name)
     """`callable(*operands)`."""
     return callable(*operands)
-
-
-__getattr__ = module_getattr(__name__)

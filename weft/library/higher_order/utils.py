@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...compiler.errors import UncapturedHigherOrderOpError
 from ...core.pytree import tree_leaves
 from ...core.tensor import Tensor
@@ -51,6 +50,3 @@ def _described(value: Any) -> str:
     if not isinstance(value, Tensor):
         return type(value).__name__
     return f"{value.dtype} {list(value.shape)} on {value.device}"
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.pytree import tree_flatten, tree_leaves
 from ...core.tensor import Tensor
 from ..keys import DispatchKey
@@ -80,6 +79,3 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Any) -> Any
         if not isinstance(each, (Tensor, int, float)):
             raise AssertionError(f"carried_inputs must be tensors or numbers, got {type(each)}")
     return while_loop_op(cond_fn, body_fn, carried_inputs, ())
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...amp.autocast_mode import autocast
-from ...compat.missing import module_getattr
 from ...core.grad_mode import set_grad_enabled
 from ..namespaces import HigherOrderOperator
 
@@ -55,5 +54,3 @@ class WrapWithAutocast(HigherOrderOperator):
 wrap = Wrap()
 wrap_with_set_grad_enabled = WrapWithSetGradEnabled()
 wrap_with_autocast = WrapWithAutocast()
-
-__getattr__ = module_getattr(__name__)

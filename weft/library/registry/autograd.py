@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...autograd.function import Function
-from ...compat.missing import module_getattr
 from ...core.grad_mode import is_grad_enabled, no_grad
 from ...core.tensor import Tensor
 from ..keys import _AutoDispatchBelowAutograd
@@ -166,6 +165,3 @@ def _flat_gradients(found: Sequence[Any], counts: Sequence[int | None]) -> list[
                 f"Expected the gradient of a list of {count} tensors to be a list of {count} gradients or None, got {gradient!r}"
             )
     return flat
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core import autocast
 from ...core.dtype import DType
 from ..keys import DispatchKeySet, Tag, _ExcludeDispatchKeyGuard, device_key
@@ -299,6 +298,3 @@ def _maybe_get_opdef(op: Any) -> CustomOpDef | None:
         return op
     name = op if isinstance(op, str) else op._schema.name
     return OPDEFS.get(name)
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from ...compat.missing import module_getattr
-
 
 class _Open(threading.local):
     context: FakeImplCtx | None = None
@@ -51,6 +49,3 @@ def set_ctx_getter(context: FakeImplCtx) -> Iterator[None]:
 def get_ctx() -> FakeImplCtx | None:
     """The context of the fake kernel that runs; None outside of one, or where it has no tracing to serve."""
     return _open.context
-
-
-__getattr__ = module_getattr(__name__)

@@ -10,7 +10,6 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any, List, Optional, Sequence, Union  # noqa: UP035 (what functions are annotated with)
 
-from ...compat.missing import module_getattr
 from ...core.device import device
 from ...core.dtype import DType
 from ...core.tensor import Tensor
@@ -201,6 +200,3 @@ def _return_type(kind: Any, error: Callable[[str], ValueError]) -> str:
             parts.append(text)
         return f"({', '.join(parts)})" if parts else "()"
     raise error(f"Return has unsupported type {kind}. The valid types are: {SUPPORTED_RETURN_TYPES}.")
-
-
-__getattr__ = module_getattr(__name__)

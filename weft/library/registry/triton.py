@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...compat.missing import module_getattr
-
 
 def triton_op(
     name: str, fn: Callable | None = None, /, *, mutates_args: str | Iterable[str], schema: str | None = None
@@ -46,6 +44,3 @@ def wrap_triton(triton_kernel: Callable, /) -> Any:
     Raises: NotImplementedError when it is launched.
     """
     return _Launch(triton_kernel)
-
-
-__getattr__ = module_getattr(__name__)

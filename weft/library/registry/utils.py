@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ..schema import FunctionSchema, parse_schema
 from .operators import tensors_in
@@ -91,6 +90,3 @@ def _check_apart(name: str, tensor: Tensor, used: set[int], module: str) -> None
             "a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return "
             "y."
         )
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....core.dtype import qint8, quint8
 from ....core.registry import FUNCTIONS
 from ....core.tensor import Tensor
@@ -245,6 +244,3 @@ def clamp(input: Tensor, min_: float, max_: float) -> Tensor:
     """x between two bounds."""
     _check_quantized(input, "clamp")
     return input.clamp(min_, max_)
-
-
-__getattr__ = module_getattr(__name__)

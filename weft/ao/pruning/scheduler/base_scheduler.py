@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ..sparsifier.base_sparsifier import BaseSparsifier
 
 
@@ -86,6 +85,3 @@ class BaseScheduler:
         if len(var) != count:
             raise ValueError(f"Expected variable of length {count}, but got {len(var)}")
         return list(var)
-
-
-__getattr__ = module_getattr(__name__)

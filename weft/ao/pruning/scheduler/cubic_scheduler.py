@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ..sparsifier.base_sparsifier import BaseSparsifier
 from .base_scheduler import BaseScheduler
 
@@ -43,6 +42,3 @@ class CubicSL(BaseScheduler):
             self.sparsity_compute_fn(s_0, s_f, self.last_epoch, t_0, dt, n, initially_zero)
             for s_0, s_f, t_0, dt, n, initially_zero in zip(*columns, strict=True)
         ]
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ..sparsifier.base_sparsifier import BaseSparsifier
 from .base_scheduler import BaseScheduler
 
@@ -27,6 +26,3 @@ class LambdaSL(BaseScheduler):
     def get_sl(self) -> list[float]:
         self._check_caller()
         return [level * factor(self.last_epoch) for factor, level in zip(self.sl_lambdas, self.base_sl)]
-
-
-__getattr__ = module_getattr(__name__)

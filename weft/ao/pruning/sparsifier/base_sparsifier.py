@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....core.grad_mode import no_grad
 from ....nn import Linear, Module
 from ....nn.utils.parametrize import (
@@ -181,6 +180,3 @@ class BaseSparsifier(ABC):
     @abstractmethod
     def update_mask(self, module: Module, tensor_name: str, **kwargs: Any) -> None:
         """Write the mask of one tensor."""
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....nn import Module
 from ....ops.creation.creation import ones_like, zeros_like
 from .base_sparsifier import BaseSparsifier
@@ -28,6 +27,3 @@ class NearlyDiagonalSparsifier(BaseSparsifier):
         if reach >= min(mask.shape):
             raise ValueError("nearliness cannot be larger than the dimensions of tensor.")
         mask.data = ones_like(mask).triu(-reach).tril(reach)
-
-
-__getattr__ = module_getattr(__name__)

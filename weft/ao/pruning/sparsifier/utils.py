@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....core.tensor import Tensor
 from ....nn import Module
 from ....nn.utils.parametrize import is_parametrized, type_before_parametrizations
@@ -82,6 +81,3 @@ def get_arg_info_from_tensor_fqn(model: Module, tensor_fqn: str) -> dict[str, An
     module_fqn, _, tensor_name = tensor_fqn.rpartition(".")
     module = fqn_to_module(model, module_fqn)
     return {"module_fqn": module_fqn, "module": module, "tensor_name": tensor_name, "tensor_fqn": tensor_fqn}
-
-
-__getattr__ = module_getattr(__name__)

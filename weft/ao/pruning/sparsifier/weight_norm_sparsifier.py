@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....core.tensor import Tensor
 from ....nn import Module
 from ....nn.functional import avg_pool2d
@@ -111,6 +110,3 @@ def _kept_numbers(norms: Tensor, block: tuple[int, int], zeros: int) -> Tensor:
     kept = ones(rows, columns, math.prod(block), device=norms.device).scatter(2, least, 0.0)
     whole = kept.reshape(rows, columns, *block).permute(0, 2, 1, 3).reshape(padded.shape)
     return whole[: norms.shape[0], : norms.shape[1]]
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ from weft.autograd import hooks as contexts
 from weft.autograd.current_pass import _get_current_graph_task_keep_graph
 from weft.autograd.grad_mode import _unsafe_set_version_counter
 from weft.autograd.saved import SavedTensor, hooks
-from weft.compat.missing import module_getattr
 
 __all__ = ["SavedTensor", "_get_current_graph_task_keep_graph", "_unsafe_set_version_counter"]
 
@@ -29,6 +28,3 @@ def _saved_tensors_hooks_enable() -> None:
 def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
     """The message of `_saved_tensors_hooks_disable`, None while hooks are enabled."""
     return hooks.disabled
-
-
-__getattr__ = module_getattr(__name__)

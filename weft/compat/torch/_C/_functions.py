@@ -8,7 +8,6 @@ from weft.autograd.function import BackwardCFunction, Function
 from weft.autograd.graph import Leaf as AccumulateGrad
 from weft.autograd.graph import node_type
 from weft.autograd.undefined import UndefinedGrad
-from weft.compat.missing import module_getattr
 from weft.core.tensor import Tensor
 
 __all__ = ["AccumulateGrad", "DelayedError", "UndefinedGrad"]
@@ -39,6 +38,3 @@ class DelayedError:
         if len(tensors) != self.num_inputs:
             raise TypeError(f"expected {self.num_inputs} arguments, got {len(tensors)} instead")
         return _Error.apply(self.message, *tensors)
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ import enum
 from typing import Any
 
 from weft.batching import fallback, numbered
-from weft.compat.missing import module_getattr
 from weft.core.batched import is_sample, number_of
 
 
@@ -93,5 +92,3 @@ def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
 
 _add_batch_dim = numbered.add_batch_dim
 _remove_batch_dim = numbered.remove_batch_dim
-
-__getattr__ = module_getattr(__name__)

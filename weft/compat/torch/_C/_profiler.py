@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.autograd.event_recorder import Range
-from weft.compat.missing import module_getattr
 
 
 @dataclass
@@ -66,6 +65,3 @@ def symbolize_tracebacks(to_symbolize: Sequence[CapturedTraceback]) -> list[list
         [{"name": name, "filename": filename, "line": line} for name, filename, line in each.frames]
         for each in to_symbolize
     ]
-
-
-__getattr__ = module_getattr(__name__)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from weft.compat.missing import module_getattr
 from weft.core.registry import namespace
 
 globals().update({f"special_{name}": function for name, function in namespace("special").items()})
-
-__getattr__ = module_getattr(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from weft.compat.missing import module_getattr
 from weft.overrides import BaseTorchFunctionMode
 
 
@@ -14,6 +13,3 @@ class TransformGetItemToIndex(BaseTorchFunctionMode):
 
     def _restore(self) -> None:
         pass
-
-
-__getattr__ = module_getattr(__name__)

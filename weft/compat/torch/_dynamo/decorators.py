@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.compiler import allow_in_graph, assume_constant_result, disable, set_stance, substitute_in_graph
 from weft.core.tensor import Tensor
 
@@ -181,6 +180,3 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
 
 def override_optimization_hint(x: Any, val: int) -> None:
     """Nothing: no size is unknown."""
-
-
-__getattr__ = module_getattr(__name__)

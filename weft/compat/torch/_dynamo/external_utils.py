@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.compiler import is_compiling, wrap_numpy
 
 __all__ = ["is_compiling", "wrap_inline", "wrap_numpy"]
@@ -26,6 +25,3 @@ def call_hook(hook: Callable, *args: Any, **kwargs: Any) -> Any:
     """The result of a hook, or the first argument if it gives None."""
     result = hook(*args)
     return args[0] if result is None else result
-
-
-__getattr__ = module_getattr(__name__)

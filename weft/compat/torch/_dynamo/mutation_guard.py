@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compat.missing import module_getattr
-
 
 def is_dynamic_nn_module(obj: Any, is_export: bool = False) -> bool:
     """False: no module is compiled."""
@@ -14,6 +12,3 @@ def is_dynamic_nn_module(obj: Any, is_export: bool = False) -> bool:
 
 def install_generation_tagging_init() -> None:
     """Nothing: no module is compiled."""
-
-
-__getattr__ = module_getattr(__name__)

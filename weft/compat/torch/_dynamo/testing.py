@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft.compat.missing import module_getattr
 from weft.core.tensor import Tensor
 
 
@@ -24,6 +23,3 @@ def rand_strided(
     else:
         memory = weft.zeros(count, dtype=dtype, device=device)
     return memory.as_strided(size, stride)
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.compat.missing import module_getattr
-
 
 def is_compile_supported(device_type: Any) -> bool:
     """Whether `torch.compile` works for a device: on the CPU, where it gives functions back as they are."""
     return str(device_type).partition(":")[0] == "cpu"
-
-
-__getattr__ = module_getattr(__name__)

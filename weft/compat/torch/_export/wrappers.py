@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.missing import module_getattr
-
 
 def mark_subclass_constructor_exportable_experimental(
     constructor_subclass: Callable[..., Any],
@@ -20,6 +18,3 @@ def mark_subclass_constructor_exportable_experimental(
             "torch._export.wrappers.mark_constructor_exportable_experimental can only be applied on subclass tensor.__init__"
         )
     return constructor_subclass
-
-
-__getattr__ = module_getattr(__name__)

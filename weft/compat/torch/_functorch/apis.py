@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.pytree import _broadcast_to_and_flatten, tree_flatten
 from weft.func import grad, grad_and_value, vmap
 
@@ -32,6 +31,3 @@ def chunk_vmap(
         return vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)(*args, **kwargs)
 
     return wrapped
-
-
-__getattr__ = module_getattr(__name__)

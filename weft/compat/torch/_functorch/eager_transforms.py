@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from weft.func.transforms import chosen
 
@@ -17,8 +16,6 @@ __all__ = [
     "linearize",
     "vjp",
 ]
-
-__getattr__ = module_getattr(__name__)
 
 
 def _slice_argnums(args: tuple, argnums: int | tuple[int, ...], as_tuple: bool = True) -> Any:

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.tensor import Tensor
 from weft.func import functional_call, stack_module_state
 from weft.nn import Module
@@ -117,6 +116,3 @@ def combine_state_for_ensemble(
     params, buffers = stack_module_state(models)
     function, _, _ = make_functional_with_buffers(models[0])
     return function, tuple(params.values()), tuple(buffers.values())
-
-
-__getattr__ = module_getattr(__name__)

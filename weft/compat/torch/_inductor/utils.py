@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from weft.compat.missing import module_getattr
-
 GPU_TYPES = ["cuda", "mps", "xpu", "mtia"]
 
 
@@ -19,6 +17,3 @@ def is_gpu(device: str | None) -> bool:
     (True, False)
     """
     return device in GPU_TYPES
-
-
-__getattr__ = module_getattr(__name__)

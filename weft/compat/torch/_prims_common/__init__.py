@@ -6,7 +6,6 @@ from enum import Enum
 from numbers import Number
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core import dtype as dtypes
 from weft.core.dtype import DType, get_default_dtype
 from weft.core.promotion import common_dtype, number_dtype
@@ -167,6 +166,3 @@ def type_to_dtype(typ: type) -> DType:
     if typ in _KINDS:
         return number_dtype(typ)
     raise ValueError(f"Invalid type {typ}!")
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._prims_common import compare_tensor_meta
-from weft.compat.missing import module_getattr
 from weft.core.pytree import tree_leaves, tree_map_only
 from weft.core.tensor import Tensor
 from weft.library.fake_tensor import (
@@ -58,6 +57,3 @@ def _faked(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
             return func(*given, **named)
     except (DataDependentOutputException, DynamicOutputShapeException):
         return None
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.device import device_count
 from weft.core.restoring import contextmanager
 
@@ -312,6 +311,3 @@ def cublas_workspace_size(size: int | None = None) -> int:
 def cublaslt_workspace_size(size: int | None = None) -> int:
     """`blas_workspace_size` of cuBLASLt."""
     raise _no_cuda()
-
-
-__getattr__ = module_getattr(__name__)

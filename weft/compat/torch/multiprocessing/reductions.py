@@ -10,7 +10,6 @@ import os
 import weakref
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.names import name_public
 from weft.core.storage import Storage
 from weft.core.tensor import Tensor
@@ -137,4 +136,3 @@ def reduce_typed_storage_child(storage: Any) -> tuple:
 
 
 name_public(__name__)
-__getattr__ = module_getattr(__name__)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from weft.compat.missing import module_getattr
-
 __all__ = ["is_from_package"]
 
 
@@ -15,6 +13,3 @@ def is_from_package(obj: Any) -> bool:
     """
     module = getattr(obj, "__name__", "") if type(obj).__name__ == "module" else type(obj).__module__
     return module.startswith("<torch_package_")
-
-
-__getattr__ = module_getattr(__name__)

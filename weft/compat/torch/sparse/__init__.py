@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from weft.compat.missing import module_getattr
 from weft.core.names import name_public
 from weft.core.registry import namespace
 from weft.layouts.checks import check_sparse_tensor_invariants as check_sparse_tensor_invariants
@@ -13,5 +12,3 @@ from .legacy import CLASSES as _CLASSES
 globals().update(namespace("sparse"))
 globals().update(_CLASSES)
 name_public(__name__)
-
-__getattr__ = module_getattr(__name__)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from weft.accelerator._devices import Devices
-from weft.compat.missing import module_getattr
 
 _DEVICES = Devices("xpu")
 
@@ -68,6 +67,3 @@ def memory_reserved(device: Any = None) -> int:
 def max_memory_reserved(device: Any = None) -> int:
     """The most bytes that tensors and free blocks have taken."""
     return _DEVICES.number_of_pool(device, "most_reserved")
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....nn import Module
 from ..._compatibility import compatibility
 from ...graph_module import GraphModule
@@ -164,6 +163,3 @@ class PassManager(PassList):
                 f"An error occurred when running the '{name}' pass after the following passes: {previous}"
             ) from error
         return result
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....core.tensor import Tensor
 from ....library.namespaces import OpOverload
 from ..._compatibility import compatibility
@@ -236,6 +235,3 @@ def _by_name(node: Node) -> dict[str, Any] | None:
         return None
     normalized = node.normalized_arguments(node.graph.owning_module, normalize_to_only_use_kwargs=True)
     return None if normalized is None else normalized.kwargs
-
-
-__getattr__ = module_getattr(__name__)

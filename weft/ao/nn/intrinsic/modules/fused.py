@@ -5,7 +5,6 @@ from __future__ import annotations
 from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
-from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
 from .....nn import (
     BatchNorm1d,
@@ -135,6 +134,3 @@ class ConvAddReLU2d(_FusedModule):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:  # type: ignore[override]  # of two inputs
         return self.relu(self.add(self[0](x1), x2))
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
 from .....nn import Conv1d as FloatConv1d
 from .....nn import Conv2d as FloatConv2d
@@ -70,6 +69,3 @@ class Conv3d(_ConvNd, FloatConv3d):
 
     _FLOAT_MODULE: ClassVar[Any] = FloatConv3d
     _CONV = FloatConv3d
-
-
-__getattr__ = module_getattr(__name__)

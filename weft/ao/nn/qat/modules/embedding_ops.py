@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....compat.missing import module_getattr
 from .....core.qscheme import SCHEMES
 from .....core.tensor import Tensor
 from .....nn import Embedding as FloatEmbedding
@@ -108,6 +107,3 @@ _BAG = (*_EMBEDDING, "mode", "include_last_offset")
 def _settings(table: Any, names: tuple[str, ...]) -> dict[str, Any]:
     """The arguments of the constructor but the table."""
     return {name: getattr(table, name) for name in names}
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
 from .....nn import Module, Parameter
 from .....nn.utils.parametrize import type_before_parametrizations
@@ -52,6 +51,3 @@ class FakeQuantizedWeight(Module):
         if self.bias is not None:
             layer.bias = Parameter(self.bias.detach())
         return layer.train(self.training)
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
 from .....nn import Linear as FloatLinear
 from .....nn import Sequential
@@ -49,6 +48,3 @@ class Linear(FakeQuantizedWeight, FloatLinear):
     def to_float(self) -> Any:
         """The linear layer of floats with the same parameters."""
         return self._copy_to(FloatLinear(self.in_features, self.out_features, self.bias is not None))
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from .....compat.missing import module_getattr
 from .....core.dtype import bool_, uint8
 from .....core.grad_mode import no_grad
 from .....core.registry import FUNCTIONS
@@ -191,6 +190,3 @@ def _as_numbers(mask: Tensor) -> Tensor:
 def _widened(mask: Tensor, n_keys: int) -> Tensor:
     """The mask with zeros for the keys that the layer has added."""
     return F.pad(mask, (0, n_keys - mask.shape[-1]))
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from .....compat.missing import module_getattr
 from .....core.dtype import quint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
@@ -277,6 +276,3 @@ def _parameters(lstm: Any, place: str) -> dict[str, Any]:
     """The weights and biases of one layer and direction, by their names in `LSTMCell.from_params`."""
     names = {"wi": "weight_ih", "wh": "weight_hh", "bi": "bias_ih", "bh": "bias_hh"}
     return {short: getattr(lstm, f"{name}_{place}", None) for short, name in names.items()}
-
-
-__getattr__ = module_getattr(__name__)

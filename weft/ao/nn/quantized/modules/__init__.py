@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....compat.missing import module_getattr
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
 from .....nn import MaxPool2d, Module
@@ -68,4 +67,3 @@ __all__ = [
     "Hardswish", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LSTM", "LayerNorm", "LeakyReLU", "Linear", "MultiheadAttention", "PReLU",
     "QFunctional", "Quantize", "ReLU6", "Sigmoid", "Softmax",
 ]  # fmt: skip
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from .....compat.missing import module_getattr
 from .....core.dtype import quint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
@@ -222,6 +221,3 @@ class MultiheadAttention(QuantizableMultiheadAttention):
         for name in ("in_proj_weight", "in_proj_bias", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             made._parameters.pop(name, None)
         return made
-
-
-__getattr__ = module_getattr(__name__)

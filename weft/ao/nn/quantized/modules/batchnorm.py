@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
 from .....library.namespaces import ops
 from .....nn import BatchNorm2d as FloatBatchNorm2d
@@ -73,6 +72,3 @@ class BatchNorm3d(_QuantizedBatchNorm, FloatBatchNorm3d):
     """Batch normalization of volumes."""
 
     _kind = "3d"
-
-
-__getattr__ = module_getattr(__name__)

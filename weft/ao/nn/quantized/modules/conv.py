@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .....compat.missing import module_getattr
 from .....core.dtype import qint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
@@ -205,6 +204,3 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     _dims = 3
     _FLOAT_MODULE: ClassVar[Any] = FloatConvTranspose3d
-
-
-__getattr__ = module_getattr(__name__)

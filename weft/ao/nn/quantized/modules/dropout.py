@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
 
 __all__ = ["Dropout"]
@@ -29,6 +28,3 @@ class Dropout(nn.Dropout):
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Dropout:
         """The layer of a layer of floats."""
         return cls(mod.p, mod.inplace)
-
-
-__getattr__ = module_getattr(__name__)

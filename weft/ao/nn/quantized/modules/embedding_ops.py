@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from .....compat.missing import module_getattr
 from .....core.dtype import float32, quint4x2, quint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
@@ -180,6 +179,3 @@ class EmbeddingBag(Embedding):
         return cls._like(
             ref_embedding_bag, ref_embedding_bag.get_quantized_weight(), ref_embedding_bag.weight_dtype
         )
-
-
-__getattr__ = module_getattr(__name__)

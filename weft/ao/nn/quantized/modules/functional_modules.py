@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....compat.missing import module_getattr
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
 from .....library.namespaces import ops
@@ -119,6 +118,3 @@ class QFunctional(QuantizedResult):
         made = cls()
         made._set_parameters(*result_parameters(mod))
         return made
-
-
-__getattr__ = module_getattr(__name__)

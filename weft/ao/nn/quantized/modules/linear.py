@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .....compat.missing import module_getattr
 from .....core.dtype import float16, qint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
@@ -129,6 +128,3 @@ class Linear(WeightedQuantizedModule):
         made.set_weight_bias(weight, bias)
         made._set_parameters(scale, zero_point)
         return made
-
-
-__getattr__ = module_getattr(__name__)

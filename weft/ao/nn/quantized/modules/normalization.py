@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..... import nn
-from .....compat.missing import module_getattr
 from .....core.tensor import Tensor
 from .....library.namespaces import ops
 from .....ops.creation.from_data import tensor
@@ -117,6 +116,3 @@ class InstanceNorm2d(_InstanceNorm, nn.InstanceNorm2d):
 
 class InstanceNorm3d(_InstanceNorm, nn.InstanceNorm3d):
     """Each channel of a volume has the mean 0 and the variance 1."""
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....compat.missing import module_getattr
 from ...quantizable.modules.rnn import LSTM as QuantizableLSTM
 
 __all__ = ["LSTM"]
@@ -35,6 +34,3 @@ class LSTM(QuantizableLSTM):
         made = convert(other, inplace=False, remove_qconfig=True)
         made.__class__ = cls
         return made
-
-
-__getattr__ = module_getattr(__name__)

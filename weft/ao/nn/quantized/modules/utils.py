@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .....compat.missing import module_getattr
 from .....core.dtype import QUANTIZED, float32, qint8, qint32, quint8
 from .....core.limits import iinfo
 from .....core.registry import FUNCTIONS
@@ -138,6 +137,3 @@ def result_parameters(module: Any) -> tuple[float, int]:
     """The scale and the zero point for the results of a module that was observed."""
     scale, zero_point = module.activation_post_process.calculate_qparams()
     return float(scale), int(zero_point)
-
-
-__getattr__ = module_getattr(__name__)

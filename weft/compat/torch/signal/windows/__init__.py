@@ -1,7 +1,5 @@
 """Windows for signal processing, `torch.signal.windows`."""
 
-from weft.compat.missing import module_getattr
-
 from . import windows
 from .windows import (
     bartlett,
@@ -18,5 +16,3 @@ from .windows import (
 )
 
 __all__ = windows.__all__
-
-__getattr__ = module_getattr(__name__)

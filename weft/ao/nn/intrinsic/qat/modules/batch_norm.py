@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from ......nn import Module, Parameter, init
 from ......nn.utils.fusion import fuse_conv_bn_weights
@@ -89,6 +88,3 @@ class WithBatchNorm(FakeQuantizedWeight):
         bn = self.bn
         statistics = bn.running_mean, bn.running_var, bn.eps
         return fuse_conv_bn_weights(self.weight, self.bias, *statistics, bn.weight, bn.bias)
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from ......nn import BatchNorm1d, BatchNorm2d, BatchNorm3d, Module, Parameter, ReLU
 from ......nn import Conv1d as FloatConv1d
@@ -166,6 +165,3 @@ def freeze_bn_stats(mod: Any) -> None:
     """`model.apply(freeze_bn_stats)`: convolutions with batch normalization keep their running statistics."""
     if type(mod) in _WITH_BATCH_NORM:
         mod.freeze_bn_stats()
-
-
-__getattr__ = module_getattr(__name__)

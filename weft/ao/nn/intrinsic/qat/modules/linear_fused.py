@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from ......nn import BatchNorm1d, Linear
 from ......nn.functional import linear
@@ -43,6 +42,3 @@ class LinearBn1d(WithBatchNorm, Linear, fused._FusedModule):
         made = Linear(self.in_features, self.out_features)
         made.weight, made.bias = self.folded()
         return made
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from ......nn import ReLU
 from ......nn.functional import relu
@@ -26,6 +25,3 @@ class LinearReLU(Linear, fused._FusedModule):
     def to_float(self) -> fused.LinearReLU:
         """The linear layer and ReLU of floats with the same parameters."""
         return fused.LinearReLU(super().to_float(), ReLU()).train(self.training)
-
-
-__getattr__ = module_getattr(__name__)

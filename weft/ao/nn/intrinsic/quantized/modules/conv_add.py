@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from ......library.namespaces import ops
 from ....quantized import Conv2d
@@ -34,6 +33,3 @@ class ConvAddReLU2d(ConvAdd2d):
 
     _FLOAT_MODULE = fused.ConvAddReLU2d
     _relu = True
-
-
-__getattr__ = module_getattr(__name__)

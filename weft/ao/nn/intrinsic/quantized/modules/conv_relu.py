@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......compat.missing import module_getattr
 from ....quantized import Conv1d, Conv2d, Conv3d
 from ...modules import fused
 
@@ -36,6 +35,3 @@ class ConvReLU3d(_EndsWithReLU, Conv3d):
     """A quantized convolution and ReLU, which costs nothing."""
 
     _FLOAT_MODULE = fused.ConvReLU3d
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......compat.missing import module_getattr
 from ......core.dtype import qint8
 from ......core.tensor import Tensor
 from ......library.namespaces import ops
@@ -76,6 +75,3 @@ class LinearLeakyReLU(_WithActivation):
         linear, activation = ref_mod
         given = linear.get_quantized_weight(), linear.bias, output_scale, output_zero_point
         return cls._like(linear, *given, activation.negative_slope)
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......compat.missing import module_getattr
 from ....layers import activation_is_memoryless
 from ...modules.linear import Linear as StaticLinear
 
@@ -26,6 +25,3 @@ class Linear(StaticLinear):
             raise ValueError(
                 "Dynamic QAT requires a memoryless observer.This means a MovingAverage observer with averaging constant equal to 1"
             )
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from ......library.namespaces import ops
 from ...modules import conv
@@ -59,6 +58,3 @@ class ConvTranspose2d(_Dynamic, conv.ConvTranspose2d):
 
 class ConvTranspose3d(_Dynamic, conv.ConvTranspose3d):
     """A transposed convolution [N, C, depth, height, width] of floats with a quantized weight."""
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ......compat.missing import module_getattr
 from ......core.dtype import float16, qint8
 from ......core.tensor import Tensor
 from ......library.namespaces import ops
@@ -75,6 +74,3 @@ class Linear(QuantizedLinear):
         made = cls(layer.in_features, layer.out_features, dtype=observer.dtype)
         made.set_weight_bias(weight, layer.bias)
         return made
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...... import nn
-from ......compat.missing import module_getattr
 from ......core.dtype import float16, qint8
 from ......core.registry import FUNCTIONS
 from ......core.tensor import Tensor
@@ -421,6 +420,3 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step("gru", input, None if hx is None else (hx,), 1)[0]
-
-
-__getattr__ = module_getattr(__name__)

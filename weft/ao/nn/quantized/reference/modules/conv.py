@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...... import nn
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from ....layers import conv_arguments
 from ...modules.conv import _transposed_arguments
@@ -98,6 +97,3 @@ class ConvTranspose3d(_ConvTranspose, nn.ConvTranspose3d):
     """A transposed convolution [N, C, depth, height, width] with a rounded weight."""
 
     _float = nn.ConvTranspose3d
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...... import nn
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from .utils import ReferenceQuantizedModule
 
@@ -39,6 +38,3 @@ class Linear(ReferenceQuantizedModule, nn.Linear):
         if other.bias is not None:
             made.bias = nn.Parameter(other.bias.detach())
         return made
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...... import nn
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from .utils import DEFAULT, Rounded
 
@@ -202,6 +201,3 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__("GRU", *args, **kwargs)
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...... import nn
-from ......compat.missing import module_getattr
 from ......core.tensor import Tensor
 from .utils import ReferenceQuantizedModule
 
@@ -89,6 +88,3 @@ class EmbeddingBag(ReferenceQuantizedModule, nn.EmbeddingBag):
         )
         rest = mod.include_last_offset, mod.padding_idx
         return cls(mod.num_embeddings, mod.embedding_dim, *options, *rest, weight_qparams=weight_qparams)
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 from ...... import nn
-from ......compat.missing import module_getattr
 from ......core.dtype import QUANTIZED, float16, float32, int32, quint8
 from ......core.qscheme import SCHEMES
 from ......core.registry import FUNCTIONS
@@ -125,6 +124,3 @@ class ReferenceQuantizedModule(Rounded):
             setattr(self, name, state_dict.pop(prefix + name))
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *rest)
         self.weight_axis_int = int(self.weight_axis)
-
-
-__getattr__ = module_getattr(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .......compat.missing import module_getattr
 from .......core.dtype import qint8
 from .....quantized.dynamic import Linear
 
@@ -24,6 +23,3 @@ class LinearReLU(Linear):
     def from_reference(cls, ref_qlinear_relu: Any) -> Any:  # type: ignore[override]  # PyTorch's signature
         """The layer of a reference layer and ReLU."""
         return super().from_reference(ref_qlinear_relu[0])
-
-
-__getattr__ = module_getattr(__name__)

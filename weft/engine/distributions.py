@@ -21,8 +21,10 @@ from ..core.generator import SCRATCH, Generator
 from .convert import convert
 from .expr import Expr, bitcast, cast, ceil, const, eq, fma, horner, load, param, select, sqrt, trunc
 from .libm import emit_with_libm, libm
-from .llvm import Block, memory_type, value_type
-from .twister import compile_loop, draw
+from .llvm import memory_type, value_type
+from .structured import Body
+from .twister import compiled, draw
+from .vectors import splat
 
 _PARAMETER_TYPES = {"f": float32, "d": float64, "8": uint64}
 
@@ -49,64 +51,33 @@ class _Transform:
 @functools.cache
 def _compiled(transform: _Transform, dtype: DType) -> Callable:
     """(address of the inputs, address of the outputs, *parameters, 0, number of groups)"""
-    return compile_loop(_ir(transform, dtype), 2, transform.parameters, transform.body.__name__)
+    name = transform.body.__name__
+    return compiled(lambda b: _transform_all(b, transform, dtype), 2, transform.parameters, name)
 
 
-def _ir(transform: _Transform, dtype: DType) -> str:
-    declarations: set[str] = set()
-    before, block = Block(declarations, "p"), Block(declarations)
-    params, loads = {}, {}
+def _transform_all(b: Body, transform: _Transform, dtype: DType) -> None:
+    lanes = transform.lanes
+    source, target = b.operands(2)
+    leaves = {}
     for k, letter in enumerate(transform.parameters):
         leaf = param(k, _PARAMETER_TYPES[letter])
-        where = before.let(f"getelementptr i64, ptr %ops, i64 {k + 2}")
-        params[leaf] = _splat(before, leaf.dtype, transform.lanes, where)
-    for k in range(transform.inputs):
-        leaf = load(k, transform.source)
-        where = _address(block, transform, "%from", leaf.dtype, k)
-        loads[leaf] = block.let(f"load {value_type(leaf.dtype, transform.lanes)}, ptr {where}, align 4")
-    values = transform.body(*loads, *params)
-    roots = tuple(convert(value, dtype) for value in (values if transform.inputs > 1 else [values]))
-    for k, value in enumerate(emit_with_libm(block, roots, loads | params, transform.lanes)):
-        kind = value_type(dtype, transform.lanes)
-        if dtype is bool_:
-            kind, value = "i8", block.let(f"zext i1 {value} to i8")
-        where = _address(block, transform, "%to", dtype, k)
-        block.do(f"store {kind} {value}, ptr {where}, align 1")
-    lines = [
-        *sorted(declarations),
-        "define internal void @loop(ptr %ops, ptr %meta, i64 %start, i64 %n) #0 {",
-        "entry:",
-        "%from = load ptr, ptr %ops",
-        "%second = getelementptr i64, ptr %ops, i64 1",
-        "%to = load ptr, ptr %second",
-        *before.lines,
-        "br label %step",
-        "step:",
-        "%i = phi i64 [0, %entry], [%next, %step]",
-        *block.lines,
-        "%next = add nuw nsw i64 %i, 1",
-        "%more = icmp ult i64 %next, %n",
-        "br i1 %more, label %step, label %done",
-        "done:",
-        "ret void",
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _splat(block: Block, dtype: DType, lanes: int, address: str) -> str:
-    scalar = block.let(f"load {memory_type(dtype)}, ptr {address}")
-    if lanes == 1:
-        return scalar
-    kind = value_type(dtype, lanes)
-    first = block.let(f"insertelement {kind} poison, {memory_type(dtype)} {scalar}, i64 0")
-    return block.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
-
-
-def _address(block: Block, transform: _Transform, base: str, dtype: DType, k: int) -> str:
-    group = block.let(f"mul nuw nsw i64 %i, {transform.group}")
-    element = block.let(f"add nuw nsw i64 {group}, {k * transform.lanes}")
-    return block.let(f"getelementptr {memory_type(dtype)}, ptr {base}, i64 {element}")
+        kind = memory_type(leaf.dtype)
+        leaves[leaf] = splat(b, kind, lanes, b.load(kind, b.at("%operands", 8 * (k + 2))))
+    params = list(leaves)
+    with b.loop("%begin", "%end") as i:
+        first = b.integer("mul nuw nsw", i, transform.group)
+        elements = [b.integer("add nuw nsw", first, k * lanes) for k in range(transform.inputs)]
+        loads = [load(k, transform.source) for k in range(transform.inputs)]
+        for leaf, element in zip(loads, elements, strict=True):
+            place = b.place(source, (element, leaf.dtype.itemsize))
+            leaves[leaf] = b.let(f"load {value_type(leaf.dtype, lanes)}, ptr {place}, align 4")
+        values = transform.body(*loads, *params)
+        roots = tuple(convert(value, dtype) for value in (values if transform.inputs > 1 else [values]))
+        for value, element in zip(emit_with_libm(b, roots, leaves, lanes), elements, strict=True):
+            kind = value_type(dtype, lanes)
+            if dtype is bool_:
+                kind, value = "i8", b.let(f"zext i1 {value} to i8")
+            b.do(f"store {kind} {value}, ptr {b.place(target, (element, dtype.itemsize))}, align 1")
 
 
 def _draw_to(
@@ -223,42 +194,22 @@ def largest_span(dtype: DType) -> int:
     return 2 if dtype is bool_ else 2 ** (8 * dtype.itemsize - dtype.is_signed)
 
 
-# Swaps p[i] with p[i + words[i] % (n - i)] for i < n - 1: operands p and words.
-_SHUFFLE = """
-define internal void @loop(ptr %ops, ptr %meta, i64 %start, i64 %n) {
-entry:
-  %pwords = getelementptr i64, ptr %ops, i64 1
-  %p = load ptr, ptr %ops
-  %words = load ptr, ptr %pwords
-  br label %step
-step:
-  %i = phi i64 [0, %entry], [%next, %step]
-  %left64 = sub nuw nsw i64 %n, %i
-  %left = trunc i64 %left64 to i32
-  %pword = getelementptr i32, ptr %words, i64 %i
-  %word = load i32, ptr %pword
-  %jump32 = urem i32 %word, %left
-  %jump = zext i32 %jump32 to i64
-  %pi = getelementptr i64, ptr %p, i64 %i
-  %pj = getelementptr i64, ptr %pi, i64 %jump
-  %x = load i64, ptr %pi
-  %y = load i64, ptr %pj
-  store i64 %y, ptr %pi
-  store i64 %x, ptr %pj
-  %next = add nuw nsw i64 %i, 1
-  %last = sub nuw nsw i64 %left64, 1
-  %more = icmp ugt i64 %last, 1
-  br i1 %more, label %step, label %done
-done:
-  ret void
-}
-"""
-
-
 @functools.cache
 def shuffle() -> Callable:
-    """(address of n > 1 integers, address of n - 1 draws, 0, n)"""
-    return compile_loop(_SHUFFLE, 2, "", "shuffle")
+    """(address of n > 1 integers p, address of n - 1 draws, 0, n): swap p[i] with p[i + draws[i] % (n - i)] for i < n - 1."""
+
+    def write(b: Body) -> None:
+        p, words = b.operands(2)
+        with b.loop(0, b.integer("sub", "%end", 1)) as i:
+            left = b.let(f"trunc i64 {b.integer('sub', '%end', i)} to i32")
+            jump = b.let(f"urem i32 {b.load('i32', b.place(words, (i, 4)))}, {left}")
+            here = b.place(p, (i, 8))
+            there = b.place(here, (b.let(f"zext i32 {jump} to i64"), 8))
+            x, y = b.load("i64", here), b.load("i64", there)
+            b.do(f"store i64 {y}, ptr {here}")
+            b.do(f"store i64 {x}, ptr {there}")
+
+    return compiled(write, 2, "", "shuffle")
 
 
 def permutation(generator: Generator, n: int) -> np.ndarray:

@@ -22,11 +22,12 @@ from . import workers
 from .background import at_end_of_warming
 from .blas import LETTERS, ONE_THREAD, gemm
 from .dots import dots_code
-from .kernel import SHARED_BYTES, Code, Launch, Loop, compile_loop, shared, sharing
+from .kernel import SHARED_BYTES, Code, Launch, Loop, loop_code, shared, sharing
 from .memory import FENCE
 from .panels import CHAINS, COPIED_ROWS, HEADER, panel_lines, panels_code, tiles
 from .product_blocks import blocks_code, suits_blocks
 from .sliding import LINE, TOTALS, tile
+from .structured import Body
 from .vectors import has_masks
 from .words import Block, block_of
 
@@ -53,63 +54,29 @@ _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
 _HEADER, _TASK = 7, 5
 
 
-def _ir(letter: str) -> str:
-    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of c, a and b in `c = a @ b`."""
-    part = "float" if letter in "sc" else "double"
-    scalars = {"one": "1.0", "zero": "0.0"}
-    if letter in "sd":
-        one, zero = (f"{part} {value}" for value in scalars.values())
-        numbers = ""
-    else:  # BLAS takes complex numbers by address
-        one, zero = (f"ptr %{name}" for name in scalars)
-        numbers = "\n".join(
-            f"%{name} = alloca [2 x {part}]\nstore [2 x {part}] [{part} {value}, {part} 0.0], ptr %{name}"
-            for name, value in scalars.items()
-        )
-    places = "\n".join(
-        f"%p{name} = getelementptr ptr, ptr %operands, i64 {k}\n%o{name} = load ptr, ptr %p{name}\n"
-        f"%{name} = getelementptr i8, ptr %o{name}, i64 %t{k + 2}"
-        for k, name in enumerate("cab")
-    )
-    return f"""
-define void @loop(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{
-start:
-{numbers}
-{_words("h", "meta", _HEADER)}
-%gemm = inttoptr i64 %h0 to ptr
-%left = trunc i64 %h1 to i32
-%right = trunc i64 %h2 to i32
-%tasks = getelementptr i64, ptr %meta, i64 {_HEADER}
-br label %next
-next:
-%i = phi i64 [%begin, %start], [%i1, %product]
-%more = icmp slt i64 %i, %end
-br i1 %more, label %product, label %done
-product:
-%first = mul i64 %i, {_TASK}
-%task = getelementptr i64, ptr %tasks, i64 %first
-{_words("t", "task", _TASK)}
-{places}
-call void %gemm(i32 {_ROW_MAJOR}, i32 %left, i32 %right, i64 %t0, i64 %t1, i64 %h3,
-  {one}, ptr %a, i64 %h4, ptr %b, i64 %h5, {zero}, ptr %c, i64 %h6)
-%i1 = add i64 %i, 1
-br label %next
-done:
-ret void
-}}
-"""
-
-
-def _words(name: str, source: str, count: int) -> str:
-    return "\n".join(
-        f"%p{name}{k} = getelementptr i64, ptr %{source}, i64 {k}\n%{name}{k} = load i64, ptr %p{name}{k}"
-        for k in range(count)
-    )
-
-
 @functools.cache
 def _code(letter: str) -> Code:
-    return compile_loop(_ir(letter), 3, "")
+    return loop_code(lambda b: _blas(b, letter), 3)
+
+
+def _blas(b: Body, letter: str) -> None:
+    """Tasks begin to end; operands are the addresses of c, a and b in `c = a @ b`."""
+    part = "float" if letter in "sc" else "double"
+    one, zero = f"{part} 1.0", f"{part} 0.0"
+    if letter in "cz":  # BLAS takes complex numbers by address
+        pair = f"[2 x {part}]"
+        one, zero = (f"ptr {b.variable(pair, f'[{value}, {part} 0.0]')}" for value in (one, zero))
+    operands = b.operands(3)
+    function, *forms, terms, a_row, b_row, c_row = b.meta(_HEADER)
+    left, right = (b.let(f"trunc i64 {form} to i32") for form in forms)
+    multiply, tasks = b.pointer(function), b.at("%meta", 8 * _HEADER)
+    with b.loop("%begin", "%end") as i:
+        rows, columns, *offsets = b.words(b.place(tasks, (i, 8 * _TASK)), _TASK)
+        c, x, y = (b.at(operand, offset) for operand, offset in zip(operands, offsets, strict=True))
+        b.do(
+            f"call void {multiply}(i32 {_ROW_MAJOR}, i32 {left}, i32 {right}, i64 {rows}, i64 {columns}, i64 {terms}, "
+            f"{one}, ptr {x}, i64 {a_row}, ptr {y}, i64 {b_row}, {zero}, ptr {c}, i64 {c_row})"
+        )
 
 
 class Places(NamedTuple):

@@ -15,7 +15,8 @@ from .distributions import u53
 from .expr import Expr, absolute, cast, ceil, const, eq, floor, load, param, select, sqrt
 from .libm import emit_with_libm, libm
 from .llvm import Block
-from .twister import DRAW, compile_loop
+from .structured import Body
+from .twister import DRAW, compiled
 
 NEVER = const(False, bool_)
 
@@ -136,35 +137,6 @@ multiply:
 }
 """
 
-# Operands: the state, the samples, and the parameters a and b of each of them.
-_EACH = """
-define internal void @loop(ptr %ops, ptr %meta, i64 %start, i64 %n) #0 {
-entry:
-  %p1 = getelementptr ptr, ptr %ops, i64 1
-  %p2 = getelementptr ptr, ptr %ops, i64 2
-  %p3 = getelementptr ptr, ptr %ops, i64 3
-  %state = load ptr, ptr %ops
-  %out = load ptr, ptr %p1
-  %as = load ptr, ptr %p2
-  %bs = load ptr, ptr %p3
-  br label %step
-step:
-  %i = phi i64 [0, %entry], [%next, %step]
-  %pa = getelementptr double, ptr %as, i64 %i
-  %pb = getelementptr double, ptr %bs, i64 %i
-  %po = getelementptr double, ptr %out, i64 %i
-  %a = load double, ptr %pa
-  %b = load double, ptr %pb
-  %value = call double @one(ptr %state, double %a, double %b)
-  store double %value, ptr %po
-  %next = add nuw nsw i64 %i, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %step, label %done
-done:
-  ret void
-}
-"""
-
 
 def compiled_samplers(
     samplers: tuple[_Sampler, ...], dispatch: str, name: str, library: Collection[str] = ()
@@ -172,8 +144,15 @@ def compiled_samplers(
     """(state, out, a, b, 0, n): what `dispatch` defines as @one(state, a, b), with these samplers at its disposal."""
     declarations = set(library)
     functions = [sampler.ir(declarations) for sampler in samplers]
-    ir = "\n".join([DRAW, *functions, dispatch, _EACH, *sorted(declarations), ""])
-    return compile_loop(ir, 4, "", name)
+
+    def write(b: Body) -> None:
+        state, samples, *parameters = b.operands(4)
+        with b.loop("%begin", "%end") as i:
+            x, y = (b.load("double", b.place(base, (i, 8))) for base in parameters)
+            value = b.let(f"call double @one(ptr {state}, double {x}, double {y})")
+            b.do(f"store double {value}, ptr {b.place(samples, (i, 8))}")
+
+    return compiled(write, 4, "", name, [DRAW, *functions, dispatch], declarations)
 
 
 @functools.cache

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 
-from .kernel import Code, compile_loop
+from .kernel import Code, loop_code
+from .structured import Body, function
+from .vectors import broadcast
 
 BLOCK = 32  # elements that one comparison covers
 
@@ -25,115 +27,67 @@ def least_code(bits: int) -> Code:
 
     meta: n and k, 0 < k <= n. Of equal keys the first come first.
     """
-    return compile_loop(_ir(bits), 2, "")
+    declarations: set[str] = set()
+    parts = [
+        function("insert", f"{_PLACES}, i64 %i", declarations, lambda b: _insert(b, bits), "private"),
+        function(
+            "visit", f"{_PLACES}, i64 %begin, i64 %end", declarations, lambda b: _visit(b, bits), "internal"
+        ),
+    ]
+    return loop_code(lambda b: _rows(b, bits), 2, parts=parts, declarations=declarations)
 
 
-def _ir(bits: int) -> str:
-    key, several, align = f"i{bits}", f"<{BLOCK} x i{bits}>", bits // 8
-    return f"""
-define internal void @insert(ptr %row, ptr %found, i64 %i, i64 %last) #0 {{
-entry:
-%pk = getelementptr {key}, ptr %row, i64 %i
-%key = load {key}, ptr %pk
-br label %look
-look:
-%j = phi i64 [%last, %entry], [%before, %shift]
-%slot = getelementptr i64, ptr %found, i64 %j
-%first = icmp eq i64 %j, 0
-br i1 %first, label %place, label %compare
-compare:
-%before = sub i64 %j, 1
-%pb = getelementptr i64, ptr %found, i64 %before
-%position = load i64, ptr %pb
-%po = getelementptr {key}, ptr %row, i64 %position
-%other = load {key}, ptr %po
-%greater = icmp ugt {key} %other, %key
-br i1 %greater, label %shift, label %place
-shift:
-store i64 %position, ptr %slot
-br label %look
-place:
-store i64 %i, ptr %slot
-ret void
-}}
-define internal void @visit(ptr %row, ptr %found, ptr %plast, i64 %last, i64 %begin, i64 %end) noinline #0 {{
-entry:
-br label %head
-head:
-%i = phi i64 [%begin, %entry], [%next, %after]
-%more = icmp slt i64 %i, %end
-br i1 %more, label %body, label %done
-body:
-%pk = getelementptr {key}, ptr %row, i64 %i
-%key = load {key}, ptr %pk
-%position = load i64, ptr %plast
-%pw = getelementptr {key}, ptr %row, i64 %position
-%worst = load {key}, ptr %pw
-%less = icmp ult {key} %key, %worst
-br i1 %less, label %take, label %after
-take:
-call void @insert(ptr %row, ptr %found, i64 %i, i64 %last)
-br label %after
-after:
-%next = add i64 %i, 1
-br label %head
-done:
-ret void
-}}
-define void @loop(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{
-entry:
-%founds = load ptr, ptr %operands
-%po = getelementptr ptr, ptr %operands, i64 1
-%rows = load ptr, ptr %po
-%n = load i64, ptr %meta
-%pm = getelementptr i64, ptr %meta, i64 1
-%k = load i64, ptr %pm
-%last = sub i64 %k, 1
-br label %rowhead
-rowhead:
-%r = phi i64 [%begin, %entry], [%rnext, %rest]
-%rmore = icmp slt i64 %r, %end
-br i1 %rmore, label %start, label %done
-start:
-%ro = mul i64 %r, %n
-%row = getelementptr {key}, ptr %rows, i64 %ro
-%fo = mul i64 %r, %k
-%found = getelementptr i64, ptr %founds, i64 %fo
-%plast = getelementptr i64, ptr %found, i64 %last
-br label %fill
-fill:
-%f = phi i64 [0, %start], [%fnext, %fill]
-call void @insert(ptr %row, ptr %found, i64 %f, i64 %f)
-%fnext = add i64 %f, 1
-%fmore = icmp slt i64 %fnext, %k
-br i1 %fmore, label %fill, label %blocks
-blocks:
-%i = phi i64 [%k, %fill], [%inext, %skip]
-%inext = add i64 %i, {BLOCK}
-%fits = icmp sle i64 %inext, %n
-br i1 %fits, label %block, label %rest
-block:
-%position = load i64, ptr %plast
-%pw = getelementptr {key}, ptr %row, i64 %position
-%worst = load {key}, ptr %pw
-%w0 = insertelement {several} poison, {key} %worst, i64 0
-%ws = shufflevector {several} %w0, {several} poison, <{BLOCK} x i32> zeroinitializer
-%pv = getelementptr {key}, ptr %row, i64 %i
-%keys = load {several}, ptr %pv, align {align}
-%less = icmp ult {several} %keys, %ws
-%any = bitcast <{BLOCK} x i1> %less to i{BLOCK}
-%none = icmp eq i{BLOCK} %any, 0
-br i1 %none, label %skip, label %some
-some:
-call void @visit(ptr %row, ptr %found, ptr %plast, i64 %last, i64 %i, i64 %inext)
-br label %skip
-skip:
-br label %blocks
-rest:
-call void @visit(ptr %row, ptr %found, ptr %plast, i64 %last, i64 %i, i64 %n)
-%rnext = add i64 %r, 1
-br label %rowhead
-done:
-ret void
-}}
-"""
+# A row, the positions found in it, and the last of these places.
+_PLACES = "ptr %row, ptr %found, i64 %last"
+
+
+def _key(b: Body, bits: int, row: str, position: str) -> str:
+    return b.load(f"i{bits}", b.place(row, (position, bits // 8)))
+
+
+def _worst(b: Body, bits: int, row: str, found: str, last: str) -> str:
+    """The last key of those found."""
+    return _key(b, bits, row, b.load("i64", b.place(found, (last, 8))))
+
+
+def _insert(b: Body, bits: int) -> None:
+    """Put position i into its place among those before `last`; greater keys move up by one."""
+    key, slot = _key(b, bits, "%row", "%i"), b.variable("i64", "%last")
+    with b.repeat() as go_on_if:
+        j = b.get(slot, "i64")
+        go_on_if(b.let(f"icmp ne i64 {j}, 0"))
+        before = b.integer("sub", j, 1)
+        position = b.load("i64", b.place("%found", (before, 8)))
+        go_on_if(b.let(f"icmp ugt i{bits} {_key(b, bits, '%row', position)}, {key}"))
+        b.do(f"store i64 {position}, ptr {b.place('%found', (j, 8))}")
+        b.set(slot, "i64", before)
+    b.do(f"store i64 %i, ptr {b.place('%found', (b.get(slot, 'i64'), 8))}")
+
+
+def _visit(b: Body, bits: int) -> None:
+    """Insert the positions from `begin` to `end` whose keys are less than the last one found."""
+    with b.loop("%begin", "%end") as i:
+        worst = _worst(b, bits, "%row", "%found", "%last")
+        with b.when(b.let(f"icmp ult i{bits} {_key(b, bits, '%row', i)}, {worst}")):
+            b.do(f"call void @insert(ptr %row, ptr %found, i64 %last, i64 {i})")
+
+
+def _rows(b: Body, bits: int) -> None:
+    kind = f"<{BLOCK} x i{bits}>"
+    (founds, rows), (n, k) = b.operands(2), b.meta(2)
+    last = b.integer("sub", k, 1)
+    whole = b.integer("add", k, b.integer("and", b.integer("sub", n, k), -BLOCK))
+    with b.loop("%begin", "%end") as r:
+        row = b.place(rows, (b.integer("mul", r, n), bits // 8))
+        found = b.place(founds, (b.integer("mul", r, k), 8))
+        with b.loop(0, k) as first:
+            b.do(f"call void @insert(ptr {row}, ptr {found}, i64 {first}, i64 {first})")
+        visit = f"call void @visit(ptr {row}, ptr {found}, i64 {last}"
+        with b.loop(k, whole, BLOCK) as i:
+            worst = broadcast(b, f"i{bits}", BLOCK, _worst(b, bits, row, found, last))
+            keys = b.let(f"load {kind}, ptr {b.place(row, (i, bits // 8))}, align {bits // 8}")
+            less = b.let(f"icmp ult {kind} {keys}, {worst}")
+            some = b.let(f"bitcast <{BLOCK} x i1> {less} to i{BLOCK}")
+            with b.when(b.let(f"icmp ne i{BLOCK} {some}, 0")):
+                b.do(f"{visit}, i64 {i}, i64 {b.integer('add', i, BLOCK)})")
+        b.do(f"{visit}, i64 {whole}, i64 {n})")

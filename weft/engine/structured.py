@@ -68,6 +68,19 @@ class Structured(Block):
         self.do(f"br label %{head}\n{after}:")
 
     @contextmanager
+    def repeat(self) -> Iterator[Callable[[str], None]]:
+        """while (true). Call the value with a condition, and the loop ends where that is false."""
+        head, after = self._label("head"), self._label("after")
+
+        def go_on_if(condition: str) -> None:
+            body = self._label("body")
+            self.do(f"br i1 {condition}, label %{body}, label %{after}\n{body}:")
+
+        self.do(f"br label %{head}\n{head}:")
+        yield go_on_if
+        self.do(f"br label %{head}\n{after}:")
+
+    @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """if (condition)."""
         then, after = self._label("then"), self._label("after")

@@ -1,11 +1,12 @@
 """The Mersenne Twister (Matsumoto and Nishimura, 1998), compiled: it advances the state of a `Generator` in place."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..core.generator import STATE
 from . import tiers
 from .host import builtin, entry_ir
+from .structured import LOOP, Body, function
 
 _OFFSETS = {name: field[1] for name, field in (STATE.fields or {}).items()}
 
@@ -120,20 +121,23 @@ exit:
 declare i64 @llvm.umin.i64(i64, i64)
 """
 
-_LOOP = """
-define internal void @loop(ptr %ops, ptr %meta, i64 %start, i64 %n) {
-  %state = load ptr, ptr %ops
-  %pout = getelementptr ptr, ptr %ops, i64 1
-  %out = load ptr, ptr %pout
-  call void @draw(ptr %state, ptr %out, i64 %n)
-  ret void
-}
-"""
 
+def compiled(
+    write: Callable[[Body], None],
+    operands: int,
+    parameters: str,
+    name: str,
+    parts: Sequence[str] = (),
+    declarations: set[str] | None = None,
+) -> Callable:
+    """The function of a loop whose body `write` fills in; `parts` are other functions of its module, with their declarations.
 
-def compile_loop(ir: str, operands: int, parameters: str, name: str) -> Callable:
-    """`ir` defines @loop; see `host.entry_ir` for the arguments of what is returned."""
-    (address,) = tiers.compile_ir(ir + entry_ir(operands, parameters), "call")
+    See `host.entry_ir` for the arguments.
+    """
+    declarations = set() if declarations is None else declarations
+    loop = function("loop", LOOP, declarations, write)
+    ir = "\n".join([*sorted(declarations), *parts, loop])
+    (address,) = tiers.compile_ir(f"{ir}\n{entry_ir(operands, parameters)}", "call")
     return builtin(address, name)
 
 
@@ -143,4 +147,9 @@ def draw() -> Callable:
 
     The caller holds the generator's lock.
     """
-    return compile_loop(DRAW + _LOOP, 2, "", "draw")
+
+    def write(b: Body) -> None:
+        state, out = b.operands(2)
+        b.do(f"call void @draw(ptr {state}, ptr {out}, i64 %end)")
+
+    return compiled(write, 2, "", "draw", [DRAW])

@@ -216,7 +216,7 @@ def finish(b: Body, sums: list[list[str]], epilogue: Epilogue, how: Shape, c_row
             # Without AVX-512, a masked store of bytes takes a branch for each of them.
             with b.when(full):
                 b.do(f"store {value_type(result.dtype, lanes)} {value}, ptr {place}, align {size}")
-            with b.when(b.let(f"xor i1 {full}, true")):
+            with b.unless(full):
                 store_lanes(b, result.dtype, lanes, value, place, inside)
 
 

@@ -11,9 +11,12 @@ import math
 import struct
 from collections.abc import Callable
 
-from ..core.dtype import DType, float32, float64
+from ..core.dtype import DType, float64
 from ..core.generator import STATE, Generator
-from .rejection import compiled_samplers, first_uniform
+from .expr import Expr, cast, eq, load, sqrt
+from .libm import emit_with_libm, libm
+from .rejection import compiled_samplers, first_uniform, sample
+from .structured import Body
 
 _OFFSETS = {name: field[1] for name, field in (STATE.fields or {}).items()}
 
@@ -22,128 +25,70 @@ _OFFSETS = {name: field[1] for name, field in (STATE.fields or {}).items()}
 _THIRD, _SQUEEZE = (struct.unpack("<f", struct.pack("<f", value))[0] for value in (1 / 3, 0.0331))
 
 
-def _hex(value: float) -> str:
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+def _normal(b: Body) -> str:
+    """A standard normal number by Box and Muller's method, which makes two: the generator keeps the second for the next call."""
+    is_kept, kept = (b.at("%state", _OFFSETS[name]) for name in ("normal_is_valid", "normal"))
+    found = b.variable("double", b.load("double", kept))
+    valid = b.let(f"icmp ne i32 {b.load('i32', is_kept)}, 0")
+    with b.unless(valid):
+        u, v = load(0, float64), load(1, float64)
+        names = {u: sample(b, "uniform"), v: sample(b, "uniform")}
+        radius, angle = sqrt(libm("log1p", -v) * -2.0), u * (2 * math.pi)
+        first, second = emit_with_libm(b, (radius * libm("cos", angle), radius * libm("sin", angle)), names)
+        b.do(f"store double {second}, ptr {kept}")
+        b.set(found, "double", first)
+    with b.when(valid):
+        b.do(f"store double 0.0, ptr {kept}")
+    b.do(f"store i32 {b.let(f'select i1 {valid}, i32 0, i32 1')}, ptr {is_kept}")
+    return b.get(found, "double")
 
 
-# A standard normal by Box and Muller's method, which makes two: the generator keeps the second for the next call.
-_NORMAL = f"""
-define internal double @normal(ptr %state) #0 {{
-  %pvalid = getelementptr i8, ptr %state, i64 {_OFFSETS["normal_is_valid"]}
-  %pkept = getelementptr i8, ptr %state, i64 {_OFFSETS["normal"]}
-  %valid = load i32, ptr %pvalid
-  %is_kept = icmp ne i32 %valid, 0
-  br i1 %is_kept, label %take, label %make
-take:
-  %kept = load double, ptr %pkept
-  store i32 0, ptr %pvalid
-  store double 0.0, ptr %pkept
-  ret double %kept
-make:
-  %u1 = call double @uniform(ptr %state, double 0.0, double 0.0)
-  %u2 = call double @uniform(ptr %state, double 0.0, double 0.0)
-  %negative = fneg double %u2
-  %log = call double @log1p(double %negative)
-  %square = fmul double %log, -2.0
-  %radius = call double @llvm.sqrt.f64(double %square)
-  %angle = fmul double %u1, {_hex(2 * math.pi)}
-  %sine = call double @sin(double %angle)
-  %cosine = call double @cos(double %angle)
-  %second = fmul double %radius, %sine
-  %first = fmul double %radius, %cosine
-  store double %second, ptr %pkept
-  store i32 1, ptr %pvalid
-  ret double %first
-}}
-"""
+def _one(b: Body, dtype: DType) -> str:
+    """A number of shape a."""
+    names: dict[Expr, str] = {}
 
-_GAMMA = f"""
-define internal double @one(ptr %state, double %shape, double %unused) #0 {{
-entry:
-  %zero = fcmp oeq double %shape, 0.0
-  br i1 %zero, label %none, label %some
-none:
-  ret double 0.0
-some:
-  %small = fcmp olt double %shape, 1.0
-  br i1 %small, label %boost, label %start
-boost:
-  %b = call double @uniform(ptr %state, double 0.0, double 0.0)
-  %base = fsub double 1.0, %b
-  %quotient = fdiv double 1.0, %shape
-  %exponent = call double @rounded(double %quotient)
-  %boosted = call double @pow(double %base, double %exponent)
-  %sum = fadd double %shape, 1.0
-  %larger = call double @rounded(double %sum)
-  br label %start
-start:
-  %scale = phi double [1.0, %some], [%boosted, %boost]
-  %alpha = phi double [%shape, %some], [%larger, %boost]
-  %difference = fsub double %alpha, {_hex(_THIRD)}
-  %d = call double @rounded(double %difference)
-  %nine = fmul double %d, 9.0
-  %root = call double @llvm.sqrt.f64(double %nine)
-  %c = fdiv double 1.0, %root
-  br label %turn
-turn:
-  %x = call double @normal(ptr %state)
-  %cx = fmul double %c, %x
-  %y = fadd double %cx, 1.0
-  %outside = fcmp ole double %y, 0.0
-  br i1 %outside, label %turn, label %inside
-inside:
-  %yy = fmul double %y, %y
-  %v = fmul double %yy, %y
-  %u0 = call double @uniform(ptr %state, double 0.0, double 0.0)
-  %u = fsub double 1.0, %u0
-  %xx = fmul double %x, %x
-  %t = fmul double %xx, {_hex(_SQUEEZE)}
-  %tt = fmul double %t, %xx
-  %squeeze = fsub double 1.0, %tt
-  %quick = fcmp olt double %u, %squeeze
-  br i1 %quick, label %accept, label %test
-test:
-  %left = call double @log(double %u)
-  %half = fmul double %xx, 0.5
-  %log_v = call double @log(double %v)
-  %rest = fsub double 1.0, %v
-  %bracket = fadd double %rest, %log_v
-  %product = fmul double %d, %bracket
-  %right = fadd double %half, %product
-  %accepted = fcmp olt double %left, %right
-  br i1 %accepted, label %accept, label %turn
-accept:
-  %scaled = fmul double %scale, %d
-  %sample = fmul double %scaled, %v
-  ret double %sample
-}}
-"""
+    def known(name: str) -> Expr:
+        """The number of this name, in expressions."""
+        leaf = load(len(names), float64)
+        names[leaf] = name
+        return leaf
 
-# What is computed from the shape alone has the dtype of the shape.
-_ROUNDED = {
-    float64: """
-define internal double @rounded(double %x) #0 {
-  ret double %x
-}
-""",
-    float32: """
-define internal double @rounded(double %x) #0 {
-  %narrow = fptrunc double %x to float
-  %wide = fpext float %narrow to double
-  ret double %wide
-}
-""",
-}
+    def value(expr: Expr) -> str:
+        return emit_with_libm(b, (expr,), names)[0]
 
-_LIBRARY = {
-    *(f"declare double @{name}(double)" for name in ("log", "log1p", "sin", "cos", "llvm.sqrt.f64")),
-    "declare double @pow(double, double)",
-}
+    def rounded(expr: Expr) -> Expr:
+        """Numbers that depend on the shape alone have its dtype."""
+        return cast(cast(expr, dtype), float64)
+
+    shape = known("%a")
+    found, scale, alpha = (b.variable("double", each) for each in ("0.0", "1.0", "%a"))
+    with b.unless(value(eq(shape, 0.0))):
+        with b.when(value(shape < 1.0)):
+            base, exponent = value(1.0 - known(sample(b, "uniform"))), value(rounded(1.0 / shape))
+            b.declarations.add("declare double @pow(double, double)")
+            b.set(scale, "double", b.let(f"call double @pow(double {base}, double {exponent})"))
+            b.set(alpha, "double", value(rounded(shape + 1.0)))
+        d = known(value(rounded(known(b.get(alpha, "double")) - _THIRD)))
+        c = known(value(1.0 / sqrt(d * 9.0)))
+        normal = b.variable("double", "0.0")
+        with b.repeat() as go_on_if:
+            with b.repeat() as again_if:
+                b.set(normal, "double", sample(b, "normal"))
+                again_if(value(c * known(b.get(normal, "double")) + 1.0 <= 0.0))
+            x = known(b.get(normal, "double"))
+            y = known(value(c * x + 1.0))
+            v, xx = known(value(y * y * y)), known(value(x * x))
+            u = known(value(1.0 - known(sample(b, "uniform"))))
+            b.set(found, "double", value(known(b.get(scale, "double")) * d * v))
+            go_on_if(value(~(u < 1.0 - xx * _SQUEEZE * xx)))
+            go_on_if(value(~(libm("log", u) < xx * 0.5 + d * (1.0 - v + libm("log", v)))))
+    return b.get(found, "double")
 
 
 @functools.cache
 def _gamma(dtype: DType) -> Callable:
-    return compiled_samplers((first_uniform,), _NORMAL + _ROUNDED[dtype] + _GAMMA, "gamma", _LIBRARY)
+    one = functools.partial(_one, dtype=dtype)
+    return compiled_samplers("gamma", uniform=first_uniform.write, normal=_normal, one=one)
 
 
 def gamma(generator: Generator, out: int, shapes: int, n: int, dtype: DType) -> None:

@@ -253,7 +253,7 @@ class Panels(Kernel):
             # Few rows are not worth a copy of whole vectors.
             copied = transposed or (edge and not has_masks())
             direct = b.let(f"icmp slt i64 {task['rows']}, {0 if copied else COPIED_ROWS}")
-            with b.when(b.let(f"xor i1 {direct}, true")):
+            with b.unless(direct):
                 self.call_pack(b, meta, edge, panel, source, terms, columns)
             right = b.let(f"select i1 {direct}, ptr {source}, ptr {panel}")
             step = b.let(f"select i1 {direct}, i64 {meta['b_row']}, i64 {lines * LINE}")

@@ -227,7 +227,7 @@ class _Writer:
         nested = body.let(f"icmp ne i64 {body.let(f'load i64, ptr {meta}')}, 1")
         with body.when(nested):
             body.do(f"call void @{nest}(ptr {operands}, ptr {meta}, i64 0, i64 {count})")
-        with body.when(body.let(f"xor i1 {nested}, true")):
+        with body.unless(nested):
             strides = [body.let(f"load i64, ptr {body.at(meta, 16 + 8 * k)}") for k in self.inputs]
             inputs = ", ".join(f"ptr %p{k}, i64 {stride}" for k, stride in zip(self.inputs, strides))
             body.do(f"call void @{run}({inputs}, ptr {state}, i64 {count})")
@@ -475,7 +475,7 @@ class _Writer:
         few = body.let(f"icmp slt i64 %n, {self.lanes}")
         with body.when(few):  # fewer than 32 elements, which never fill a level of a cascade
             self._add_slots(body, slots, self._streams(body, 1, GATHER, cascade=False))
-        with body.when(body.let(f"xor i1 {few}, true")):
+        with body.unless(few):
             folded = self._streams(body, self.lanes, VECTOR)
             self._add_slots(body, slots, self._fold_lanes(body, folded))
 

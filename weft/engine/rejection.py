@@ -6,7 +6,7 @@ The draws and the order of the tests are those of ATen/native/Distributions.h an
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..core.dtype import DType, bool_, float32, float64, uint64
@@ -14,8 +14,7 @@ from ..core.generator import Generator
 from .distributions import u53
 from .expr import Expr, absolute, cast, ceil, const, eq, floor, load, param, select, sqrt
 from .libm import emit_with_libm, libm
-from .llvm import Block
-from .structured import Body
+from .structured import Body, function
 from .twister import DRAW, compiled
 
 NEVER = const(False, bool_)
@@ -30,63 +29,43 @@ class _Attempt(NamedTuple):
     carried: tuple[Expr, ...] = ()  # what the next turn starts from
 
 
-class _Sampler(NamedTuple):
+class Sampler(NamedTuple):
     """`attempt(*constants, *uniforms, *carried)`, repeated; `constants(a, b)` are computed once for each element."""
 
-    name: str
     constants: Callable[[Expr, Expr], tuple[Expr, ...]]
     attempt: Callable[..., _Attempt]
     draws: int
     start: tuple[float, ...] = ()  # what the first turn starts from
 
-    def ir(self, declarations: set[str]) -> str:
-        """@name(state, a, b): one sample."""
-        before, block, after = (Block(declarations, prefix) for prefix in "psv")
-        a, b = load(0, float64), load(1, float64)
-        leaves = {a: "%a", b: "%b"}
-        constants = self.constants(a, b)
-        leaves |= dict(zip(constants, emit_with_libm(before, constants, leaves), strict=True))
-        uniforms = []
-        for k in range(self.draws):
-            word = load(2 + k, uint64)
-            where = block.let(f"getelementptr i64, ptr %draws, i64 {k}")
-            leaves[word] = block.let(f"load i64, ptr {where}")
-            uniforms.append(u53(word))
+    def write(self, b: Body) -> str:
+        """One sample."""
+        draws = b.room(8 * self.draws)
+        first, second = load(0, float64), load(1, float64)
+        leaves = {first: "%a", second: "%b"}
+        constants = self.constants(first, second)
+        leaves |= dict(zip(constants, emit_with_libm(b, constants, leaves), strict=True))
+        words = [load(2 + k, uint64) for k in range(self.draws)]
         carried = [param(k, float64) for k in range(len(self.start))]
-        leaves |= {leaf: f"%c{leaf.value}" for leaf in carried}
-        turn = self.attempt(*constants, *uniforms, *carried)
-        now = (turn.done, turn.value)
-        done, value = emit_with_libm(block, now, leaves)
-        later = (turn.accept, *turn.carried)
-        accept, *following = emit_with_libm(after, later, leaves | {turn.done: done, turn.value: value})
-        carry = [
-            f"%c{k} = phi double [{start}, %entry], [{name}, %tested]"
-            for k, (start, name) in enumerate(zip(self.start, following, strict=True))
-        ]
-        return "\n".join(
-            [
-                f"define internal double @{self.name}(ptr %state, double %a, double %b) #0 {{",
-                "entry:",
-                f"%draws = alloca [{self.draws} x i64]",
-                *before.lines,
-                "br label %turn",
-                "turn:",
-                *carry,
-                f"call void @draw(ptr %state, ptr %draws, i64 {2 * self.draws})",
-                *block.lines,
-                f"br i1 {done}, label %exit, label %tested",
-                "tested:",
-                *after.lines,
-                f"br i1 {accept}, label %exit, label %turn",
-                "exit:",
-                f"ret double {value}",
-                "}\n",
-            ]
-        )
+        variables = [b.variable("double", str(start)) for start in self.start]
+        sample = b.variable("double", "0.0")
+        turn = self.attempt(*constants, *map(u53, words), *carried)
+        with b.repeat() as go_on_if:
+            b.do(f"call void @draw(ptr %state, ptr {draws}, i64 {2 * self.draws})")
+            leaves |= dict(zip(words, b.words(draws, self.draws), strict=True))
+            leaves |= {leaf: b.get(place, "double") for leaf, place in zip(carried, variables, strict=True)}
+            done, value = emit_with_libm(b, (turn.done, turn.value), leaves)
+            b.set(sample, "double", value)
+            go_on_if(b.let(f"xor i1 {done}, true"))
+            later = (turn.accept, *turn.carried)
+            accept, *following = emit_with_libm(b, later, leaves | {turn.done: done, turn.value: value})
+            for place, start in zip(variables, following, strict=True):
+                b.set(place, "double", start)
+            go_on_if(b.let(f"xor i1 {accept}, true"))
+        return b.get(sample, "double")
 
 
-# @uniform draws one uniform in [0, 1); the IR of the samplers calls it.
-first_uniform = _Sampler("uniform", lambda a, b: (), lambda u: _Attempt(const(True, bool_), u), 1)
+# Draws one uniform number in [0, 1).
+first_uniform = Sampler(lambda a, b: (), lambda u: _Attempt(const(True, bool_), u), 1)
 
 
 # Poisson. Large rates: transformed rejection, Hörmann 1993, PTRS. Small ones: count factors until the product is small.
@@ -115,35 +94,36 @@ def _product(limit: Expr, u: Expr, product: Expr, count: Expr) -> _Attempt:
     return _Attempt(~(product > limit), count, carried=(product, count + 1.0))
 
 
-_POISSON = (
-    _Sampler("ptrs", _ptrs_constants, _ptrs, 2),
-    _Sampler("product", lambda rate, _: (libm("exp", -rate),), _product, 1, (1.0, 0.0)),
-)
-_ONE_POISSON = """
-define internal double @one(ptr %state, double %rate, double %unused) #0 {
-  %zero = fcmp oeq double %rate, 0.0
-  br i1 %zero, label %none, label %some
-none:
-  ret double 0.0
-some:
-  %large = fcmp oge double %rate, 10.0
-  br i1 %large, label %reject, label %multiply
-reject:
-  %k = call double @ptrs(ptr %state, double %rate, double 0.0)
-  ret double %k
-multiply:
-  %n = call double @product(ptr %state, double %rate, double 0.0)
-  ret double %n
-}
-"""
+_PTRS = Sampler(_ptrs_constants, _ptrs, 2)
+_PRODUCT = Sampler(lambda rate, _: (libm("exp", -rate),), _product, 1, (1.0, 0.0))
 
 
-def compiled_samplers(
-    samplers: tuple[_Sampler, ...], dispatch: str, name: str, library: Collection[str] = ()
-) -> Callable:
-    """(state, out, a, b, 0, n): what `dispatch` defines as @one(state, a, b), with these samplers at its disposal."""
-    declarations = set(library)
-    functions = [sampler.ir(declarations) for sampler in samplers]
+def sample(b: Body, name: str, x: str = "0.0", y: str = "0.0") -> str:
+    """A number of the function `name` of a module of samplers."""
+    return b.let(f"call double @{name}(ptr %state, double {x}, double {y})")
+
+
+def _one_poisson(b: Body) -> str:
+    found = b.variable("double", "0.0")
+    with b.unless(b.let("fcmp oeq double %a, 0.0")):
+        large = b.let("fcmp oge double %a, 10.0")
+        with b.when(large):
+            b.set(found, "double", sample(b, "ptrs", "%a"))
+        with b.unless(large):
+            b.set(found, "double", sample(b, "product", "%a"))
+    return b.get(found, "double")
+
+
+def compiled_samplers(name: str, **functions: Callable[[Body], str]) -> Callable:
+    """(state, out, a, b, 0, n): what the function `one` gives for each a and b. It may call the others by `sample`.
+
+    Their parameters are %state, %a and %b.
+    """
+    declarations: set[str] = set()
+    parts = [
+        function(each, "ptr %state, double %a, double %b", declarations, write, "private", "double")
+        for each, write in functions.items()
+    ]
 
     def write(b: Body) -> None:
         state, samples, *parameters = b.operands(4)
@@ -152,12 +132,12 @@ def compiled_samplers(
             value = b.let(f"call double @one(ptr {state}, double {x}, double {y})")
             b.do(f"store double {value}, ptr {b.place(samples, (i, 8))}")
 
-    return compiled(write, 4, "", name, [DRAW, *functions, dispatch], declarations)
+    return compiled(write, 4, "", name, [DRAW, *parts], declarations)
 
 
 @functools.cache
 def _poisson() -> Callable:
-    return compiled_samplers(_POISSON, _ONE_POISSON, "poisson")
+    return compiled_samplers("poisson", ptrs=_PTRS.write, product=_PRODUCT.write, one=_one_poisson)
 
 
 def poisson(generator: Generator, out: int, rates: int, n: int) -> None:
@@ -218,57 +198,36 @@ def _waiting(count: Expr, log_q: Expr, u: Expr, waited: Expr, successes: Expr) -
     return _Attempt(waited > count, successes, carried=(waited, successes + 1.0))
 
 
-_MEAN = {
-    float64: "%mean = fmul double %count, %rare",
-    float32: """%exact = fmul double %count, %rare
-  %narrow = fptrunc double %exact to float
-  %mean = fpext float %narrow to double""",
-}
-_ONE_BINOMIAL = """
-define internal double @one(ptr %state, double %count, double %p) #0 {
-  %empty = fcmp ole double %count, 0.0
-  %never = fcmp ole double %p, 0.0
-  %none = or i1 %empty, %never
-  br i1 %none, label %zero, label %some
-zero:
-  ret double 0.0
-some:
-  %always = fcmp oge double %p, 1.0
-  br i1 %always, label %all, label %possible
-all:
-  ret double %count
-possible:
-  %nan = fcmp uno double %count, %p
-  br i1 %nan, label %unknown, label %draw
-unknown:
-  ret double 0x7FF8000000000000
-draw:
-  %q = fsub double 1.0, %p
-  %more = fcmp ogt double %p, 0.5
-  %rare = select i1 %more, double %q, double %p
-  {mean}
-  %large = fcmp oge double %mean, 10.0
-  br i1 %large, label %reject, label %wait
-reject:
-  %k = call double @btrs(ptr %state, double %count, double %rare)
-  br label %sampled
-wait:
-  %n = call double @waiting(ptr %state, double %count, double %rare)
-  br label %sampled
-sampled:
-  %sample = phi double [%k, %reject], [%n, %wait]
-  %rest = fsub double %count, %sample
-  %value = select i1 %more, double %rest, double %sample
-  ret double %value
-}
-"""
+def _one_binomial(b: Body, dtype: DType) -> str:
+    """Of a trials with probability b. Probabilities above a half count the failures, which are rarer."""
+    found = b.variable("double", "0.0")
+    none = b.let(f"or i1 {b.let('fcmp ole double %a, 0.0')}, {b.let('fcmp ole double %b, 0.0')}")
+    with b.unless(none):
+        unknown, always = b.let("fcmp uno double %a, %b"), b.let("fcmp oge double %b, 1.0")
+        b.set(found, "double", b.let(f"select i1 {always}, double %a, double 0x7FF8000000000000"))
+        with b.unless(b.let(f"or i1 {unknown}, {always}")):
+            more, failure = b.let("fcmp ogt double %b, 0.5"), b.let("fsub double 1.0, %b")
+            rare = b.let(f"select i1 {more}, double {failure}, double %b")
+            mean = b.let(f"fmul double %a, {rare}")
+            if dtype is float32:
+                mean = b.let(f"fpext float {b.let(f'fptrunc double {mean} to float')} to double")
+            large = b.let(f"fcmp oge double {mean}, 10.0")
+            with b.when(large):
+                b.set(found, "double", sample(b, "btrs", "%a", rare))
+            with b.unless(large):
+                b.set(found, "double", sample(b, "waiting", "%a", rare))
+            count = b.get(found, "double")
+            rest = b.let(f"fsub double %a, {count}")
+            b.set(found, "double", b.let(f"select i1 {more}, double {rest}, double {count}"))
+    return b.get(found, "double")
 
 
 @functools.cache
 def _binomial(dtype: DType) -> Callable:
-    btrs = _Sampler("btrs", functools.partial(_btrs_constants, dtype), _btrs, 2)
-    waiting = _Sampler("waiting", lambda count, p: (count, libm("log1p", -p)), _waiting, 1, (0.0, 0.0))
-    return compiled_samplers((btrs, waiting), _ONE_BINOMIAL.replace("{mean}", _MEAN[dtype]), "binomial")
+    btrs = Sampler(functools.partial(_btrs_constants, dtype), _btrs, 2)
+    waiting = Sampler(lambda count, p: (count, libm("log1p", -p)), _waiting, 1, (0.0, 0.0))
+    one = functools.partial(_one_binomial, dtype=dtype)
+    return compiled_samplers("binomial", btrs=btrs.write, waiting=waiting.write, one=one)
 
 
 def binomial(generator: Generator, out: int, counts: int, probabilities: int, n: int, dtype: DType) -> None:

@@ -96,7 +96,7 @@ class _VectorScan:
                 for variable, each, value in zip(before, self.monoid.identity, after, strict=True):
                     last = self._shuffled(body, each, value, [LANES - 1] * LANES)
                     body.set(variable, value_type(each.dtype, LANES), last)
-            with body.when(body.let(f"xor i1 {changed}, true")):
+            with body.unless(changed):
                 self._store(body, state, i, LANES)
         single = [
             body.variable(

@@ -39,7 +39,7 @@ def vector_code(dtype: DType, index: DType) -> Code:
                 rows.collect(entries)
                 with b.loop(first, stop) as major:
                     rows.sum_collected(major, entries)
-            with b.when(b.let(f"xor i1 {short}, true")):
+            with b.unless(short):
                 with b.loop(first, stop) as major:
                     rows.sum_long(major)
         rows.check()

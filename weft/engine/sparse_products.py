@@ -104,7 +104,7 @@ class Matrix:
         return found if kind == "i64" else b.let(f"sext {kind} {found} to i64")
 
     def _unless(self, valid: str) -> None:
-        with self.b.when(self.b.let(f"xor i1 {valid}, true")):
+        with self.b.unless(valid):
             self.b.do(f"store i64 1, ptr {self.faults}")
 
 

@@ -68,6 +68,12 @@ class Structured(Block):
         self.do(f"br label %{head}\n{after}:")
 
     @contextmanager
+    def unless(self, condition: str) -> Iterator[None]:
+        """if (not condition)."""
+        with self.when(self.let(f"xor i1 {condition}, true")):
+            yield
+
+    @contextmanager
     def repeat(self) -> Iterator[Callable[[str], None]]:
         """while (true). Call the value with a condition, and the loop ends where that is false."""
         head, after = self._label("head"), self._label("after")
@@ -143,14 +149,22 @@ class Body(Structured):
 
 
 def function(
-    name: str, parameters: str, declarations: set[str], write: Callable[[Body], None], linkage: str = ""
+    name: str,
+    parameters: str,
+    declarations: set[str],
+    write: Callable[[Body], str | None],
+    linkage: str = "",
+    result: str = "void",
 ) -> str:
-    """A void function whose body `write` fills in. Internal functions are not inlined, because each contains one hot loop."""
+    """A function whose body `write` fills in; it returns the value to return, if there is one.
+
+    Internal functions are not inlined, because each contains one hot loop.
+    """
     body = Body(declarations)
-    write(body)
+    returned = f"ret {result} {write(body) or ''}".rstrip()
     lines = "\n".join([*body.variables, *body.lines])
     inline = "noinline " if linkage == "internal" else ""
-    return f"define {linkage} void @{name}({parameters}) {inline}#0 {{\nentry:\n{lines}\nret void\n}}"
+    return f"define {linkage} {result} @{name}({parameters}) {inline}#0 {{\nentry:\n{lines}\n{returned}\n}}"
 
 
 def each_height(b: Body, rows: str, heights: Sequence[int], write: Callable[[str, int], None]) -> None:

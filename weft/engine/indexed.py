@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..core.dtype import DType
 from .llvm import Block, memory_type
 from .loops import BROADCAST, MEMSET, METADATA, Inner, Result, nest_ir
+from .structured import Body, function
 
 
 class IndexedKernel(NamedTuple):
@@ -199,53 +200,26 @@ def pack_ir(kernel: PackKernel) -> str:
     there before). So a packed target has one element more, the last, which nobody keeps.
     """
     kind, align = f"i{8 * kernel.nbytes}", min(kernel.itemsize, 8)
-    if kernel.spread:
-        move = f"""
-%po = mul i64 %i, %s0
-%pa = getelementptr i8, ptr %p0, i64 %po
-%so = mul i64 %at, %s1
-%sa = getelementptr i8, ptr %p1, i64 %so
-%new = load {kind}, ptr %sa, align {align}
-%old = load {kind}, ptr %pa, align {align}
-%value = select i1 %chosen, {kind} %new, {kind} %old
-store {kind} %value, ptr %pa, align {align}"""
-    else:
-        move = f"""
-%so = mul i64 %i, %s1
-%sa = getelementptr i8, ptr %p1, i64 %so
-%value = load {kind}, ptr %sa, align {align}
-%po = mul i64 %at, %s0
-%pa = getelementptr i8, ptr %p0, i64 %po
-store {kind} %value, ptr %pa, align {align}"""
-    return f"""
-define internal void @row(ptr %p0, i64 %s0, ptr %p1, i64 %s1, ptr %p2, i64 %s2, ptr %params, i64 %n) noinline #0 {{
-start:
-%cursor = load ptr, ptr %params
-%pl = getelementptr i64, ptr %params, i64 1
-%last = load i64, ptr %pl
-%begin = load i64, ptr %cursor
-%empty = icmp sle i64 %n, 0
-br i1 %empty, label %done, label %step
-step:
-%i = phi i64 [0, %start], [%next, %step]
-%count = phi i64 [%begin, %start], [%count.next, %step]
-%mo = mul i64 %i, %s2
-%ma = getelementptr i8, ptr %p2, i64 %mo
-%byte = load i8, ptr %ma
-%chosen = icmp ne i8 %byte, 0
-%within = icmp ult i64 %count, %last
-%at = select i1 %within, i64 %count, i64 %last
-{move}
-%one = zext i1 %chosen to i64
-%count.next = add i64 %count, %one
-%next = add nuw nsw i64 %i, 1
-%more = icmp slt i64 %next, %n
-br i1 %more, label %step, label %end
-end:
-store i64 %count.next, ptr %cursor
-br label %done
-done:
-ret void
-}}
-{nest_ir("loop", "row", 3)}
-{MEMSET}"""
+    declarations = {MEMSET}
+
+    def write(b: Body) -> None:
+        cursor, last = b.load("ptr", "%params"), b.load("i64", b.at("%params", 8))
+        count = b.variable("i64", b.load("i64", cursor))
+        with b.loop(0, "%n") as i:
+            chosen = b.let(f"icmp ne i8 {b.load('i8', b.place('%p2', (i, '%s2')))}, 0")
+            before = b.get(count, "i64")
+            within = b.let(f"icmp ult i64 {before}, {last}")
+            packed = b.let(f"select i1 {within}, i64 {before}, i64 {last}")
+            to, where = (i, packed) if kernel.spread else (packed, i)
+            target = b.place("%p0", (to, "%s0"))
+            value = b.let(f"load {kind}, ptr {b.place('%p1', (where, '%s1'))}, align {align}")
+            if kernel.spread:
+                old = b.let(f"load {kind}, ptr {target}, align {align}")
+                value = b.let(f"select i1 {chosen}, {kind} {value}, {kind} {old}")
+            b.do(f"store {kind} {value}, ptr {target}, align {align}")
+            b.set(count, "i64", b.integer("add", before, b.let(f"zext i1 {chosen} to i64")))
+        b.do(f"store i64 {b.get(count, 'i64')}, ptr {cursor}")
+
+    operands = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(3))
+    row = function("row", f"{operands}, ptr %params, i64 %n", declarations, write, "internal")
+    return "\n".join([*sorted(declarations), row, nest_ir("loop", "row", 3)])

@@ -15,7 +15,7 @@ from .distributions import u53
 from .expr import Expr, absolute, cast, ceil, const, eq, floor, load, param, select, sqrt
 from .libm import emit_with_libm, libm
 from .structured import Body, function
-from .twister import DRAW, compiled
+from .twister import compiled, draw_functions
 
 NEVER = const(False, bool_)
 
@@ -120,7 +120,8 @@ def compiled_samplers(name: str, **functions: Callable[[Body], str]) -> Callable
     Their parameters are %state, %a and %b.
     """
     declarations: set[str] = set()
-    parts = [
+    parts = draw_functions(declarations)
+    parts += [
         function(each, "ptr %state, double %a, double %b", declarations, write, "private", "double")
         for each, write in functions.items()
     ]
@@ -132,7 +133,7 @@ def compiled_samplers(name: str, **functions: Callable[[Body], str]) -> Callable
             value = b.let(f"call double @one(ptr {state}, double {x}, double {y})")
             b.do(f"store double {value}, ptr {b.place(samples, (i, 8))}")
 
-    return compiled(write, 4, "", name, [DRAW, *parts], declarations)
+    return compiled(write, 4, "", name, parts, declarations)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import host
-from .llvm import Block
+from .structured import Body, function
 from .tiles import Region
 from .vectors import transposed
 
@@ -42,35 +42,15 @@ def _register_bytes() -> int:
 def transposition_ir(itemsize: int, side: int) -> str:
     """`row(target, its stride, source, its stride, params, n)`: n tiles; the params are `TransposedTiles.rows`."""
     kind = f"<{side} x i{8 * itemsize}>"
-    b = Block(set())
-    rows = []
-    for k in range(side):
-        place = b.let(f"getelementptr i8, ptr %source, i64 {b.let(f'mul i64 %source_row, {k}')}")
-        rows.append(b.let(f"load {kind}, ptr {place}, align {itemsize}"))
-    for k, row in enumerate(transposed(b, kind, rows)):
-        place = b.let(f"getelementptr i8, ptr %target, i64 {b.let(f'mul i64 %target_row, {k}')}")
-        b.do(f"store {kind} {row}, ptr {place}, align {itemsize}")
-    body = "\n".join(b.lines)
-    return f"""
-define void @row(ptr %p0, i64 %s0, ptr %p1, i64 %s1, ptr %params, i64 %n) #0 {{
-start:
-%target_row = load i64, ptr %params
-%second = getelementptr i64, ptr %params, i64 1
-%source_row = load i64, ptr %second
-br label %next
-next:
-%i = phi i64 [0, %start], [%more, %tile]
-%go = icmp slt i64 %i, %n
-br i1 %go, label %tile, label %done
-tile:
-%target_offset = mul i64 %i, %s0
-%target = getelementptr i8, ptr %p0, i64 %target_offset
-%source_offset = mul i64 %i, %s1
-%source = getelementptr i8, ptr %p1, i64 %source_offset
-{body}
-%more = add i64 %i, 1
-br label %next
-done:
-ret void
-}}
-"""
+
+    def write(b: Body) -> None:
+        target_row, source_row = b.words("%params", 2)
+        with b.loop(0, "%n") as i:
+            target, source = b.place("%p0", (i, "%s0")), b.place("%p1", (i, "%s1"))
+            rows = []
+            for k in range(side):
+                rows.append(b.let(f"load {kind}, ptr {b.place(source, (source_row, k))}, align {itemsize}"))
+            for k, row in enumerate(transposed(b, kind, rows)):
+                b.do(f"store {kind} {row}, ptr {b.place(target, (target_row, k))}, align {itemsize}")
+
+    return function("row", "ptr %p0, i64 %s0, ptr %p1, i64 %s1, ptr %params, i64 %n", set(), write)

@@ -10,116 +10,73 @@ from .structured import LOOP, Body, function
 
 _OFFSETS = {name: field[1] for name, field in (STATE.fields or {}).items()}
 
-# @draw(state, out, n): the next n > 0 numbers of 32 bits.
-DRAW = f"""
-define internal i64 @twisted(i64 %near, i64 %next, i64 %far) alwaysinline {{
-  %high = and i64 %near, {0x80000000}
-  %low = and i64 %next, {0x7FFFFFFF}
-  %both = or i64 %high, %low
-  %shifted = lshr i64 %both, 1
-  %odd = and i64 %next, 1
-  %mask = sub i64 0, %odd
-  %matrix = and i64 %mask, {0x9908B0DF}
-  %a = xor i64 %far, %shifted
-  %b = xor i64 %a, %matrix
-  ret i64 %b
-}}
+# Words of the state. Each word depends on the next one and on one that is so many words further on, around the end.
+_WORDS, _FURTHER = 624, 397
 
-; inlined for each range, because only a constant distance to the far word lets LLVM vectorise the loop
-define internal void @twist(ptr %words, i64 %start, i64 %stop, i64 %distance) alwaysinline {{
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [%start, %entry], [%i1, %loop]
-  %i1 = add nuw nsw i64 %i, 1
-  %ifar = add nsw i64 %i, %distance
-  %p = getelementptr i64, ptr %words, i64 %i
-  %p1 = getelementptr i64, ptr %words, i64 %i1
-  %pfar = getelementptr i64, ptr %words, i64 %ifar
-  %x = load i64, ptr %p
-  %x1 = load i64, ptr %p1
-  %xfar = load i64, ptr %pfar
-  %y = call i64 @twisted(i64 %x, i64 %x1, i64 %xfar)
-  store i64 %y, ptr %p
-  %more = icmp ult i64 %i1, %stop
-  br i1 %more, label %loop, label %exit
-exit:
-  ret void
-}}
 
-define internal void @renew(ptr %words) noinline #0 {{
-  call void @twist(ptr %words, i64 0, i64 227, i64 397)
-  call void @twist(ptr %words, i64 227, i64 623, i64 -227)
-  %p = getelementptr i64, ptr %words, i64 623
-  %pfar = getelementptr i64, ptr %words, i64 396
-  %x = load i64, ptr %p
-  %x1 = load i64, ptr %words
-  %xfar = load i64, ptr %pfar
-  %y = call i64 @twisted(i64 %x, i64 %x1, i64 %xfar)
-  store i64 %y, ptr %p
-  ret void
-}}
+def _twist(b: Body, i: str | int, following: str | int, far: str | int) -> None:
+    """Compute a new word from itself, the one after it and the far one."""
+    place = b.place("%words", (i, 8))
+    near, after, beyond = (b.load("i64", b.place("%words", (k, 8))) for k in (i, following, far))
+    both = b.integer("or", b.integer("and", near, 0x80000000), b.integer("and", after, 0x7FFFFFFF))
+    matrix = b.integer("and", b.integer("sub", 0, b.integer("and", after, 1)), 0x9908B0DF)
+    word = b.integer("xor", b.integer("xor", beyond, b.integer("lshr", both, 1)), matrix)
+    b.do(f"store i64 {word}, ptr {place}")
 
-define internal void @draw(ptr noalias %state, ptr noalias %out, i64 %n) #0 {{
-entry:
-  %pleft = getelementptr i8, ptr %state, i64 {_OFFSETS["left"]}
-  %pnext = getelementptr i8, ptr %state, i64 {_OFFSETS["next"]}
-  %words = getelementptr i8, ptr %state, i64 {_OFFSETS["words"]}
-  br label %block
-block:
-  %done = phi i64 [0, %entry], [%done1, %drawn]
-  %left32 = load i32, ptr %pleft
-  %used_up = icmp eq i32 %left32, 1
-  br i1 %used_up, label %refill, label %ready
-refill:
-  call void @renew(ptr %words)
-  store i32 625, ptr %pleft
-  store i64 0, ptr %pnext
-  br label %ready
-ready:
-  %left = load i32, ptr %pleft
-  %next = load i64, ptr %pnext
-  %there32 = sub nuw nsw i32 %left, 1
-  %there = zext i32 %there32 to i64
-  %wanted = sub nuw nsw i64 %n, %done
-  %m = call i64 @llvm.umin.i64(i64 %there, i64 %wanted)
-  %from = getelementptr i64, ptr %words, i64 %next
-  %to = getelementptr i32, ptr %out, i64 %done
-  br label %temper
-temper:
-  %i = phi i64 [0, %ready], [%i1, %temper]
-  %i1 = add nuw nsw i64 %i, 1
-  %p = getelementptr i64, ptr %from, i64 %i
-  %x = load i64, ptr %p
-  %y0 = trunc i64 %x to i32
-  %s0 = lshr i32 %y0, 11
-  %y1 = xor i32 %y0, %s0
-  %s1 = shl i32 %y1, 7
-  %t1 = and i32 %s1, {0x9D2C5680}
-  %y2 = xor i32 %y1, %t1
-  %s2 = shl i32 %y2, 15
-  %t2 = and i32 %s2, {0xEFC60000}
-  %y3 = xor i32 %y2, %t2
-  %s3 = lshr i32 %y3, 18
-  %y4 = xor i32 %y3, %s3
-  %q = getelementptr i32, ptr %to, i64 %i
-  store i32 %y4, ptr %q
-  %more = icmp ult i64 %i1, %m
-  br i1 %more, label %temper, label %drawn
-drawn:
-  %m32 = trunc i64 %m to i32
-  %left1 = sub nuw nsw i32 %left, %m32
-  store i32 %left1, ptr %pleft
-  %next1 = add nuw nsw i64 %next, %m
-  store i64 %next1, ptr %pnext
-  %done1 = add nuw nsw i64 %done, %m
-  %again = icmp ult i64 %done1, %n
-  br i1 %again, label %block, label %exit
-exit:
-  ret void
-}}
-declare i64 @llvm.umin.i64(i64, i64)
-"""
+
+def _renew(b: Body) -> None:
+    """Compute all words anew. Only a constant distance to the far word lets LLVM vectorise a loop."""
+    middle = _WORDS - _FURTHER
+    for start, stop, distance in ((0, middle, _FURTHER), (middle, _WORDS - 1, -middle)):
+        with b.loop(start, stop) as i:
+            _twist(b, i, b.integer("add nsw", i, 1), b.integer("add nsw", i, distance))
+    _twist(b, _WORDS - 1, 0, _FURTHER - 1)
+
+
+def _tempered(b: Body, word: str) -> str:
+    """A number of 32 bits from a word of the state."""
+    x = b.let(f"trunc i64 {word} to i32")
+    for shift, bits, mask in (
+        ("lshr", 11, -1),
+        ("shl", 7, 0x9D2C5680),
+        ("shl", 15, 0xEFC60000),
+        ("lshr", 18, -1),
+    ):
+        moved = b.let(f"and i32 {b.let(f'{shift} i32 {x}, {bits}')}, {mask}")
+        x = b.let(f"xor i32 {x}, {moved}")
+    return x
+
+
+def _draw(b: Body) -> None:
+    """Write the next n > 0 numbers of 32 bits."""
+    left_at, next_at, words = (b.at("%state", _OFFSETS[name]) for name in ("left", "next", "words"))
+    done = b.variable("i64", "0")
+    with b.repeat() as go_on_if:
+        with b.when(b.let(f"icmp eq i32 {b.load('i32', left_at)}, 1")):
+            b.do(f"call void @renew(ptr {words})")
+            b.do(f"store i32 {_WORDS + 1}, ptr {left_at}")
+            b.do(f"store i64 0, ptr {next_at}")
+        left, first = b.load("i32", left_at), b.load("i64", next_at)
+        there = b.let(f"zext i32 {b.let(f'sub nuw nsw i32 {left}, 1')} to i64")
+        count = b.minimum(there, b.integer("sub nuw nsw", "%n", b.get(done, "i64")))
+        source, target = b.place(words, (first, 8)), b.place("%out", (b.get(done, "i64"), 4))
+        with b.loop(0, count) as i:
+            number = _tempered(b, b.load("i64", b.place(source, (i, 8))))
+            b.do(f"store i32 {number}, ptr {b.place(target, (i, 4))}")
+        fewer = b.let(f"sub nuw nsw i32 {left}, {b.let(f'trunc i64 {count} to i32')}")
+        b.do(f"store i32 {fewer}, ptr {left_at}")
+        b.do(f"store i64 {b.integer('add nuw nsw', first, count)}, ptr {next_at}")
+        b.set(done, "i64", b.integer("add nuw nsw", b.get(done, "i64"), count))
+        go_on_if(b.let(f"icmp ult i64 {b.get(done, 'i64')}, %n"))
+
+
+def draw_functions(declarations: set[str]) -> list[str]:
+    """`draw(state, out, n)`, with the function that it calls."""
+    parameters = "ptr noalias %state, ptr noalias %out, i64 %n"
+    return [
+        function("renew", "ptr %words", declarations, _renew, "internal"),
+        function("draw", parameters, declarations, _draw, "private"),
+    ]
 
 
 def compiled(
@@ -152,4 +109,5 @@ def draw() -> Callable:
         state, out = b.operands(2)
         b.do(f"call void @draw(ptr {state}, ptr {out}, i64 %end)")
 
-    return compiled(write, 2, "", "draw", [DRAW])
+    declarations: set[str] = set()
+    return compiled(write, 2, "", "draw", draw_functions(declarations), declarations)

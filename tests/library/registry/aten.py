@@ -44,6 +44,21 @@ def lines():
             yield line + "".join(f" ; {word} {tags(found[line])}" for word, found in words if line in found)
 
 
+def shared(lines):
+    """The lines, with one for several operators that have the same schema next."""
+    remaining = {}
+    for line in lines:
+        name = re.split(r"[.(]", line)[0]
+        remaining.setdefault(name, []).append(line.removeprefix(name))
+    for own in remaining.values():
+        while own:
+            rest = own[0]
+            names = [name for name, other in remaining.items() if other[:1] == [rest]]
+            yield f"{' '.join(names)}: {rest}" if len(names) > 1 else names[0] + rest
+            for name in names:
+                del remaining[name][0]
+
+
 def following(lines, others, form):
     """By line, the one of `others` that has its form."""
     forms = {(schema(each), is_composite(each)): each for each in others}
@@ -106,5 +121,5 @@ def others():
 
 
 if __name__ == "__main__":
-    FILE.write_text("".join(f"{line}\n" for line in lines()))
-    OTHERS.write_text("".join(f"{line}\n" for line in others()))
+    FILE.write_text("".join(f"{line}\n" for line in shared(lines())))
+    OTHERS.write_text("".join(f"{line}\n" for line in shared(others())))

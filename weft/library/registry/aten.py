@@ -4,6 +4,8 @@
 `composite` if PyTorch composes the operator of others, so that `__torch_dispatch__` is told of those. `out` and `in place` with the
 numbers of tags stand for the operators that follow from that of the line: those that write into a given tensor, and into `self`. An operator
 with `out` comes behind the other overloads, and with `then out` behind that of the line.
+`a b: .int(...)` is the line of `a` and that of `b`.
+
 `aten_others.txt` lists the schemas of public functions that `torch.ops.aten` does not compute, such as those of TorchScript's overloads
 for numbers and lists. tests/library/registry/aten.py writes both from PyTorch.
 """
@@ -36,7 +38,12 @@ def _listed(file: Path = _FILE) -> dict[str, list[str]]:
     """The lines of a file by the name of the operator."""
     found: dict[str, list[str]] = {}
     for line in file.read_text().splitlines():
-        found.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
+        names, mark, rest = line.partition(": ")
+        if mark:
+            for name in names.split():
+                found.setdefault(name, []).append(name + rest)
+        else:
+            found.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
     return found
 
 

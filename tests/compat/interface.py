@@ -222,9 +222,21 @@ def page(sections: list[Section]) -> str:
         lines.append(f"# {reason}")
         for each in group:
             lines.append(each.module)
-            for _, entries in itertools.groupby(sorted(each.entries, key=rank), rank):
+            for _, entries in itertools.groupby(sorted(shared(each.entries), key=rank), rank):
                 lines += filled(list(entries))
     return "\n".join(lines) + "\n"
+
+
+def shared(entries: list[str]) -> list[str]:
+    """The entries, with one for all functions that take the same arguments, and one for all such classes."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        is_call = re.fullmatch(r"((?:class )?)(\w+)(\(.*)", entry)
+        kind, name, rest = is_call.groups() if is_call else ("", entry, "")
+        names.setdefault((kind, rest or entry), []).append(name)
+    return [
+        f"{kind}{', '.join(found)}{rest if rest != found[0] else ''}" for (kind, rest), found in names.items()
+    ]
 
 
 def rank(entry: str) -> int:

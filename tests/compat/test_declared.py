@@ -147,18 +147,18 @@ def test_entries_of_each_kind():
     section = declared.Section("weft.x")
     lines = [
         "from torch.y: a, b as c; class D(x, y=(1, 2)) of E, F: g, h; class I of J",
-        "k(l=(1, 2), *, m='=') = {}; N = f(1)",
+        "k, o(l=(1, 2), *, m='=') = {}; N = f(1)",
     ]
     section.add("the reason", lines)
-    assert list(section.entries) == ["a", "c", "D", "I", "k", "N"]
-    codes = [declared._source(section.entries[name][1], "torch.x") for name in ("D", "I", "k", "N")]
+    assert list(section.entries) == ["a", "c", "D", "I", "k", "o", "N"]
+    codes = [declared._source(section.entries[name][1], name, "torch.x") for name in ("D", "I", "o", "N")]
     assert codes == [
         "class D(E, F):\n    pass\n"
         "    def __init__(self, x, y=(1, 2)): _refuse('torch.x.D')\n"
         "    def g(*args, **kwargs): _refuse('torch.x.D.g')\n"
         "    def h(*args, **kwargs): _refuse('torch.x.D.h')",
         "class I(J):\n    pass",
-        "def k(l=(1, 2), *, m='='): return {}",
+        "def o(l=(1, 2), *, m='='): return {}",
         "N = f(1)",
     ]
 

@@ -10,10 +10,11 @@ The files `interface/*.txt` hold the declarations, one file for each subpackage 
     torch.x.y
         from torch.x.z: First, second as other
         class Base(size, *, bias=True); class Derived(...) of Base, torch.nn.Module: reset, forward
-        function(input, dim=0); is_there(...) = False; LIMIT = 16
+        function, another(input, dim=0); is_there(...) = False; LIMIT = 16
 
-An entry ends with its line or with a semicolon; a line that is indented further continues it. `(...)` stands for arguments of any
-kind, and a class without arguments is made as its base is. What a function answers instead of raising stands behind it.
+An entry ends with its line or with a semicolon; a line that is indented further continues it. Functions or classes that take the same
+arguments share an entry. `(...)` stands for arguments of any kind, and a class without arguments is made as its base is. What a
+function answers instead of raising stands behind it.
 
 Where weft has a module of that name, its own names come first: `module_getattr` asks here for a name that the module lacks.
 Other modules are made by `Finder`. tests/compat/interface.py writes the files from PyTorch's interface.
@@ -36,8 +37,8 @@ FOLDER = Path(__file__).parent / "interface"
 _ENTRY = re.compile(
     r"""
     from\ (?P<home>[\w.]+):\ (?P<imports>.+)
-  | class\ (?P<cls>\w+) (?:\((?P<arguments>.*?)\))? (?:\ of\ (?P<bases>[\w., ]+))? (?::\ (?P<methods>[\w, ]+))?
-  | (?P<function>\w+) \((?P<parameters>.*?)\) (?:\ =\ (?P<answer>.+))?
+  | class\ (?P<cls>\w+(?:,\ \w+)*) (?:\((?P<arguments>.*?)\))? (?:\ of\ (?P<bases>[\w., ]+))? (?::\ (?P<methods>[\w, ]+))?
+  | (?P<function>\w+(?:,\ \w+)*) \((?P<parameters>.*?)\) (?:\ =\ (?P<answer>.+))?
   | (?P<constant>\w+)\ =\ (?P<value>.+)
     """,
     re.VERBOSE,
@@ -183,7 +184,7 @@ def _section(module: str) -> Section | None:
 def _declared_names(entry: re.Match[str]) -> list[str]:
     if entry["home"]:
         return list(_imported(entry))
-    return [entry["cls"] or entry["function"] or entry["constant"]]
+    return (entry["cls"] or entry["function"] or entry["constant"]).split(", ")
 
 
 def _imported(entry: re.Match[str]) -> dict[str, str]:
@@ -229,7 +230,7 @@ def _make(section: Section, name: str, module: ModuleType) -> Any:
     }
     names = _Names(section, module)
     exec(
-        compile(_source(entry, torch_name), f"<interface of {torch_name}>", "exec", dont_inherit=True),
+        compile(_source(entry, name, torch_name), f"<interface of {torch_name}>", "exec", dont_inherit=True),
         words,
         names,
     )
@@ -239,14 +240,13 @@ def _make(section: Section, name: str, module: ModuleType) -> Any:
     return value
 
 
-def _source(entry: re.Match[str], path: str) -> str:
-    """The Python code of an entry. What is declared raises."""
+def _source(entry: re.Match[str], name: str, path: str) -> str:
+    """The Python code of what an entry declares under a name. It raises when it is called."""
     if entry["constant"]:
         return entry.string
     if entry["function"]:
-        body = f"return {entry['answer']}" if entry["answer"] else f"_refuse('{path}.{entry['function']}')"
-        return f"def {entry['function']}({_parameters(entry['parameters'])}): {body}"
-    name = entry["cls"]
+        body = f"return {entry['answer']}" if entry["answer"] else f"_refuse('{path}.{name}')"
+        return f"def {name}({_parameters(entry['parameters'])}): {body}"
     lines = [f"class {name}({entry['bases'] or ''}):", "    pass"]
     if entry["arguments"] is not None:
         lines.append(f"    def __init__(self, {_parameters(entry['arguments'])}): _refuse('{path}.{name}')")

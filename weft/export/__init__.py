@@ -26,27 +26,11 @@ from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
-    "AdditionalInputs",
-    "Constraint",
-    "CustomDecompTable",
-    "Dim",
-    "ExportBackwardSignature",
-    "ExportGraphSignature",
-    "ExportedProgram",
-    "FlatArgsAdapter",
-    "ModuleCallEntry",
-    "ModuleCallSignature",
-    "ShapesCollection",
-    "UnflattenedModule",
-    "default_decompositions",
-    "dims",
-    "draft_export",
-    "export",
-    "load",
-    "register_dataclass",
-    "save",
-    "unflatten",
-]
+    "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature",
+    "ExportGraphSignature", "ExportedProgram", "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature",
+    "ShapesCollection", "UnflattenedModule", "default_decompositions", "dims", "draft_export", "export",
+    "load", "register_dataclass", "save", "unflatten",
+]  # fmt: skip
 
 
 def export(

@@ -12,13 +12,9 @@ from ..core.pytree import tree_map_with_path
 from ..core.tensor import Tensor
 
 __all__ = [
-    "AdditionalInputs",
-    "Constraint",
-    "Dim",
-    "ShapesCollection",
-    "dims",
+    "AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "dims",
     "refine_dynamic_shapes_from_suggested_fixes",
-]
+]  # fmt: skip
 
 UNBOUNDED = 2**63 - 1
 

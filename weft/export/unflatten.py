@@ -20,12 +20,8 @@ from .exported_program import ExportedProgram, ModuleCallSignature
 from .graph_signature import ConstantArgument, InputKind
 
 __all__ = [
-    "FlatArgsAdapter",
-    "InterpreterModule",
-    "InterpreterModuleDispatcher",
-    "UnflattenedModule",
-    "unflatten",
-]
+    "FlatArgsAdapter", "InterpreterModule", "InterpreterModuleDispatcher", "UnflattenedModule", "unflatten",
+]  # fmt: skip
 
 
 class FlatArgsAdapter(abc.ABC):

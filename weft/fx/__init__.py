@@ -24,19 +24,9 @@ from .proxy import Proxy
 from .subgraph_rewriter import replace_pattern
 
 __all__ = [
-    "Graph",
-    "GraphModule",
-    "Interpreter",
-    "Node",
-    "Proxy",
-    "Tracer",
-    "Transformer",
-    "has_side_effect",
-    "map_arg",
-    "replace_pattern",
-    "symbolic_trace",
-    "wrap",
-]
+    "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "has_side_effect",
+    "map_arg", "replace_pattern", "symbolic_trace", "wrap",
+]  # fmt: skip
 
 # `typing.get_type_hints` looks for these classes in modules that are imported before the classes exist.
 for _module in (node, proxy, graph):

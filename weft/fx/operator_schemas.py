@@ -34,14 +34,9 @@ from ._compatibility import compatibility
 from .node import Argument
 
 __all__ = [
-    "ArgsKwargsPair",
-    "check_for_mutable_operation",
-    "create_type_hint",
-    "get_signature_for_torch_op",
-    "normalize_function",
-    "normalize_module",
-    "type_matches",
-]
+    "ArgsKwargsPair", "check_for_mutable_operation", "create_type_hint", "get_signature_for_torch_op",
+    "normalize_function", "normalize_module", "type_matches",
+]  # fmt: skip
 
 
 @compatibility(is_backward_compatible=False)

@@ -28,16 +28,9 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 __all__ = [
-    "Attribute",
-    "GraphAppendingTracer",
-    "MetaProxy",
-    "ParameterProxy",
-    "Proxy",
-    "Scope",
-    "ScopeContextManager",
-    "TraceError",
-    "TracerBase",
-]
+    "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope",
+    "ScopeContextManager", "TraceError", "TracerBase",
+]  # fmt: skip
 
 
 class TraceError(ValueError):
@@ -69,17 +62,9 @@ class ScopeContextManager:
 
 # What of `meta` a graph that is traced from another one takes over from the nodes there.
 _COPY_META_FIELDS = [
-    "nn_module_stack",
-    "torch_fn",
-    "source_fn_stack",
-    "original_aten",
-    "recompute",
-    "ac_graph_id",
-    "from_backward",
-    "quantization_tag",
-    "custom",
-    "stack_trace",
-]
+    "nn_module_stack", "torch_fn", "source_fn_stack", "original_aten", "recompute", "ac_graph_id",
+    "from_backward", "quantization_tag", "custom", "stack_trace",
+]  # fmt: skip
 
 
 @compatibility(is_backward_compatible=True)

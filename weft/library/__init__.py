@@ -23,22 +23,10 @@ from .registry.triton import triton_op, wrap_triton
 from .schema import parse_schema
 
 __all__ = [
-    "Library",
-    "impl",
-    "define",
-    "fallthrough_kernel",
-    "impl_abstract",
-    "register_autocast",
-    "register_fake",
-    "register_torch_dispatch",
-    "register_vmap",
-    "get_ctx",
-    "get_kernel",
-    "custom_op",
-    "triton_op",
-    "wrap_triton",
-    "infer_schema",
-]
+    "Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
+    "register_torch_dispatch", "register_vmap", "get_ctx", "get_kernel", "custom_op", "triton_op",
+    "wrap_triton", "infer_schema",
+]  # fmt: skip
 
 _RESERVED = ("prim",)
 # Dispatch keys for which weft's own operations do not look for kernels that programs register.

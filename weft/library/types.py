@@ -22,15 +22,8 @@ DTYPE_CODES = (
     "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64",
 )  # fmt: skip
 LAYOUT_CODES = (
-    "strided",
-    "sparse_coo",
-    "sparse_csr",
-    "_mkldnn",
-    "sparse_csc",
-    "sparse_bsr",
-    "sparse_bsc",
-    "jagged",
-)
+    "strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged",
+)  # fmt: skip
 MEMORY_FORMAT_CODES = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 
 

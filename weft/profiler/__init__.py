@@ -33,17 +33,9 @@ from .profiler import (  # noqa: E402 (it needs ProfilerActivity)
 )
 
 __all__ = [
-    "DeviceType",
-    "ExecutionTraceObserver",
-    "ProfilerAction",
-    "ProfilerActivity",
-    "kineto_available",
-    "profile",
-    "record_function",
-    "schedule",
-    "supported_activities",
-    "tensorboard_trace_handler",
-]
+    "DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available",
+    "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
+]  # fmt: skip
 
 
 def _optimizer_post_hook(optimizer: Any, args: tuple, kwargs: dict) -> None:

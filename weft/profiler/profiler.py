@@ -18,13 +18,9 @@ from ..core.warn import user_level
 from . import ProfilerActivity
 
 __all__ = [
-    "ExecutionTraceObserver",
-    "ProfilerAction",
-    "profile",
-    "schedule",
-    "supported_activities",
+    "ExecutionTraceObserver", "ProfilerAction", "profile", "schedule", "supported_activities",
     "tensorboard_trace_handler",
-]
+]  # fmt: skip
 
 
 def supported_activities() -> set[ProfilerActivity]:

@@ -30,12 +30,8 @@ COMMON_PATTERNS = ["torch", "numpy", "triton", "optree"]
 NVIDIA_PATTERNS = ["cuda-cudart", "cuda-cupti", "cuda-libraries", "cuda-opencl", "cuda-nvrtc", "cuda-runtime", "cublas",
                    "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl", "nvjitlink", "nvtx"]  # fmt: skip
 ONEAPI_PATTERNS = [
-    "dpcpp-cpp-rt",
-    "intel-cmplr-lib-rt",
-    "intel-cmplr-lib-ur",
-    "intel-cmplr-lic-rt",
-    "intel-sycl-rt",
-]
+    "dpcpp-cpp-rt", "intel-cmplr-lib-rt", "intel-cmplr-lib-ur", "intel-cmplr-lic-rt", "intel-sycl-rt",
+]  # fmt: skip
 CONDA_PATTERNS = ["cudatoolkit", "soumith", "mkl", "magma"]
 PIP_PATTERNS = ["mypy", "flake8", "onnx", "weft", "llvmlite", "scipy"]
 

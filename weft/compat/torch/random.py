@@ -15,16 +15,9 @@ from weft.ops.creation.random import get_rng_state, initial_seed, manual_seed, s
 from ._utils import _get_device_index
 
 __all__ = [
-    "Generator",
-    "default_generator",
-    "fork_rng",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
-    "thread_safe_generator",
-]
+    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
+    "set_rng_state", "thread_safe_generator",
+]  # fmt: skip
 
 
 @contextmanager

@@ -14,15 +14,9 @@ from ..graph_module import GraphModule
 from ..node import Argument, Node
 
 __all__ = [
-    "UnionFind",
-    "extract_subgraph",
-    "fuse",
-    "matches_module_pattern",
-    "optimize_for_inference",
-    "remove_dropout",
-    "replace_node_module",
-    "reset_modules",
-]
+    "UnionFind", "extract_subgraph", "fuse", "matches_module_pattern", "optimize_for_inference",
+    "remove_dropout", "replace_node_module", "reset_modules",
+]  # fmt: skip
 
 
 def _parent_name(target: str) -> tuple[str, str]:

@@ -31,16 +31,10 @@ from ..passes.shape_prop import _extract_tensor_metadata
 from ..proxy import GraphAppendingTracer, Proxy
 
 __all__ = [
-    "DecompositionInterpreter",
-    "PythonKeyTracer",
-    "disable_proxy_modes_tracing",
-    "get_innermost_proxy_mode",
-    "get_isolated_graphmodule",
-    "get_proxy_mode",
-    "make_fx",
-    "maybe_disable_thunkify",
+    "DecompositionInterpreter", "PythonKeyTracer", "disable_proxy_modes_tracing", "get_innermost_proxy_mode",
+    "get_isolated_graphmodule", "get_proxy_mode", "make_fx", "maybe_disable_thunkify",
     "maybe_enable_thunkify",
-]
+]  # fmt: skip
 
 # A tensor that is made of data keeps its value up to this number of elements, so that `item()` works.
 CONSTANT_NUMEL_LIMIT = 1

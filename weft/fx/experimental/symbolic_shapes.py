@@ -10,36 +10,13 @@ from ..graph_module import GraphModule
 from ..node import Node
 
 __all__ = [
-    "CURRENT_NODE_KEY",
-    "SHAPEENV_EVENT_KEY",
-    "create_contiguous",
-    "free_symbols",
-    "guard_float",
-    "guard_int",
-    "guard_or_false",
-    "guard_or_true",
-    "guard_scalar",
-    "guard_size_oblivious",
-    "guarding_hint_or_throw",
-    "has_free_symbols",
-    "has_free_unbacked_symbols",
-    "has_static_value",
-    "has_symbolic_sizes_strides",
-    "is_accessor_node",
-    "is_concrete_bool",
-    "is_concrete_float",
-    "is_concrete_int",
-    "is_nested_int",
-    "is_symbol_binding_fx_node",
-    "optimization_hint",
-    "rebind_unbacked",
-    "resolve_unbacked_bindings",
-    "statically_known_false",
-    "statically_known_true",
-    "sym_and",
-    "sym_eq",
-    "sym_or",
-]
+    "CURRENT_NODE_KEY", "SHAPEENV_EVENT_KEY", "create_contiguous", "free_symbols", "guard_float", "guard_int",
+    "guard_or_false", "guard_or_true", "guard_scalar", "guard_size_oblivious", "guarding_hint_or_throw",
+    "has_free_symbols", "has_free_unbacked_symbols", "has_static_value", "has_symbolic_sizes_strides",
+    "is_accessor_node", "is_concrete_bool", "is_concrete_float", "is_concrete_int", "is_nested_int",
+    "is_symbol_binding_fx_node", "optimization_hint", "rebind_unbacked", "resolve_unbacked_bindings",
+    "statically_known_false", "statically_known_true", "sym_and", "sym_eq", "sym_or",
+]  # fmt: skip
 
 SHAPEENV_EVENT_KEY = "shapeenv_event"
 CURRENT_NODE_KEY = "current_node"

@@ -10,12 +10,9 @@ from .refinement_types import Equality
 from .unification import Var, unify
 
 __all__ = [
-    "check_for_type_equality",
-    "convert_eq",
-    "substitute_all_types",
-    "substitute_solution_one_type",
+    "check_for_type_equality", "convert_eq", "substitute_all_types", "substitute_solution_one_type",
     "unify_eq",
-]
+]  # fmt: skip
 
 
 def convert_eq(list_of_eq: list[Equality]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -29,23 +29,10 @@ _COLOR_MAP = {
     "output": "PowderBlue",
 }
 _HASH_COLOR_MAP = [
-    "CadetBlue1",
-    "Coral",
-    "DarkOliveGreen1",
-    "DarkSeaGreen1",
-    "GhostWhite",
-    "Khaki1",
-    "LavenderBlush1",
-    "LightSkyBlue",
-    "MistyRose1",
-    "MistyRose2",
-    "PaleTurquoise2",
-    "PeachPuff1",
-    "Salmon",
-    "Thistle1",
-    "Thistle3",
-    "Wheat1",
-]
+    "CadetBlue1", "Coral", "DarkOliveGreen1", "DarkSeaGreen1", "GhostWhite", "Khaki1", "LavenderBlush1",
+    "LightSkyBlue", "MistyRose1", "MistyRose2", "PaleTurquoise2", "PeachPuff1", "Salmon", "Thistle1",
+    "Thistle3", "Wheat1",
+]  # fmt: skip
 _WEIGHT_TEMPLATE = {"fillcolor": "Salmon", "style": '"filled,rounded"', "fontcolor": "#000000"}
 
 

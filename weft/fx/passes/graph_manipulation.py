@@ -12,12 +12,8 @@ from ..node import Node, Target, map_arg
 from .shape_prop import ShapeProp, TensorMetadata
 
 __all__ = [
-    "get_size_of_all_nodes",
-    "get_size_of_node",
-    "get_tensor_meta",
-    "replace_target_nodes_with",
-    "size_bytes",
-]
+    "get_size_of_all_nodes", "get_size_of_node", "get_tensor_meta", "replace_target_nodes_with", "size_bytes",
+]  # fmt: skip
 
 
 @compatibility(is_backward_compatible=False)

@@ -14,13 +14,8 @@ from .shape_prop import TensorMetadata
 from .tools_common import CALLABLE_NODE_OPS, get_node_target
 
 __all__ = [
-    "OpSupports",
-    "OperatorSupport",
-    "OperatorSupportBase",
-    "any_chain",
-    "chain",
-    "create_op_support",
-]
+    "OpSupports", "OperatorSupport", "OperatorSupportBase", "any_chain", "chain", "create_op_support",
+]  # fmt: skip
 
 TargetTypeName = str
 SupportedArgumentDTypes = tuple[Sequence[Sequence[DType]], dict[str, Sequence[DType]]] | None

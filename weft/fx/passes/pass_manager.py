@@ -11,13 +11,9 @@ from typing import Any
 from .pass_list import PassList
 
 __all__ = [
-    "PassManager",
-    "inplace_wrapper",
-    "log_hook",
-    "loop_pass",
-    "these_before_those_pass_constraint",
+    "PassManager", "inplace_wrapper", "log_hook", "loop_pass", "these_before_those_pass_constraint",
     "this_before_that_pass_constraint",
-]
+]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 logger.setLevel(logging.WARNING)

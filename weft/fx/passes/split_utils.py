@@ -14,12 +14,9 @@ from .tools_common import is_node_output_tensor
 from .utils import HolderModule, lift_subgraph_as_module
 
 __all__ = [
-    "Component",
-    "getattr_recursive",
-    "move_non_tensor_nodes_on_boundary",
-    "setattr_recursive",
+    "Component", "getattr_recursive", "move_non_tensor_nodes_on_boundary", "setattr_recursive",
     "split_by_tags",
-]
+]  # fmt: skip
 
 
 @compatibility(is_backward_compatible=False)

@@ -15,13 +15,9 @@ from ..graph_module import GraphModule
 from ..node import Node, _get_qualified_name
 
 __all__ = [
-    "FxNetAccFusionsFinder",
-    "get_acc_ops_name",
-    "get_node_target",
-    "is_node_output_tensor",
-    "legalize_graph",
+    "FxNetAccFusionsFinder", "get_acc_ops_name", "get_node_target", "is_node_output_tensor", "legalize_graph",
     "stable_topological_sort",
-]
+]  # fmt: skip
 
 Tensors = tuple[Tensor] | list[Tensor]
 TensorOrTensors = Tensor | Tensors

@@ -11,15 +11,8 @@ from .while_loop import while_loop, while_loop_op
 from .wrap import wrap, wrap_with_autocast, wrap_with_set_grad_enabled
 
 __all__ = [
-    "associative_scan",
-    "cond",
-    "map",
-    "out_dtype",
-    "scan",
-    "strict_mode",
-    "while_loop",
-    "wrap_with_autocast",
+    "associative_scan", "cond", "map", "out_dtype", "scan", "strict_mode", "while_loop", "wrap_with_autocast",
     "wrap_with_set_grad_enabled",
-]
+]  # fmt: skip
 
 __getattr__ = module_getattr(__name__, ("utils",))

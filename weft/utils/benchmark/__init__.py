@@ -15,22 +15,9 @@ from .utils.fuzzer import FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias
 from .utils.timer import Language, Timer, timer
 
 __all__ = [
-    "Colorize",
-    "Compare",
-    "FuzzedParameter",
-    "FuzzedTensor",
-    "Fuzzer",
-    "Language",
-    "Measurement",
-    "ParameterAlias",
-    "TaskSpec",
-    "Timer",
-    "ordered_unique",
-    "select_unit",
-    "set_torch_threads",
-    "timer",
-    "trim_sigfig",
-    "unit_to_english",
-]
+    "Colorize", "Compare", "FuzzedParameter", "FuzzedTensor", "Fuzzer", "Language", "Measurement",
+    "ParameterAlias", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads", "timer",
+    "trim_sigfig", "unit_to_english",
+]  # fmt: skip
 
 __getattr__ = module_getattr(__name__, ("op_fuzzers", "utils"))

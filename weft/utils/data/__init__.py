@@ -26,27 +26,11 @@ from .sampler import (
 )
 
 __all__ = [
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "DistributedSampler",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
-    "_DatasetKind",
-    "default_collate",
-    "default_convert",
-    "get_worker_info",
-    "random_split",
-]
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "_DatasetKind", "default_collate",
+    "default_convert", "get_worker_info", "random_split",
+]  # fmt: skip
 
 # Data pipes are loaded when first used.
 _PIPES = {

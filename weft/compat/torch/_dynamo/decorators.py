@@ -10,26 +10,11 @@ from weft.compiler import allow_in_graph, assume_constant_result, disable, set_s
 from weft.core.tensor import Tensor
 
 __all__ = [
-    "allow_in_graph",
-    "assume_constant_result",
-    "disable",
-    "disallow_in_graph",
-    "dont_skip_tracing",
-    "error_on_graph_break",
-    "forbid_in_graph",
-    "graph_break",
-    "mark_dynamic",
-    "mark_static",
-    "mark_static_address",
-    "maybe_mark_dynamic",
-    "nonstrict_trace",
-    "patch_dynamo_config",
-    "run",
-    "set_stance",
-    "skip_frame",
-    "step_unsupported",
-    "substitute_in_graph",
-]
+    "allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "dont_skip_tracing",
+    "error_on_graph_break", "forbid_in_graph", "graph_break", "mark_dynamic", "mark_static",
+    "mark_static_address", "maybe_mark_dynamic", "nonstrict_trace", "patch_dynamo_config", "run",
+    "set_stance", "skip_frame", "step_unsupported", "substitute_in_graph",
+]  # fmt: skip
 
 
 def run(fn: Callable | None = None) -> Any:

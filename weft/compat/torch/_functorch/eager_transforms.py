@@ -6,16 +6,8 @@ from weft.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacr
 from weft.func.transforms import chosen
 
 __all__ = [
-    "functionalize",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "linearize",
-    "vjp",
-]
+    "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp",
+]  # fmt: skip
 
 
 def _slice_argnums(args: tuple, argnums: int | tuple[int, ...], as_tuple: bool = True) -> Any:

@@ -11,12 +11,9 @@ from weft.func import functional_call, stack_module_state
 from weft.nn import Module
 
 __all__ = [
-    "FunctionalModule",
-    "FunctionalModuleWithBuffers",
-    "combine_state_for_ensemble",
-    "make_functional",
+    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "make_functional",
     "make_functional_with_buffers",
-]
+]  # fmt: skip
 
 
 class FunctionalModule(Module):

@@ -13,21 +13,10 @@ from weft.core.restoring import Restoring
 from weft.engine.memory import memory_stats, reset_peak_memory_stats
 
 __all__ = [
-    "Event",
-    "Stream",
-    "StreamContext",
-    "current_device",
-    "current_stream",
-    "device_count",
-    "get_capabilities",
-    "is_available",
-    "is_initialized",
-    "memory_stats",
-    "reset_peak_memory_stats",
-    "set_device",
-    "stream",
-    "synchronize",
-]
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count",
+    "get_capabilities", "is_available", "is_initialized", "memory_stats", "reset_peak_memory_stats",
+    "set_device", "stream", "synchronize",
+]  # fmt: skip
 
 
 class Stream:

@@ -14,21 +14,9 @@ from .._functorch.make_functional import (
 )
 
 __all__ = [
-    "FunctionalModule",
-    "FunctionalModuleWithBuffers",
-    "combine_state_for_ensemble",
-    "functionalize",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "make_functional",
-    "make_functional_with_buffers",
-    "make_fx",
-    "vjp",
-    "vmap",
-]
+    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad",
+    "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers",
+    "make_fx", "vjp", "vmap",
+]  # fmt: skip
 
 __getattr__ = _module_getattr(__name__, ("einops", "experimental"))

@@ -8,20 +8,9 @@ from functools import reduce
 from typing import Any
 
 __all__ = [
-    "assoc",
-    "assoc_in",
-    "dissoc",
-    "get_in",
-    "itemfilter",
-    "itemmap",
-    "keyfilter",
-    "keymap",
-    "merge",
-    "merge_with",
-    "update_in",
-    "valfilter",
-    "valmap",
-]
+    "assoc", "assoc_in", "dissoc", "get_in", "itemfilter", "itemmap", "keyfilter", "keymap", "merge",
+    "merge_with", "update_in", "valfilter", "valmap",
+]  # fmt: skip
 
 
 def _get_factory(f: Callable, kwargs: dict[str, Any]) -> Callable[[], Any]:

@@ -19,18 +19,9 @@ from weft.ops.creation.creation import empty, full
 from weft.ops.creation.ranges import linspace
 
 __all__ = [
-    "bartlett",
-    "blackman",
-    "cosine",
-    "exponential",
-    "gaussian",
-    "general_cosine",
-    "general_hamming",
-    "hamming",
-    "hann",
-    "kaiser",
-    "nuttall",
-]
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming",
+    "hamming", "hann", "kaiser", "nuttall",
+]  # fmt: skip
 
 
 def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -9,15 +9,9 @@ from .utils import _toposort, groupby
 from .variadic import isvariadic
 
 __all__ = [
-    "AmbiguityWarning",
-    "ambiguities",
-    "ambiguous",
-    "consistent",
-    "edge",
-    "ordering",
-    "super_signature",
+    "AmbiguityWarning", "ambiguities", "ambiguous", "consistent", "edge", "ordering", "super_signature",
     "supercedes",
-]
+]  # fmt: skip
 
 
 class AmbiguityWarning(Warning):

@@ -13,18 +13,10 @@ from .utils import expand_tuples
 from .variadic import Variadic, isvariadic
 
 __all__ = [
-    "Dispatcher",
-    "MDNotImplementedError",
-    "MethodDispatcher",
-    "ambiguity_warn",
-    "halt_ordering",
-    "restart_ordering",
-    "source",
-    "str_signature",
-    "variadic_signature_matches",
-    "variadic_signature_matches_iter",
-    "warning_text",
-]
+    "Dispatcher", "MDNotImplementedError", "MethodDispatcher", "ambiguity_warn", "halt_ordering",
+    "restart_ordering", "source", "str_signature", "variadic_signature_matches",
+    "variadic_signature_matches_iter", "warning_text",
+]  # fmt: skip
 
 
 class MDNotImplementedError(NotImplementedError):

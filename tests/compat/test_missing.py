@@ -51,6 +51,22 @@ def test_lazy_submodule(monkeypatch):
         package.latter  # noqa: B018
 
 
+def test_public_submodules_without_a_list(monkeypatch, tmp_path):
+    for name in ("later", "_private"):
+        (tmp_path / f"{name}.py").write_text("")
+    package = types.ModuleType("weft.lazy")
+    package.__path__ = [str(tmp_path)]
+    package.__getattr__ = module_getattr("weft.lazy")
+    monkeypatch.setitem(sys.modules, "weft.lazy", package)
+    assert package.later.__name__ == "weft.lazy.later"
+    monkeypatch.delitem(sys.modules, "weft.lazy.later")
+    with pytest.raises(AttributeError):
+        package._private  # noqa: B018
+    del package.later
+    with pytest.raises(AttributeError, match="nearest name: later"):
+        package.latter  # noqa: B018
+
+
 def test_no_advice_on_private_names(module):
     with pytest.raises(AttributeError, match="weft does not have it$"):
         module._circle  # noqa: B018

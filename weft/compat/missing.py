@@ -4,7 +4,8 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import FrameType
+from importlib.machinery import PathFinder
+from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
 from ..core.names import INNER, ROOT, set_name
@@ -12,11 +13,11 @@ from . import declared, served
 
 
 def module_getattr(
-    module_name: str, lazy: Collection[str] = (), names: Mapping[str, str] | None = None
+    module_name: str, lazy: Collection[str] | None = None, names: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:
     """A `__getattr__` for the module `module_name`, which Python calls for names that the module lacks.
 
-    It imports the submodules named in `lazy` when they are first used, takes what `names` lists from the submodules that it
+    It imports the submodules named in `lazy`, all public ones without `lazy`, when they are first used, takes what `names` lists from the submodules that it
     says, and makes the names that are only declared (declared.py). For other names it raises AttributeError, or ImportError
     if they are wanted by `from module import name`.
 
@@ -27,9 +28,10 @@ def module_getattr(
     """
 
     def __getattr__(name: str) -> Any:
-        if name in lazy or served.serves(f"{module_name}.{name}"):
-            return importlib.import_module(f"{module_name}.{name}")
         module = sys.modules[module_name]
+        is_lazy = _is_public_submodule(module, name) if lazy is None else name in lazy
+        if is_lazy or served.serves(f"{module_name}.{name}"):
+            return importlib.import_module(f"{module_name}.{name}")
         if names is not None and name in names:
             found = getattr(importlib.import_module(f"{module_name}.{names[name]}"), name)
             setattr(module, name, found)
@@ -39,7 +41,8 @@ def module_getattr(
         reason = "weft does not have it"
         # Python itself probes for many a __name__, and `from package import submodule` before it loads the submodule.
         if not name.startswith("_") and sys._getframe(1).f_code.co_name != "_handle_fromlist":
-            reason += _nearest(name, [*vars(module), *lazy, *declared.names(module_name)])
+            submodules = _submodules(module) if lazy is None else lazy
+            reason += _nearest(name, [*vars(module), *submodules, *declared.names(module_name)])
         # In an import cycle `from package import submodule` looks in sys.modules after an AttributeError.
         if _imports_from(sys._getframe(1)) and f"{module_name}.{name}" not in sys.modules:
             raise ImportError(
@@ -55,6 +58,7 @@ def module_getattr(
 def package_names(name: str, table: Mapping[str, str]) -> tuple[list[str], Callable[[str], Any]]:
     """`__all__` and `__getattr__` of a package that takes names from its modules: `table` lists them for each module.
 
+    >>> import weft.ao.nn.qat.modules
     >>> __all__, __getattr__ = package_names("weft.ao.nn.qat.modules", {"conv": "Conv1d Conv2d", "linear": "Linear"})
     >>> __all__, __getattr__("Linear").__name__
     (['Conv1d', 'Conv2d', 'Linear'], 'Linear')
@@ -67,7 +71,7 @@ def missing_module(torch_name: str) -> ModuleNotFoundError:
     """The error for `import torch.x`, where weft has no module `weft.x`."""
     parent_name, _, name = torch_name.rpartition(".")
     parent = sys.modules[parent_name]
-    found = [info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", ()))]
+    found = _submodules(parent)
     submodules = [
         name
         for name in (*found, *served.inside(parent.__name__))
@@ -91,6 +95,16 @@ def missing_function(torch_name: str, instead: str) -> Callable[..., NoReturn]:
     place, _, name = torch_name.removeprefix("torch").rpartition(".")
     set_name(function, f"{ROOT}{place}", name)
     return function
+
+
+def _is_public_submodule(module: ModuleType, name: str) -> bool:
+    if name.startswith("_") or "__path__" not in vars(module):
+        return False
+    return PathFinder.find_spec(f"{module.__name__}.{name}", module.__path__) is not None
+
+
+def _submodules(module: ModuleType) -> list[str]:
+    return [info.name for info in pkgutil.iter_modules(vars(module).get("__path__", ()))]
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str:

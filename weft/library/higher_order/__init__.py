@@ -1,6 +1,5 @@
 """Operators that take functions: `cond`, `while_loop`, `map`, `scan`, `associative_scan`. They run at once, in Python."""
 
-from ...compat.missing import module_getattr
 from .associative_scan import associative_scan, associative_scan_op
 from .cond import cond, cond_op
 from .map import map, map_impl  # noqa: A004 (PyTorch's name)
@@ -14,5 +13,3 @@ __all__ = [
     "associative_scan", "cond", "map", "out_dtype", "scan", "strict_mode", "while_loop", "wrap_with_autocast",
     "wrap_with_set_grad_enabled",
 ]  # fmt: skip
-
-__getattr__ = module_getattr(__name__, ("utils",))

@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from weft.compat.missing import module_getattr
-
 _LEVELS = "all dynamo aot inductor dynamic torch distributed onnx export"
 
 
@@ -53,6 +51,3 @@ def trace_structured(*args: Any, **kwargs: Any) -> None:
 
 def dtrace_structured(*args: Any, **kwargs: Any) -> None:
     """Nothing, as `trace_structured`."""
-
-
-__getattr__ = module_getattr(__name__, ("scribe",))

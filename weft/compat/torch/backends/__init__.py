@@ -174,5 +174,3 @@ cusparselt = Switches(
 )
 xnnpack = Switches("xnnpack", "XNNPACK, which weft does not use.", {}, enabled=False)
 quantized = _Quantized("quantized", "Libraries that compute with quantized tensors in PyTorch.", {})
-
-__getattr__ = module_getattr(__name__, ("mha", "python_native", "xeon"))

@@ -8,7 +8,6 @@ import platform
 from collections.abc import Mapping
 from typing import Any
 
-from weft.compat.missing import module_getattr
 from weft.core.restoring import Restoring
 from weft.engine.memory import memory_stats, reset_peak_memory_stats
 
@@ -168,6 +167,3 @@ def _is_amx_fp16_supported() -> bool:
 def _init_amx() -> bool:
     """False: weft asks the system for no permission to use AMX."""
     return False
-
-
-__getattr__ = module_getattr(__name__, ("amp",))

@@ -1,7 +1,6 @@
 """The package `functorch`, which PyTorch's distribution installs beside `torch`: transforms of functions."""
 
 from weft import __version__ as __version__
-from weft.compat.missing import module_getattr as _module_getattr
 from weft.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from weft.fx.experimental.proxy_tensor import make_fx
 
@@ -18,5 +17,3 @@ __all__ = [
     "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers",
     "make_fx", "vjp", "vmap",
 ]  # fmt: skip
-
-__getattr__ = _module_getattr(__name__, ("einops", "experimental"))

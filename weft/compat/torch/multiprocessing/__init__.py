@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *  # noqa: F403
 
-from weft.compat.missing import module_getattr
 from weft.core.names import name_public
 from weft.interop import sharing
 
@@ -38,5 +37,4 @@ __all__ = [  # noqa: PLE0604
     "start_processes",
 ]
 
-__getattr__ = module_getattr(__name__, ("reductions",))
 name_public(__name__, "multiprocessing.strategies")

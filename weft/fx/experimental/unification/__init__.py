@@ -5,12 +5,6 @@
 {~x: 2}
 """
 
-from ....compat.missing import module_getattr
 from .core import reify, unify
 from .more import unifiable
 from .variable import Var, isvar, var, variables, vars
-
-__getattr__ = module_getattr(
-    __name__,
-    ("core", "dispatch", "match", "more", "multipledispatch", "unification_tools", "utils", "variable"),
-)

@@ -1,10 +1,7 @@
 """`functorch.experimental`: functions that PyTorch has since moved to `torch.func` and `torch`."""
 
-from weft.compat.missing import module_getattr
 from weft.func import functionalize, hessian, jacfwd, jvp, replace_all_batch_norm_modules_
 
 from ..._functorch.apis import chunk_vmap
 
 __all__ = ["chunk_vmap", "functionalize", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]
-
-__getattr__ = module_getattr(__name__, ("control_flow",))

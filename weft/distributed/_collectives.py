@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.tensor import Tensor
 from ._group import ProcessGroup, Work
 from ._options import (
+    AllgatherOptions,
     AllreduceCoalescedOptions,
     AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
     BroadcastOptions,
     GatherOptions,
     ReduceOptions,
@@ -95,6 +98,18 @@ def _check_complex(name: str, op: Any, tensors: Sequence[Tensor]) -> None:
         raise ValueError(f"{name} does not support {op} on complex tensors")
 
 
+Chosen = TypeVar("Chosen")
+
+
+def _options(kind: Callable[[], Chosen], async_op: bool, **values: Any) -> Chosen:
+    """Options of a collective, with some values set."""
+    options: Any = kind()
+    options.asyncOp = async_op
+    for name, value in values.items():
+        setattr(options, name, value)
+    return options
+
+
 def _finish(work: Any, async_op: bool) -> Work | None:
     """Return the Work if the caller asked for it, else wait for it and return None."""
     if async_op or work is None:
@@ -116,8 +131,7 @@ def broadcast(
         return None
     root = _canonicalize_group_rank(members, src, group_src)
     _check_single_tensor(tensor, "tensor")
-    options = BroadcastOptions()
-    options.rootRank = root
+    options = _options(BroadcastOptions, async_op, rootRank=root)
     return _finish(members.broadcast([tensor], options), async_op)  # type: ignore[attr-defined]
 
 
@@ -144,8 +158,7 @@ def all_reduce(
     if members is None:
         return None
     _check_complex("all_reduce", op, [tensor])
-    options = AllreduceOptions()
-    options.reduceOp = _checked_op(op)
+    options = _options(AllreduceOptions, async_op, reduceOp=_checked_op(op))
     return _finish(members.allreduce([tensor], options), async_op)  # type: ignore[attr-defined]
 
 
@@ -160,8 +173,7 @@ def all_reduce_coalesced(
     if members is None:
         return None
     _check_complex("all_reduce", op, tensors)
-    options = AllreduceCoalescedOptions()
-    options.reduceOp = _checked_op(op)
+    options = _options(AllreduceCoalescedOptions, async_op, reduceOp=_checked_op(op))
     work = members.allreduce_coalesced(tensors, options)  # type: ignore[attr-defined]
     if async_op:
         return work.get_future()
@@ -183,9 +195,7 @@ def reduce(
         return None
     root = _canonicalize_group_rank(members, dst, group_dst)
     _check_single_tensor(tensor, "tensor")
-    options = ReduceOptions()
-    options.reduceOp = _checked_op(op)
-    options.rootRank = root
+    options = _options(ReduceOptions, async_op, reduceOp=_checked_op(op), rootRank=root)
     return _finish(members.reduce([tensor], options), async_op)  # type: ignore[attr-defined]
 
 
@@ -199,7 +209,7 @@ def all_gather(
     members = _member_group(group, "all_gather")
     if members is None:
         return None
-    return _finish(members.allgather([tensor_list], [tensor]), async_op)  # type: ignore[attr-defined]
+    return _finish(members.allgather([tensor_list], [tensor], _options(AllgatherOptions, async_op)), async_op)  # type: ignore[attr-defined]
 
 
 def all_gather_into_tensor(
@@ -211,7 +221,9 @@ def all_gather_into_tensor(
     members = _member_group(group, "all_gather_into_tensor")
     if members is None:
         return None
-    return _finish(members._allgather_base(output_tensor, input_tensor), async_op)  # type: ignore[attr-defined]
+    return _finish(
+        members._allgather_base(output_tensor, input_tensor, _options(AllgatherOptions, async_op)), async_op
+    )  # type: ignore[attr-defined]
 
 
 def all_gather_single(
@@ -242,7 +254,9 @@ def all_gather_coalesced(
         )
     for each in output_tensor_lists:
         _check_tensor_list(each, "output_tensor_lists")
-    work = members.allgather_coalesced(output_tensor_lists, input_tensor_list)  # type: ignore[attr-defined]
+    work = members.allgather_coalesced(
+        output_tensor_lists, input_tensor_list, _options(AllgatherOptions, async_op)
+    )  # type: ignore[attr-defined]
     if async_op:
         return work.get_future()
     work.wait()
@@ -273,8 +287,7 @@ def gather(
         return None
     root = _root(members, dst, group_dst)
     _validate_output_list_for_rank(members.rank(), root, gather_list)
-    options = GatherOptions()
-    options.rootRank = root
+    options = _options(GatherOptions, async_op, rootRank=root)
     outputs = [gather_list] if root == members.rank() else []
     return _finish(members.gather(outputs, [tensor], options), async_op)  # type: ignore[attr-defined]
 
@@ -306,8 +319,7 @@ def scatter(
         raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
     if root != members.rank() and scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    options = ScatterOptions()
-    options.rootRank = root
+    options = _options(ScatterOptions, async_op, rootRank=root)
     inputs = [scatter_list] if scatter_list else []
     return _finish(members.scatter([tensor], inputs, options), async_op)  # type: ignore[attr-defined]
 
@@ -326,8 +338,7 @@ def reduce_scatter(
     members = _member_group(group, "reduce_scatter")
     if members is None:
         return None
-    options = ReduceScatterOptions()
-    options.reduceOp = _checked_op(op)
+    options = _options(ReduceScatterOptions, async_op, reduceOp=_checked_op(op))
     return _finish(members.reduce_scatter([output], [input_list], options), async_op)  # type: ignore[attr-defined]
 
 
@@ -340,8 +351,7 @@ def reduce_scatter_tensor(
     members = _member_group(group, "reduce_scatter_tensor")
     if members is None:
         return None
-    options = ReduceScatterOptions()
-    options.reduceOp = _checked_op(op)
+    options = _options(ReduceScatterOptions, async_op, reduceOp=_checked_op(op))
     return _finish(members._reduce_scatter_base(output, input, options), async_op)  # type: ignore[attr-defined]
 
 
@@ -368,7 +378,9 @@ def all_to_all(
     _check_tensor_list(output_tensor_list, "output_tensor_list")
     _check_tensor_list(input_tensor_list, "input_tensor_list")
     _ensure_all_tensors_same_dtype(output_tensor_list, input_tensor_list)
-    return _finish(members.alltoall(output_tensor_list, input_tensor_list), async_op)  # type: ignore[attr-defined]
+    return _finish(
+        members.alltoall(output_tensor_list, input_tensor_list, _options(AllToAllOptions, async_op)), async_op
+    )  # type: ignore[attr-defined]
 
 
 def all_to_all_single(
@@ -386,7 +398,8 @@ def all_to_all_single(
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
-    work = members.alltoall_base(output, input, output_split_sizes or [], input_split_sizes or [])  # type: ignore[attr-defined]
+    options = _options(AllToAllOptions, async_op)
+    work = members.alltoall_base(output, input, output_split_sizes or [], input_split_sizes or [], options)  # type: ignore[attr-defined]
     return _finish(work, async_op)
 
 
@@ -398,13 +411,18 @@ def barrier(
 ) -> Any:
     """Return when all ranks have come here."""
     members = _member_group(group, "barrier")
-    return None if members is None else _finish(members.barrier(), async_op)  # type: ignore[attr-defined]
+    if members is None:
+        return None
+    options = _options(BarrierOptions, async_op)
+    if timeout is not None:
+        options.timeout = timeout
+    return _finish(members.barrier(options), async_op)  # type: ignore[attr-defined]
 
 
 def monitored_barrier(
     group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """As `barrier`; on several ranks it says which one did not come."""
+    """As `barrier`. Raises: RuntimeError that says which ranks did not come within `timeout`."""
     members = _member_group(group, "monitored_barrier")
     if members is not None:
         members.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)  # type: ignore[attr-defined]
@@ -429,6 +447,6 @@ class _CoalescingManager:
 def _coalescing_manager(
     group: ProcessGroup | None = None, device: Any = None, async_ops: bool = False
 ) -> Iterator[_CoalescingManager]:
-    """Collectives that may be sent together: with one rank they are carried out where they stand."""
+    """Collectives that may be sent together. They are carried out where they stand."""
     _group_or_default_group(group)
     yield _CoalescingManager()

@@ -1,14 +1,21 @@
-"""ProcessGroupGloo: the collectives of one rank, with the checks and messages of PyTorch's Gloo backend."""
+"""ProcessGroupGloo: the checks and messages of PyTorch's Gloo backend, in front of an engine that carries collectives out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any
 
-from ..core.tensor import Tensor
+from ..autograd.inplace import check_write
+from ..core.device import CPU
+from ..core.grad_mode import no_grad
+from ..core.layout import contiguous_format
+from ..core.tensor import Tensor, address
+from ._carrier import Carrier, MessageWork
 from ._group import Work
 from ._reduce_op import RedOpType
+from .engine.alone import Alone
+from .engine.engine import Engine
 
 _KINDS = (
     "float32 float64 float16 bfloat16 int8 uint8 bool int32 int64 complex64 complex128".split()
@@ -17,18 +24,18 @@ _BITWISE = (RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR)
 
 
 class ProcessGroupGloo:
-    """The backend of groups in one process: what a collective reads is what it writes.
+    """The backend "gloo": the collectives of one process, or of several processes of one machine.
 
-    Raises: NotImplementedError for more than one rank.
+    Raises: NotImplementedError for processes on several machines.
     """
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta = timedelta(minutes=30)) -> None:
-        if size != 1:
-            refuse_several_ranks(size)
         self._store = store
         self._rank = rank
         self._size = size
         self._timeout = timeout
+        self._engine = _engine(store, rank, size, timeout)
+        self._carrier = Carrier()
 
     def rank(self) -> int:
         return self._rank
@@ -40,117 +47,182 @@ class ProcessGroupGloo:
         return "gloo"
 
     def _set_default_timeout(self, timeout: timedelta) -> None:
-        self._timeout = timeout
+        self._timeout = self._engine.timeout = timeout
 
-    # ---- What stays as it is
+    def shutdown(self) -> None:
+        """Leave the group."""
+        self._carrier.close()
+        self._engine.close()
+
+    def _begin(self, opts: Any, job: Callable[[], None], result: Any) -> Work:
+        """Carry out a collective, here if the caller waits for it anyway."""
+        wait = self._size == 1 or not getattr(opts, "asyncOp", True)
+        return self._carrier.carry_out(job, result, wait)
+
+    # ---- What is changed in place
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
-        tensors = _listed(tensors)
-        for tensor in tensors:
-            _check_reduction(_op(opts), tensor)
-        return Work(list(tensors))
+        return self._reduce(_listed(tensors), _op(opts), None, opts)
 
     def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Work:
         return self.allreduce(tensors, opts)
 
+    def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: Any = None) -> Work:
+        root = self._checked_root("reduce", opts)
+        return self._reduce(_listed(tensors), _op(op if op is not None else opts), root, opts)
+
+    def _reduce(self, tensors: Sequence[Tensor], op: RedOpType, root: int | None, opts: Any) -> Work:
+        for tensor in tensors:
+            _check_reduction(op, tensor)
+        written = _Written(tensors if root in (None, self._rank) else ())
+        buffers = written.buffers or [_readable(tensor) for tensor in tensors]
+
+        def job() -> None:
+            for buffer in buffers:
+                self._engine.reduce(buffer, _summed(op), root)
+            if op is RedOpType.AVG:
+                written.divide(self._size)
+            written.finish()
+
+        return self._begin(opts, job, list(tensors))
+
     def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
-        _check_root("broadcast", _root(opts))
+        root = self._checked_root("broadcast", opts)
         tensors = _listed(tensors)
         for tensor in tensors:
             _check_dtype(tensor)
-        return Work(list(tensors))
+        written = _Written(tensors)
 
-    def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: Any = None) -> Work:
-        _check_root("reduce", _root(opts))
-        tensors = _listed(tensors)
-        for tensor in tensors:
-            _check_reduction(_op(op if op is not None else opts), tensor)
-        return Work(list(tensors))
+        def job() -> None:
+            for buffer in written.buffers:
+                self._engine.broadcast(buffer, root)
+            written.finish()
+
+        return self._begin(opts, job, list(tensors))
 
     def barrier(self, opts: Any = None, timeout: Any = None) -> Work:
-        return Work([])
+        return self._begin(opts, self._engine.barrier, [])
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        """One rank never waits for another."""
+        """As `barrier`. Raises: RuntimeError with the ranks that did not come within `timeout`."""
+        self._carrier.carry_out(lambda: self._engine.barrier(timeout), [], wait=True).wait()
 
     # ---- What is copied
 
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
-        if isinstance(input_tensors, Tensor):
-            output_tensors, input_tensors = [output_tensors], [input_tensors]
-        written = []
-        for index, (outputs, tensor) in enumerate(zip(output_tensors, input_tensors, strict=True)):
-            if len(outputs) != 1:
+        output_lists, inputs = _paired(output_tensors, input_tensors)
+        for index, outputs in enumerate(output_lists):
+            if len(outputs) != self._size:
                 raise RuntimeError(
                     f"ProcessGroupGloo::allgather: invalid output tensor list at index {index} (expected length "
-                    f"1, got {len(outputs)})"
+                    f"{self._size}, got {len(outputs)})"
                 )
-            written.append(_copy("allgather", outputs[0], tensor))
-        return Work(written)
+        return self._gather("allgather", output_lists, inputs, None, opts)
 
     def allgather_coalesced(
         self, output_lists: Sequence[Sequence[Tensor]], input_list: Sequence[Tensor], opts: Any = None
     ) -> Work:
-        return self.allgather([[each] for each in output_lists[0]], input_list)
+        """`output_lists` has a list for each rank."""
+        return self.allgather(
+            [list(outputs) for outputs in zip(*output_lists, strict=True)], input_list, opts
+        )
 
     def _allgather_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
-        return Work([_copy("allgather", output, input)])
+        return self.allgather_into_tensor_coalesced([output], [input], opts)
 
     def allgather_into_tensor_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
     ) -> Work:
-        return Work([_copy("allgather", *pair) for pair in zip(outputs, inputs, strict=True)])
+        parts = [self._parts(output, tensor) for output, tensor in zip(outputs, inputs, strict=True)]
+        return self.allgather(parts, inputs, opts)
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
-        _check_root("gather", _root(opts))
-        if isinstance(input_tensors, Tensor):
-            output_tensors, input_tensors = [output_tensors], [input_tensors]
-        if len(output_tensors[0]) != 1:
-            raise RuntimeError(
-                f"ProcessGroupGloo::gather: Incorrect output list size {len(output_tensors[0])}. "
-                "Output list size should be 1, same as size of the process group."
-            )
-        return Work([_copy("gather", output_tensors[0][0], input_tensors[0])])
+        root = self._checked_root("gather", opts)
+        if self._rank != root:
+            return self._gather("gather", [()], _listed(input_tensors), root, opts)
+        output_lists, inputs = _paired(output_tensors, input_tensors)
+        self._check_list("gather", "output", output_lists[0])
+        return self._gather("gather", output_lists, inputs, root, opts)
+
+    def _gather(
+        self, name: str, output_lists: Any, inputs: Sequence[Tensor], root: int | None, opts: Any
+    ) -> Work:
+        for outputs, tensor in zip(output_lists, inputs, strict=True):
+            _check_dtype(tensor)
+            for index, output in enumerate(outputs):
+                _check_alike(name, index, tensor, output)
+        outputs = [_copied(outputs) for outputs in output_lists]
+        buffers = [_readable(tensor) for tensor in inputs]
+
+        def job() -> None:
+            for written, buffer in zip(outputs, buffers):
+                self._engine.gather(written.buffers, buffer, root)
+                written.finish()
+
+        return self._begin(opts, job, [output for outputs in output_lists for output in outputs])
 
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
-        _check_root("scatter", _root(opts))
-        if isinstance(output_tensors, Tensor):
-            output_tensors, input_tensors = [output_tensors], [input_tensors]
-        if len(input_tensors[0]) != 1:
-            raise RuntimeError(
-                f"ProcessGroupGloo::scatter: Incorrect input list size {len(input_tensors[0])}. "
-                "Input list size should be 1, same as size of the process group."
-            )
-        return Work([_copy("scatter", output_tensors[0], input_tensors[0][0], output_is_expected=True)])
+        root = self._checked_root("scatter", opts)
+        (output,) = _listed(output_tensors)
+        _check_dtype(output)
+        inputs: Sequence[Tensor] = ()
+        if self._rank == root:
+            inputs = input_tensors if isinstance(output_tensors, Tensor) else input_tensors[0]
+            self._check_list("scatter", "input", _listed(inputs))
+            for index, tensor in enumerate(inputs):
+                _check_alike("scatter", index, output, tensor)
+        written = _copied([output])
+        buffers = [_readable(tensor) for tensor in inputs]
+
+        def job() -> None:
+            self._engine.scatter(written.buffers[0], buffers, root)
+            written.finish()
+
+        return self._begin(opts, job, [output])
 
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
-        if isinstance(output_tensors, Tensor):
-            output_tensors, input_tensors = [output_tensors], [input_tensors]
-        written = []
-        for output, inputs in zip(output_tensors, input_tensors, strict=True):
-            if len(inputs) != 1:
+        op = _op(opts)
+        outputs = _listed(output_tensors)
+        input_lists = [input_tensors] if isinstance(output_tensors, Tensor) else input_tensors
+        for output, inputs in zip(outputs, input_lists, strict=True):
+            if len(inputs) != self._size:
                 raise RuntimeError("invalid input tensor list size, must be world size")
-            _check_reduction(_op(opts), inputs[0])
-            written.append(_copy("reduce_scatter", output, inputs[0], output_is_expected=True))
-        return Work(written)
+            for index, tensor in enumerate(inputs):
+                _check_reduction(op, tensor)
+                _check_alike("reduce_scatter", index, output, tensor)
+        written = _copied(outputs)
+        buffer_lists = [[_readable(tensor) for tensor in inputs] for inputs in input_lists]
+
+        def job() -> None:
+            for output, buffers in zip(written.buffers, buffer_lists):
+                self._engine.reduce_scatter(output, buffers, _summed(op))
+            if op is RedOpType.AVG:
+                written.divide(self._size)
+            written.finish()
+
+        return self._begin(opts, job, list(outputs))
 
     def _reduce_scatter_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
-        return self.reduce_scatter([output], [[input]], opts)
+        return self.reduce_scatter_tensor_coalesced([output], [input], opts)
 
     def reduce_scatter_tensor_coalesced(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
     ) -> Work:
-        return self.reduce_scatter(outputs, [[each] for each in inputs], opts)
+        parts = [self._parts(tensor, output) for output, tensor in zip(outputs, inputs, strict=True)]
+        return self.reduce_scatter(outputs, parts, opts)
 
     def alltoall(
         self, output_tensors: Sequence[Tensor], input_tensors: Sequence[Tensor], opts: Any = None
     ) -> Work:
         for what, tensors in (("output", output_tensors), ("input", input_tensors)):
-            if len(tensors) != 1:
+            if len(tensors) != self._size:
                 raise RuntimeError(
-                    f"ProcessGroupGloo::alltoall: {what} tensor list size {len(tensors)} does not match world size 1"
+                    f"ProcessGroupGloo::alltoall: {what} tensor list size {len(tensors)} does not match world size {self._size}"
                 )
-        return Work([_copy("alltoall", output_tensors[0], input_tensors[0], output_is_expected=True)])
+        _check_alike("alltoall", 0, output_tensors[self._rank], input_tensors[self._rank])
+        for tensor in input_tensors:
+            _check_dtype(tensor)
+        return self._exchange(list(output_tensors), list(input_tensors), opts)
 
     def alltoall_base(
         self,
@@ -160,38 +232,162 @@ class ProcessGroupGloo:
         input_split_sizes: Sequence[int] = (),
         opts: Any = None,
     ) -> Work:
+        _check_dtype(input)
+        if output.dtype != input.dtype:
+            raise RuntimeError(
+                f"ProcessGroupGloo::alltoall: invalid tensor type (expected {output.dtype}, got {input.dtype})"
+            )
+        parts = []
         for tensor, sizes in ((output, output_split_sizes), (input, input_split_sizes)):
             if not tensor.is_contiguous():
                 raise ValueError("Tensors must be contiguous")
-            if len(sizes) > 1:
-                raise RuntimeError("Number of tensor splits not equal to group size")
-            if sizes and sizes[0] != tensor.size(0):
-                raise RuntimeError("Split sizes doesn't match total dim 0 size")
-        if output.numel() == input.numel() and output.dtype == input.dtype:
-            output = output.view(input.shape)  # Gloo compares bytes only
-        return Work([_copy("alltoall", output, input, output_is_expected=True)])
+            parts.append(self._split(tensor, sizes))
+        if self._size == 1 and output.numel() == input.numel():
+            parts[0] = [output.view(input.shape)]  # Gloo compares bytes only
+        return self._exchange(parts[0], parts[1], opts)
 
-    # ---- What needs another rank
+    def _exchange(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any) -> Work:
+        written = _copied(outputs)
+        buffers = [_readable(tensor) for tensor in inputs]
 
-    def send(self, tensors: Sequence[Tensor], dst_rank: int, tag: int = 0) -> NoReturn:
-        raise RuntimeError(
-            f"send to rank {dst_rank}: the group has one rank, which is not connected to itself"
-        )
+        def job() -> None:
+            self._engine.all_to_all(written.buffers, buffers)
+            written.finish()
 
-    def recv(self, tensors: Sequence[Tensor], src_rank: int, tag: int = 0) -> NoReturn:
-        raise RuntimeError(
-            f"recv from rank {src_rank}: the group has one rank, which is not connected to itself"
-        )
+        return self._begin(opts, job, outputs)
 
-    def recv_anysource(self, tensors: Sequence[Tensor], tag: int = 0) -> NoReturn:
-        raise RuntimeError("recv from any rank: the group has one rank, so that nobody sends")
+    # ---- Parts of tensors
+
+    def _split(self, tensor: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        """The part of `tensor` for each rank."""
+        if not sizes:
+            if tensor.size(0) % self._size:
+                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+            sizes = [tensor.size(0) // self._size] * self._size
+        if len(sizes) != self._size:
+            raise RuntimeError("Number of tensor splits not equal to group size")
+        if sum(sizes) != tensor.size(0):
+            raise RuntimeError("Split sizes doesn't match total dim 0 size")
+        return list(tensor.detach().split(list(sizes)))
+
+    def _parts(self, whole: Tensor, part: Tensor) -> list[Tensor]:
+        """`whole` as the tensors of all ranks, one after the other, each as large as `part`."""
+        if self._size == 1:
+            return [whole]
+        if whole.numel() != self._size * part.numel():
+            raise ValueError(
+                f"the tensor for all ranks has {whole.numel()} elements, that of one rank {part.numel()}: it must have "
+                f"{self._size} times as many"
+            )
+        if not whole.is_contiguous():
+            raise ValueError("the tensor for all ranks must be contiguous")
+        return list(whole.detach().view(self._size, *part.shape).unbind(0))
+
+    # ---- Messages
+
+    def send(self, tensors: Sequence[Tensor], dst_rank: int, tag: int = 0) -> Work:
+        (tensor,) = tensors
+        _check_dtype(tensor)
+        self._check_peer("send to", dst_rank)
+        return MessageWork(self._engine.send(_readable(tensor), dst_rank, tag), [tensor])
+
+    def recv(self, tensors: Sequence[Tensor], src_rank: int, tag: int = 0) -> Work:
+        self._check_peer("recv from", src_rank)
+        return self._recv(tensors, src_rank, tag)
+
+    def recv_anysource(self, tensors: Sequence[Tensor], tag: int = 0) -> Work:
+        return self._recv(tensors, None, tag)
+
+    def _recv(self, tensors: Sequence[Tensor], src_rank: int | None, tag: int) -> Work:
+        (tensor,) = tensors
+        _check_dtype(tensor)
+        if not _is_plain(tensor):
+            raise ValueError("Tensors must be contiguous")
+        written = _Written([tensor])
+        return MessageWork(self._engine.recv(written.buffers[0], src_rank, tag), [tensor])
+
+    # ---- Checks
+
+    def _check_peer(self, what: str, rank: int) -> None:
+        if self._size > 1 and (rank == self._rank or not 0 <= rank < self._size):
+            reason = "which is this one" if rank == self._rank else f"but the group has {self._size} ranks"
+            raise RuntimeError(f"{what} rank {rank}, {reason}")
+
+    def _checked_root(self, name: str, opts: Any) -> int:
+        root = opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
+        check_root(name, root, self._size)
+        return root
+
+    def _check_list(self, name: str, what: str, tensors: Sequence[Tensor]) -> None:
+        if len(tensors) != self._size:
+            raise RuntimeError(
+                f"ProcessGroupGloo::{name}: Incorrect {what} list size {len(tensors)}. "
+                f"{what.capitalize()} list size should be {self._size}, same as size of the process group."
+            )
 
 
-def refuse_several_ranks(size: int) -> NoReturn:
-    raise NotImplementedError(
-        f"torch.distributed: a group of {size} processes: weft has groups of one process only so far "
-        "(world_size=1, rank=0)"
-    )
+def _engine(store: Any, rank: int, size: int, timeout: timedelta) -> Engine:
+    if size == 1:
+        return Alone()
+    from .engine.shared_memory import SharedMemory  # loaded when first used
+
+    return SharedMemory(store, rank, size, timeout)
+
+
+class _Written:
+    """Tensors that a collective writes, and for each the contiguous buffer in host memory that the engine writes."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.tensors = list(tensors)
+        self.buffers = [_readable(tensor) for tensor in tensors]
+        for tensor in tensors:
+            tensor._storage.version += 1
+
+    def divide(self, size: int) -> None:
+        """Divide by the number of ranks."""
+        with no_grad():
+            for buffer in self.buffers:
+                buffer.detach().div_(size)
+
+    def finish(self) -> None:
+        """Copy the buffers that are not the tensors themselves."""
+        with no_grad():
+            for tensor, buffer in zip(self.tensors, self.buffers):
+                if buffer is not tensor:
+                    tensor.detach().copy_(buffer)
+
+
+def _copied(tensors: Sequence[Tensor]) -> _Written:
+    """Outputs that a collective copies into. Raises: RuntimeError for leaves that require grad."""
+    for tensor in tensors:
+        check_write(tensor)
+    return _Written(tensors)
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether the memory of a tensor is what an engine reads and writes."""
+    spec = tensor.spec
+    return spec.is_contiguous and spec.device is CPU and not spec.conj and not spec.neg
+
+
+def _readable(tensor: Tensor) -> Tensor:
+    """The tensor, or a contiguous copy in host memory. Its bytes are there when this returns."""
+    if not _is_plain(tensor):
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=contiguous_format)
+    address(tensor)  # computes what was deferred, in this thread
+    return tensor
+
+
+def _paired(output_tensors: Any, input_tensors: Any) -> tuple[Any, Sequence[Tensor]]:
+    """A list of outputs for each input."""
+    if isinstance(input_tensors, Tensor):
+        return [output_tensors], [input_tensors]
+    return output_tensors, input_tensors
+
+
+def _summed(op: RedOpType) -> RedOpType:
+    """The reduction that an engine carries out for `op`: an average is a sum that is divided."""
+    return RedOpType.SUM if op is RedOpType.AVG else op
 
 
 def _listed(tensors: Any) -> Sequence[Tensor]:
@@ -205,13 +401,12 @@ def _op(opts: Any) -> RedOpType:
     return op if isinstance(op, RedOpType) else RedOpType.SUM
 
 
-def _root(opts: Any) -> int:
-    return opts if isinstance(opts, int) else getattr(opts, "rootRank", 0)
-
-
-def _check_root(name: str, rank: int) -> None:
-    if rank != 0:
-        raise RuntimeError(f"ProcessGroupGloo::{name}: invalid root rank: {rank}: the group has one rank, 0")
+def check_root(name: str, rank: int, size: int) -> None:
+    """Raise RuntimeError unless a group of so many ranks has this one."""
+    if not 0 <= rank < size:
+        raise RuntimeError(
+            f"ProcessGroupGloo::{name}: invalid root rank: {rank}: the group has the ranks 0 to {size - 1}"
+        )
 
 
 def _check_dtype(tensor: Tensor) -> None:
@@ -232,18 +427,14 @@ def _check_reduction(op: RedOpType, tensor: Tensor) -> None:
         )
 
 
-def _copy(name: str, output: Tensor, input: Tensor, output_is_expected: bool = False) -> Tensor:
-    """Write `input` into `output`, which must have its size and dtype. No gradient passes through."""
-    _check_dtype(input)
-    expected, given = (output, input) if output_is_expected else (input, output)
+def _check_alike(name: str, index: int, expected: Tensor, given: Tensor) -> None:
+    """Raise RuntimeError unless two tensors have the same size and dtype."""
     if expected.dtype != given.dtype:
         raise RuntimeError(
-            f"ProcessGroupGloo::{name}: invalid tensor type at index 0 (expected {expected.dtype}, got {given.dtype})"
+            f"ProcessGroupGloo::{name}: invalid tensor type at index {index} (expected {expected.dtype}, got {given.dtype})"
         )
     if expected.shape != given.shape:
         sizes = [", ".join(map(str, tensor.shape)) for tensor in (expected, given)]
         raise RuntimeError(
-            f"ProcessGroupGloo::{name}: invalid tensor size at index 0 (expected ({sizes[0]}), got ({sizes[1]}))"
+            f"ProcessGroupGloo::{name}: invalid tensor size at index {index} (expected ({sizes[0]}), got ({sizes[1]}))"
         )
-    output.copy_(input.detach())
-    return output

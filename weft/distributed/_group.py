@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Work:
-    """A collective that was begun. Over one rank it is complete from the start.
+    """A collective that was begun. Without arguments, and on a group of one rank, it is complete from the start.
 
     >>> import weft as torch
     >>> work = torch.distributed.Work()
@@ -19,33 +19,39 @@ class Work:
 
     def __init__(self, result: Any = None) -> None:
         self._result = result
+        self._error: BaseException | None = None
 
     def is_completed(self) -> bool:
         return True
 
     def is_success(self) -> bool:
-        return True
+        return self.is_completed() and self._error is None
 
-    def exception(self) -> None:
-        """The error of the collective: None, because errors are raised where the collective begins."""
-        return None
+    def exception(self) -> BaseException | None:
+        """The error of the collective, or None."""
+        return self._error
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Return when the collective is complete."""
+        """Return when the collective is complete. `timeout`: if it is positive, no longer than that.
+
+        Raises: the error of the collective, RuntimeError after the timeout.
+        """
         return True
 
     def synchronize(self) -> None:
         """As `wait`."""
+        self.wait()
 
     def block_current_stream(self) -> None:
         """As `wait`: the CPU has no streams."""
+        self.wait()
 
     def result(self) -> Any:
         """The tensors that were written."""
         return self._result
 
     def get_future(self) -> Any:
-        """A complete Future with the tensors that were written."""
+        """A Future with the tensors that were written."""
         from ..core.futures import Future  # loaded when first used
 
         future: Any = Future()
@@ -57,7 +63,8 @@ class Work:
             "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
         )
 
-    _source_rank = source_rank
+    def _source_rank(self) -> int:
+        return self.source_rank()
 
 
 class BackendType(Enum):
@@ -190,7 +197,7 @@ def _device_type(value: Any) -> str:
         if not value:
             return "cpu"
         value = value[0]
-    return value.device.type if hasattr(value, "device") else "cpu"
+    return getattr(getattr(value, "device", None), "type", "cpu")
 
 
 COLLECTIVES = (

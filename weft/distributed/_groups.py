@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ._backends import Backend, BackendConfig
-from ._gloo import ProcessGroupGloo, refuse_several_ranks
+from ._gloo import ProcessGroupGloo
 from ._group import ProcessGroup
 from ._store import PrefixStore, Store
 from ._world import (
@@ -19,7 +19,7 @@ from ._world import (
     get_process_group_ranks,
 )
 from .constants import default_pg_timeout
-from .rendezvous import announced_world_size, rendezvous
+from .rendezvous import rendezvous
 
 
 def init_process_group(
@@ -34,12 +34,12 @@ def init_process_group(
     device_id: Any | None = None,
     _ranks: list[int] | None = None,
 ) -> None:
-    """Make the default group, which collectives use. So far it has one process: `world_size` 1.
+    """Make the default group, which collectives use: of one process, or of several processes of one machine.
 
     The process gets its rank and the number of processes from the arguments, from the URL `init_method`, or, without
     one, from the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 
-    Raises: ValueError if a group is there already or a value is missing, NotImplementedError for several processes.
+    Raises: ValueError if a group is there already or a value is missing, NotImplementedError for processes on several machines.
 
     >>> import weft as torch
     >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
@@ -56,25 +56,20 @@ def init_process_group(
     if store is not None:
         assert world_size > 0, "world_size must be positive if using store"
         assert rank >= 0, "rank must be non-negative if using store"
-        if world_size > 1:
-            refuse_several_ranks(world_size)
     else:
         if name == Backend.MPI:  # PyTorch lets MPI find the processes, so it asks for MPI first
             _check_backend(name)
         url = init_method or "env://"
-        if announced_world_size(url, world_size) > 1:
-            refuse_several_ranks(announced_world_size(url, world_size))
         store, rank, world_size = next(iter(rendezvous(url, rank, world_size, timeout=timeout)))
         store.set_timeout(timeout)
     _check_rank(rank, world_size)
-    group = _new_group(name, PrefixStore("default_pg", store), [0], timeout, "default_pg", pg_options)
+    ranks = list(range(world_size))
+    group = _new_group(name, PrefixStore("default_pg", store), rank, ranks, timeout, "default_pg", pg_options)
     group.bound_device_id = device_id
     _world.default_pg = group
 
 
 def _check_rank(rank: int, world_size: int) -> None:
-    if world_size > 1:
-        refuse_several_ranks(world_size)
     if not 0 <= rank < world_size:
         raise ValueError(f"Invalid rank {rank}: the group has {world_size} process(es), ranks begin at 0")
 
@@ -96,20 +91,25 @@ def _check_backend(name: str) -> None:
 def _new_group(
     backend: Backend,
     store: Store,
+    rank: int,
     ranks: Sequence[int],
     timeout: timedelta,
     desc: str | None,
     options: Any = None,
 ) -> ProcessGroup:
-    """Make a group of the global ranks `ranks` and register it."""
+    """Make a group of the global ranks `ranks`, in which this process is number `rank`, and register it."""
     config = BackendConfig(backend)
     name = str(_world.group_count)
     _world.group_count += 1
-    group = ProcessGroup(store, 0, len(ranks))
+    group = ProcessGroup(store, rank, len(ranks))
+    made_for: dict[str, Any] = {}
     for device, served_by in config.get_device_backend_map().items():
-        made = _make_backend(
-            served_by, PrefixStore(f"{device}/", store), len(ranks), timeout, list(ranks), name, options
-        )
+        if served_by not in made_for:
+            prefixed = PrefixStore(f"{device}/", store)
+            made_for[served_by] = _make_backend(
+                served_by, prefixed, rank, len(ranks), timeout, list(ranks), name, options
+            )
+        made = made_for[served_by]
         if isinstance(made, ProcessGroup):  # a backend of the user's own that is a whole group
             group = made
             break
@@ -122,16 +122,23 @@ def _new_group(
 
 
 def _make_backend(
-    name: str, store: Store, size: int, timeout: timedelta, ranks: list[int], group_name: str, options: Any
+    name: str,
+    store: Store,
+    rank: int,
+    size: int,
+    timeout: timedelta,
+    ranks: list[int],
+    group_name: str,
+    options: Any,
 ) -> Any:
     _check_backend(name)
     plugin = Backend._plugins.get(name.upper())
     if plugin is None:
-        return ProcessGroupGloo(store, 0, size, timeout)
+        return ProcessGroupGloo(store, rank, size, timeout)
     if not plugin.extended_api:
-        return plugin.creator_fn(store, 0, size, timeout)
+        return plugin.creator_fn(store, rank, size, timeout)
     details = _DistributedBackendOptions()
-    details.store, details.group_rank, details.group_size, details.timeout = store, 0, size, timeout
+    details.store, details.group_rank, details.group_size, details.timeout = store, rank, size, timeout
     details.group_id, details.global_ranks_in_group = group_name, ranks
     return plugin.creator_fn(details, options)
 
@@ -195,11 +202,25 @@ def new_group(
             )
     if not chosen:
         return GroupMember.NON_GROUP_MEMBER
+    if sort_ranks:
+        chosen.sort()
     name = Backend(_world.pg_map[default][0] if backend is None else backend)
-    store = PrefixStore(f"{_world.group_count}/", _get_default_store())
-    group = _new_group(name, store, chosen, timeout, group_desc, pg_options)
+    store = PrefixStore(_key(chosen, use_local_synchronization), _get_default_store())
+    if default.rank() not in chosen:
+        _world.group_count += not use_local_synchronization  # all processes number the groups alike
+        return GroupMember.NON_GROUP_MEMBER
+    rank = chosen.index(default.rank())
+    group = _new_group(name, store, rank, chosen, timeout, group_desc, pg_options)
     group.bound_device_id = device_id
     return group
+
+
+def _key(ranks: Sequence[int], local: bool) -> str:
+    """Where the processes of a new group meet in the store. local: other processes do not know of the group."""
+    if not local:
+        return f"{_world.group_count}/"
+    before = sum(list(known) == list(ranks) for known in _world.pg_group_ranks.values())
+    return f"{'_'.join(map(str, ranks))}:{before}/"
 
 
 def new_subgroups(

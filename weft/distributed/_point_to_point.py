@@ -1,14 +1,14 @@
-"""Messages from one rank to another. With one rank there is no receiver, so every function raises an error, as in PyTorch."""
+"""Messages from one rank to another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.tensor import Tensor
+from ._carrier import MessageWork
 from ._collectives import _check_op, _check_single_tensor
 from ._group import ProcessGroup, Work
-from ._objects import _refuse_self
 from ._world import _canonicalize_group_rank, _group_or_default_group, _member_group, get_global_rank
 
 
@@ -23,9 +23,17 @@ def isend(
     members = _member_group(group, "isend")
     if members is None:
         return None
-    rank = _canonicalize_group_rank(members, dst, group_dst)
+    return _in_background(_send(members, tensor, _canonicalize_group_rank(members, dst, group_dst), tag))
+
+
+def _send(members: ProcessGroup, tensor: Tensor, rank: int, tag: int) -> Work:
     _check_single_tensor(tensor, "tensor")
     return members.send([tensor], rank, tag)  # type: ignore[attr-defined]
+
+
+def _in_background(work: Work) -> Work:
+    """A message that makes progress while the program does something else."""
+    return work.go_on() if isinstance(work, MessageWork) else work
 
 
 def irecv(
@@ -38,8 +46,10 @@ def irecv(
     """Begin to receive a tensor from rank `src`, from any without it, into `tensor`."""
     _check_single_tensor(tensor, "tensor")
     members = _member_group(group, "irecv")
-    if members is None:
-        return None
+    return None if members is None else _in_background(_recv(members, tensor, src, tag, group_src))
+
+
+def _recv(members: ProcessGroup, tensor: Tensor, src: int | None, tag: int, group_src: int | None) -> Work:
     if src is None and group_src is None:
         return members.recv_anysource([tensor], tag)  # type: ignore[attr-defined]
     return members.recv([tensor], _canonicalize_group_rank(members, src, group_src), tag)  # type: ignore[attr-defined]
@@ -58,10 +68,8 @@ def send(
         return
     rank = _canonicalize_group_rank(members, dst, group_dst)
     if rank == members.rank():
-        _refuse_self(members, rank, "destination")
-    work = isend(tensor, group=group, tag=tag, group_dst=rank)
-    if work is not None:
-        work.wait()
+        refuse_self("destination")
+    _send(members, tensor, rank, tag).wait()
 
 
 def recv(
@@ -72,16 +80,20 @@ def recv(
     group_src: int | None = None,
 ) -> int:
     """Receive a tensor from rank `src`, from any without it, into `tensor`; the rank that it came from."""
-    work = irecv(tensor, src, group, tag, group_src)
-    if work is None:
+    _check_single_tensor(tensor, "tensor")
+    members = _member_group(group, "irecv")
+    if members is None:
         return -1
+    work = _recv(members, tensor, src, tag, group_src)
     work.wait()
-    members = _group_or_default_group(group)
-    rank = work.source_rank() if src is None and group_src is None else None
-    return (
-        get_global_rank(members, rank)
-        if rank is not None
-        else _canonicalize_group_rank(members, src, group_src, return_global=True)
+    if src is None and group_src is None:
+        return get_global_rank(members, work.source_rank())
+    return _canonicalize_group_rank(members, src, group_src, return_global=True)
+
+
+def refuse_self(what: str) -> NoReturn:
+    raise ValueError(
+        f"Invalid {what} rank: {what} rank should not be the same as the rank of the current process."
     )
 
 

@@ -13,7 +13,7 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -172,7 +172,7 @@ class _Server(socketserver.ThreadingTCPServer):
         self.threads = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.threads.start()
 
-    def close_soon(self) -> None:
+    def close_soon(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         """Stop listening. `shutdown` waits for the loop, so another thread calls it."""
 
         def close() -> None:
@@ -180,7 +180,7 @@ class _Server(socketserver.ThreadingTCPServer):
             self.server_close()
 
         # While the interpreter ends, a new thread never runs, and `start` would wait for it for ever.
-        if sys.is_finalizing():
+        if is_finalizing():
             self.socket.close()
         else:
             threading.Thread(target=close, daemon=True).start()

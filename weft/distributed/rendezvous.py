@@ -61,17 +61,6 @@ def _rendezvous_helper(url: str, rank: int, world_size_opt: int | None, **kwargs
     return _handlers[parts.scheme](url, **kwargs)
 
 
-def announced_world_size(url: str, world_size: int) -> int:
-    """The number of processes that will meet at `url`, as far as arguments and environment tell; else -1."""
-    if world_size != -1:
-        return world_size
-    parts = urlsplit(url)
-    value = dict(parse_qsl(parts.query)).get("world_size")
-    if value is None and parts.scheme == "env":
-        value = os.environ.get("WORLD_SIZE")
-    return -1 if value is None else int(value)
-
-
 def _fail(scheme: str, reason: str) -> NoReturn:
     raise ValueError(f"Error initializing torch.distributed using {scheme}:// rendezvous: {reason}")
 

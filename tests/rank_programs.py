@@ -1,0 +1,219 @@
+"""Programs for several ranks, see several_ranks.py. They return what a rank has afterwards."""
+
+DTYPES = "float32 float64 float16 bfloat16 int8 uint8 bool int32 int64 complex64 complex128".split()
+REDUCTIONS = "SUM AVG PRODUCT MIN MAX BAND BOR BXOR".split()
+
+
+def _numbers(torch, rank, *shape, dtype="float32"):
+    """Small numbers, other ones on each rank."""
+    count = int(torch.tensor(shape).prod()) if shape else 1
+    return ((torch.arange(count) * (rank + 2) + rank) % 7).reshape(shape).to(getattr(torch, dtype))
+
+
+def _reduced(torch, rank, op, dtype, call):
+    tensor = _numbers(torch, rank, 5, dtype=dtype)
+    try:
+        return call(tensor, getattr(torch.distributed.ReduceOp, op))
+    except (RuntimeError, ValueError) as error:
+        return type(error).__name__.replace("NotImplementedError", "RuntimeError")
+
+
+def all_reduce(torch, rank, size):
+    def call(tensor, op):
+        torch.distributed.all_reduce(tensor, op=op)
+        return tensor
+
+    return [_reduced(torch, rank, op, dtype, call) for op in REDUCTIONS for dtype in DTYPES]
+
+
+def reduce(torch, rank, size):
+    def call(tensor, op):
+        torch.distributed.reduce(tensor, dst=1, op=op)
+        return tensor if rank == 1 else None
+
+    # weft also multiplies complex numbers here.
+    cases = [
+        (op, dtype) for op in REDUCTIONS for dtype in DTYPES if (op, dtype[:7]) != ("PRODUCT", "complex")
+    ]
+    return [_reduced(torch, rank, op, dtype, call) for op, dtype in cases]
+
+
+def reduce_scatter(torch, rank, size):
+    def call(tensor, op):
+        outputs = torch.zeros_like(tensor), torch.zeros_like(tensor)
+        torch.distributed.reduce_scatter(outputs[0], [tensor + place for place in range(size)], op=op)
+        torch.distributed.reduce_scatter_tensor(outputs[1], torch.cat([tensor] * size), op=op)
+        return outputs
+
+    return [_reduced(torch, rank, op, dtype, call) for op in ("SUM", "MAX") for dtype in ("float32", "int64")]
+
+
+def large_tensors(torch, rank, size):
+    found = []
+    for count in (8191, 100_003, 1_300_001):
+        tensor = _numbers(torch, rank, count, dtype="float64")
+        torch.distributed.all_reduce(tensor)
+        lists = [torch.zeros(count) for _ in range(size)]
+        torch.distributed.all_gather(lists, _numbers(torch, rank, count))
+        sent = _numbers(torch, rank, count)
+        torch.distributed.broadcast(sent, 1)
+        part = torch.zeros(count)
+        torch.distributed.reduce_scatter(
+            part, [_numbers(torch, rank + place, count) for place in range(size)]
+        )
+        received = [torch.zeros(count) for _ in range(size)]
+        torch.distributed.all_to_all(
+            received, [_numbers(torch, rank + 2 * place, count) for place in range(size)]
+        )
+        weights = torch.arange(count) % 5 + 1.0
+        found += [(tensor[::1001], (tensor * weights).sum()), (sent * weights).sum(), (part * weights).sum()]
+        found += [(each * weights).sum() for each in (*lists, *received)]
+    return found
+
+
+def memory_that_is_not_contiguous(torch, rank, size):
+    dist = torch.distributed
+    a, c = (_numbers(torch, rank, 4, 6) for _ in range(2))
+    dist.all_reduce(a.t())
+    outputs = [torch.zeros(6, 4).t() for _ in range(size)]
+    dist.all_gather(outputs, c)
+    return a, outputs
+
+
+def all_gather(torch, rank, size):
+    dist = torch.distributed
+    found = []
+    for dtype in DTYPES:
+        outputs = [torch.zeros(2, 3).to(getattr(torch, dtype)) for _ in range(size)]
+        dist.all_gather(outputs, _numbers(torch, rank, 2, 3, dtype=dtype))
+        found.append(outputs)
+    whole = torch.zeros(2 * size, 3)
+    dist.all_gather_into_tensor(whole, _numbers(torch, rank, 2, 3))
+    lists = [[torch.zeros(3), torch.zeros(2)] for _ in range(size)]
+    dist.all_gather_coalesced(lists, [_numbers(torch, rank, 3), _numbers(torch, rank, 2)])
+    return found, whole, lists
+
+
+def gather_and_scatter(torch, rank, size):
+    dist = torch.distributed
+    found = []
+    for root in range(size):
+        outputs = [torch.zeros(3) for _ in range(size)] if rank == root else None
+        dist.gather(_numbers(torch, rank, 3), outputs, dst=root)
+        output = torch.zeros(4, dtype=torch.int64)
+        inputs = [_numbers(torch, place, 4, dtype="int64") for place in range(size)] if rank == root else None
+        dist.scatter(output, inputs, src=root)
+        found += [outputs, output]
+    return found
+
+
+def all_to_all(torch, rank, size):
+    dist = torch.distributed
+    outputs = [torch.zeros(3) for _ in range(size)]
+    dist.all_to_all(outputs, [_numbers(torch, rank + 3 * place, 3) for place in range(size)])
+    even = torch.zeros(2 * size, 2)
+    dist.all_to_all_single(even, _numbers(torch, rank, 2 * size, 2))
+    sent, received = [place + 1 for place in range(size)], [rank + 1] * size
+    split = torch.zeros(sum(received), 2)
+    dist.all_to_all_single(split, _numbers(torch, rank, sum(sent), 2), received, sent)
+    return outputs, even, split
+
+
+def coalesced(torch, rank, size):
+    tensors = [_numbers(torch, rank, 3), _numbers(torch, rank, 2, 2)]
+    torch.distributed.all_reduce_coalesced(tensors)
+    return tensors
+
+
+def objects(torch, rank, size):
+    dist = torch.distributed
+    everywhere = [None] * size
+    dist.all_gather_object(everywhere, {"rank": rank, "text": "x" * 100 * rank})
+    gathered = [None] * size if rank == 1 else None
+    dist.gather_object((rank, "a"), gathered, dst=1)
+    sent = [rank, {"a": [rank]}]
+    dist.broadcast_object_list(sent, src=1)
+    own = [None]
+    dist.scatter_object_list(own, [f"for {place}" for place in range(size)] if rank == 0 else None, src=0)
+    return everywhere, gathered, sent, own
+
+
+def messages(torch, rank, size):
+    dist = torch.distributed
+    after, before = (rank + 1) % size, (rank - 1) % size
+    received = torch.zeros(3)
+    if rank % 2 == 0:
+        dist.send(_numbers(torch, rank, 3), after)
+        dist.recv(received, before)
+    else:
+        dist.recv(received, before)
+        dist.send(_numbers(torch, rank, 3), after)
+    large = torch.zeros(300_000)
+    requests = [dist.isend(_numbers(torch, rank, 300_000), after), dist.irecv(large, before)]
+    for request in requests:
+        request.wait()
+    batch = torch.zeros(4)
+    works = dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, _numbers(torch, rank, 4), after), dist.P2POp(dist.irecv, batch, before)]
+    )
+    for work in works:
+        work.wait()
+    return received, large.sum(), batch
+
+
+def tags_and_any_source(torch, rank, size):
+    dist = torch.distributed
+    if rank:
+        first, second = (dist.isend(_numbers(torch, rank, 2) + tag, 0, tag=tag) for tag in (1, 2))
+        first.wait(), second.wait()
+        return None
+    found = []
+    for tag in (2, 1):
+        sources = {}
+        for _ in range(size - 1):
+            tensor = torch.zeros(2)
+            sources[dist.recv(tensor, tag=tag)] = tensor.tolist()
+        found.append(sorted(sources.items()))
+    return found
+
+
+def work_that_is_begun(torch, rank, size):
+    dist = torch.distributed
+    tensors = [_numbers(torch, rank, count) for count in (3, 20_000, 5)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    between = torch.ones(2)
+    dist.all_reduce(between)
+    outcomes = [(work.wait(), work.is_completed(), work.is_success()) for work in works]
+    lists = [torch.zeros(2) for _ in range(size)]
+    future = dist.all_gather(lists, _numbers(torch, rank, 2), async_op=True).get_future()
+    later = future.then(lambda done: lists[-1] + 1).wait()
+    return outcomes, [tensor.sum() for tensor in tensors], between, later
+
+
+def groups(torch, rank, size):
+    dist = torch.distributed
+    pair = dist.new_group([0, size - 1])
+    alone = [dist.new_group([each]) for each in range(size)][rank]
+    found = []
+    if rank in (0, size - 1):
+        tensor = _numbers(torch, rank, 3)
+        dist.all_reduce(tensor, group=pair)
+        other = _numbers(torch, rank, 3)
+        dist.broadcast(other, size - 1, group=pair)
+        found = [
+            tensor,
+            other,
+            dist.get_rank(pair),
+            dist.get_world_size(pair),
+            dist.get_process_group_ranks(pair),
+        ]
+        found += [dist.get_group_rank(pair, size - 1), dist.get_global_rank(pair, 1)]
+    else:
+        found = [dist.get_rank(pair), dist.get_world_size(pair), pair == dist.GroupMember.NON_GROUP_MEMBER]
+    own = _numbers(torch, rank, 2)
+    dist.all_reduce(own, group=alone)
+    halves, everything = dist.new_subgroups_by_enumeration([[each] for each in range(size)])
+    found += [own, dist.get_rank(halves), len(everything)]
+    dist.barrier()
+    dist.destroy_process_group(alone)
+    return found

@@ -1,0 +1,92 @@
+"""The same programs on several processes, with weft and with PyTorch's Gloo, for the tests of torch.distributed.
+
+A program is a function `program(torch, rank, size)` of `rank_programs.py`. All of them run one after the other in one group, because
+starting the processes takes longer than everything else.
+"""
+
+import functools
+import importlib
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PROGRAMS = "rank_programs"
+TIMEOUT = 120  # seconds, of all programs
+
+
+def programs():
+    """The programs, by name."""
+    module = importlib.import_module(PROGRAMS)
+    functions = inspect.getmembers(module, inspect.isfunction)
+    return {
+        name: each
+        for name, each in functions
+        if list(inspect.signature(each).parameters) == ["torch", "rank", "size"]
+    }
+
+
+@functools.cache
+def outcomes(library, size):
+    """What each program returns on each rank, a list of dictionaries by name; or what a rank says that fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, library, folder, str(size)]
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}",
+        }
+        processes = [
+            subprocess.Popen(
+                [*command, str(rank)], env=environment, cwd=folder, stderr=subprocess.PIPE, text=True
+            )
+            for rank in range(size)
+        ]
+        try:
+            for process in processes:
+                _, errors = process.communicate(timeout=TIMEOUT)
+                if process.returncode:
+                    return errors
+        finally:
+            for process in processes:
+                process.kill()
+        return [pickle.loads((Path(folder) / f"rank{rank}").read_bytes()) for rank in range(size)]
+
+
+def plain(value):
+    """A result as Python's own values: tensors as (dtype, numbers)."""
+    if hasattr(value, "tolist"):
+        value = value.detach()
+        return (str(value.dtype).rpartition(".")[2], tuple(value.shape), value.tolist())
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def outcome(program, *arguments):
+    try:
+        return plain(program(*arguments))
+    except Exception as error:
+        return f"raises {'RuntimeError' if isinstance(error, RuntimeError) else type(error).__name__}"
+
+
+def main(library, folder, size, rank):
+    torch = importlib.import_module(library)
+    torch.set_num_threads(1)
+    dist = torch.distributed
+    rank, size = int(rank), int(size)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    found = {}
+    for name, program in programs().items():
+        found[name] = outcome(program, torch, rank, size)
+        dist.barrier()
+    dist.destroy_process_group()
+    (Path(folder) / f"rank{rank}").write_bytes(pickle.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,68 @@
+"""How the processes of a group come to share a segment: they tell each other through the store of the group who they are."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+
+from .._errors import DistStoreError
+from .._store import Store
+from .peers import Peer
+from .segment import Segment
+from .waiting import REPORT_S
+
+
+def meet(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Segment, list[Peer]]:
+    """The segment of the group, and the processes of its ranks.
+
+    Rank 0 makes the segment, which is a file without a name. The others open it through /proc, so that nothing is left behind when
+    processes are killed.
+
+    Raises: NotImplementedError for processes on several machines, DistStoreError if one does not come within the timeout.
+    """
+    segment = Segment(size) if rank == 0 else None
+    place = f"/proc/{os.getpid()}/fd/{segment.memory.fd}" if segment else ""
+    turn = store.add(f"turn{rank}", 1)  # a store may serve several groups, one after the other
+    store.set(f"{turn}/rank{rank}", f"{_machine()} {os.getpid()} {place}")
+    keys = [f"{turn}/rank{other}" for other in range(size)]
+    _await(store, keys, rank, timeout)
+    told = [store.get(key).decode().split(" ") for key in keys]
+    _check_one_machine([machine for machine, *_ in told])
+    if segment is None:
+        segment = Segment(size, os.open(told[0][2], os.O_RDWR))
+    peers = [Peer(int(pid)) for _, pid, _ in told]
+    # The descriptor of rank 0 and the entries of the store have to stay until all ranks have read them.
+    store.barrier(f"{turn}/ready", size, timeout)
+    return segment, peers
+
+
+def _await(store: Store, keys: Sequence[str], rank: int, timeout: timedelta) -> None:
+    """Wait until all ranks have set their keys. Raises: DistStoreError with those that have not."""
+    patience = min(timeout, timedelta(seconds=REPORT_S))
+    for span in (patience, timeout - patience):
+        try:
+            return store.wait(keys, span)
+        except DistStoreError:
+            missing = ", ".join(str(other) for other, key in enumerate(keys) if not store.check([key]))
+            text = f"rank {rank} waits for ranks that have not joined the group of {len(keys)}: {missing}"
+            if span is not patience or timeout == patience:
+                raise DistStoreError(f"timed out after {timeout.total_seconds():g} s: {text}") from None
+            print(f"weft: {text}", file=sys.stderr, flush=True)
+
+
+def _machine() -> str:
+    """What tells this machine from others: its name, and what Linux makes up at each start."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return f"{socket.gethostname()}/{file.read().strip()}"
+
+
+def _check_one_machine(machines: Sequence[str]) -> None:
+    names = sorted({machine.partition("/")[0] for machine in machines})
+    if len(set(machines)) > 1:
+        raise NotImplementedError(
+            f"torch.distributed: a group on several machines ({', '.join(names)}): weft connects the processes of one machine. "
+            "Start all ranks on one of them (weft torchrun --nproc-per-node), or use PyTorch's own gloo or MPI for several"
+        )

@@ -10,42 +10,47 @@ def _numbers(torch, rank, *shape, dtype="float32"):
     return ((torch.arange(count) * (rank + 2) + rank) % 7).reshape(shape).to(getattr(torch, dtype))
 
 
-def _reduced(torch, rank, op, dtype, call):
-    tensor = _numbers(torch, rank, 5, dtype=dtype)
-    try:
-        return call(tensor, getattr(torch.distributed.ReduceOp, op))
-    except (RuntimeError, ValueError) as error:
-        return type(error).__name__.replace("NotImplementedError", "RuntimeError")
+def _reductions():
+    """The reductions that Gloo has. After one that it has not, another call may raise the error."""
+    for op in REDUCTIONS:
+        for dtype in DTYPES:
+            fractional, complex_ = "float" in dtype or "complex" in dtype, "complex" in dtype
+            refused = {"B": fractional, "A": not fractional, "S": False}.get(op[0], complex_)
+            if not refused:
+                yield op, dtype
 
 
 def all_reduce(torch, rank, size):
-    def call(tensor, op):
-        torch.distributed.all_reduce(tensor, op=op)
-        return tensor
-
-    return [_reduced(torch, rank, op, dtype, call) for op in REDUCTIONS for dtype in DTYPES]
+    found = []
+    for op, dtype in _reductions():
+        tensor = _numbers(torch, rank, 5, dtype=dtype)
+        torch.distributed.all_reduce(tensor, op=getattr(torch.distributed.ReduceOp, op))
+        found.append(tensor)
+    return found
 
 
 def reduce(torch, rank, size):
-    def call(tensor, op):
-        torch.distributed.reduce(tensor, dst=1, op=op)
-        return tensor if rank == 1 else None
-
-    # weft also multiplies complex numbers here.
-    cases = [
-        (op, dtype) for op in REDUCTIONS for dtype in DTYPES if (op, dtype[:7]) != ("PRODUCT", "complex")
-    ]
-    return [_reduced(torch, rank, op, dtype, call) for op, dtype in cases]
+    found = []
+    for op, dtype in _reductions():
+        tensor = _numbers(torch, rank, 5, dtype=dtype)
+        torch.distributed.reduce(tensor, dst=1, op=getattr(torch.distributed.ReduceOp, op))
+        found.append(tensor if rank == 1 else None)
+    return found
 
 
 def reduce_scatter(torch, rank, size):
-    def call(tensor, op):
-        outputs = torch.zeros_like(tensor), torch.zeros_like(tensor)
-        torch.distributed.reduce_scatter(outputs[0], [tensor + place for place in range(size)], op=op)
-        torch.distributed.reduce_scatter_tensor(outputs[1], torch.cat([tensor] * size), op=op)
-        return outputs
-
-    return [_reduced(torch, rank, op, dtype, call) for op in ("SUM", "MAX") for dtype in ("float32", "int64")]
+    found = []
+    for op in ("SUM", "MAX"):
+        for dtype in ("float32", "int64"):
+            reduction = getattr(torch.distributed.ReduceOp, op)
+            tensor = _numbers(torch, rank, 5, dtype=dtype)
+            outputs = torch.zeros_like(tensor), torch.zeros_like(tensor)
+            torch.distributed.reduce_scatter(
+                outputs[0], [tensor + place for place in range(size)], op=reduction
+            )
+            torch.distributed.reduce_scatter_tensor(outputs[1], torch.cat([tensor] * size), op=reduction)
+            found.append(outputs)
+    return found
 
 
 def large_tensors(torch, rank, size):
@@ -216,4 +221,34 @@ def groups(torch, rank, size):
     found += [own, dist.get_rank(halves), len(everything)]
     dist.barrier()
     dist.destroy_process_group(alone)
+    return found
+
+
+def collectives_with_gradients(torch, rank, size):
+    import importlib
+
+    functional = importlib.import_module(f"{torch.__name__}.distributed.nn.functional")
+    calls = [
+        lambda f, x, zeros: f.all_reduce(x),
+        lambda f, x, zeros: f.all_gather(x),
+        lambda f, x, zeros: f.broadcast(x, 1),
+        lambda f, x, zeros: f.gather(x, 1),
+        lambda f, x, zeros: f.scatter([x * place for place in range(size)], 1),
+        lambda f, x, zeros: f.reduce(x, 1) * (rank == 1),
+        lambda f, x, zeros: f.reduce_scatter(zeros(), [x * place for place in range(size)]),
+        lambda f, x, zeros: f.all_to_all(
+            [zeros() for _ in range(size)], [x * place for place in range(size)]
+        ),
+        lambda f, x, zeros: f.all_to_all_single(
+            torch.zeros(3 * size), torch.cat([x * place for place in range(size)])
+        ),
+    ]
+    found = []
+    for call in calls:
+        x = _numbers(torch, rank, 3).requires_grad_()
+        result = call(functional, x, lambda: torch.zeros(3))
+        results = result if isinstance(result, tuple) else (result,)
+        weights = torch.arange(1.0, results[0].numel() + 1)
+        sum((each * weights).sum() * (place + rank + 1) for place, each in enumerate(results)).backward()
+        found.append((results, x.grad))
     return found

@@ -221,9 +221,8 @@ def all_gather_into_tensor(
     members = _member_group(group, "all_gather_into_tensor")
     if members is None:
         return None
-    return _finish(
-        members._allgather_base(output_tensor, input_tensor, _options(AllgatherOptions, async_op)), async_op
-    )  # type: ignore[attr-defined]
+    options = _options(AllgatherOptions, async_op)
+    return _finish(members._allgather_base(output_tensor, input_tensor, options), async_op)  # type: ignore[attr-defined]
 
 
 def all_gather_single(
@@ -254,9 +253,8 @@ def all_gather_coalesced(
         )
     for each in output_tensor_lists:
         _check_tensor_list(each, "output_tensor_lists")
-    work = members.allgather_coalesced(
-        output_tensor_lists, input_tensor_list, _options(AllgatherOptions, async_op)
-    )  # type: ignore[attr-defined]
+    options = _options(AllgatherOptions, async_op)
+    work = members.allgather_coalesced(output_tensor_lists, input_tensor_list, options)  # type: ignore[attr-defined]
     if async_op:
         return work.get_future()
     work.wait()
@@ -378,9 +376,8 @@ def all_to_all(
     _check_tensor_list(output_tensor_list, "output_tensor_list")
     _check_tensor_list(input_tensor_list, "input_tensor_list")
     _ensure_all_tensors_same_dtype(output_tensor_list, input_tensor_list)
-    return _finish(
-        members.alltoall(output_tensor_list, input_tensor_list, _options(AllToAllOptions, async_op)), async_op
-    )  # type: ignore[attr-defined]
+    options = _options(AllToAllOptions, async_op)
+    return _finish(members.alltoall(output_tensor_list, input_tensor_list, options), async_op)  # type: ignore[attr-defined]
 
 
 def all_to_all_single(

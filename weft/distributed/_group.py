@@ -173,10 +173,14 @@ class ProcessGroup:
         return Work()
 
     def abort(self) -> None:
-        """There is nothing to stop."""
+        """As `shutdown`: ranks that wait for this one raise an error."""
+        self.shutdown()
 
     def shutdown(self) -> None:
-        """There is nothing to stop."""
+        """Leave the group. Collectives that were begun are carried out first, if the other ranks do so."""
+        for backend in {id(each): each for each in self._backends.values()}.values():
+            if hasattr(backend, "shutdown"):
+                backend.shutdown()
 
 
 def _through_backend(name: str) -> Callable[..., Any]:

@@ -162,12 +162,11 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     assert found is not None, "Process group cannot be None"
     if found not in _world.pg_map:
         raise ValueError("Invalid process group specified")
-    found.shutdown()
-    if found is not _world.default_pg:
-        _world.remove(found)
-        return
-    for each in list(_world.pg_map):
+    for each in list(_world.pg_map) if found is _world.default_pg else [found]:
+        each.shutdown()
         _world.remove(each)
+    if found is not _world.default_pg:
+        return
     _world.tags_to_pg.clear()
     _world.default_pg = None
     _world.group_count = 0

@@ -56,10 +56,7 @@ class TCPStore(Store):
         self._server = _listen(host_name, port, multi_tenant, master_listen_fd) if is_master else None
         self._port = self._server.server_address[1] if self._server else port
         self._lock = threading.Lock()
-        self._connection = _connect(host_name, self._port, timeout)
-        self._stream = self._connection.makefile("rwb")
-        if world_size is not None and wait_for_workers:
-            self._wait_for_workers(world_size)
+        self._join(world_size if wait_for_workers else None, time.monotonic() + timeout.total_seconds())
 
     @property
     def host(self) -> str:
@@ -76,11 +73,22 @@ class TCPStore(Store):
     def __repr__(self) -> str:
         return f"TCPStore(host={self._host}, port={self._port}, is_master={self._server is not None})"
 
-    def _wait_for_workers(self, world_size: int) -> None:
-        if self._ask("add", "init/", 1) >= world_size:
-            self._ask("set", "init/complete", b"1")
-        self.wait(["init/complete"])
-        # PyTorch does not count these keys.
+    def _join(self, world_size: int | None, end: float) -> None:
+        """Connect, and wait for all of `world_size` processes. PyTorch does not count the keys that this takes."""
+        while True:
+            self._connection = _connect(self._host, self._port, self._timeout)
+            self._stream = self._connection.makefile("rwb")
+            if world_size is None:
+                return
+            try:
+                joined = self._ask("add", "init/", 1)
+            except (ConnectionError, DistNetworkError):
+                if time.monotonic() > end:
+                    raise
+                continue  # the store of an earlier group, which was just closed
+            if joined >= world_size:
+                self._ask("set", "init/complete", b"1")
+            return self.wait(["init/complete"])
 
     def _ask(self, method: str, *arguments: Any, timeout: timedelta | None = None) -> Any:
         """The answer of the process that keeps the store."""
@@ -152,11 +160,15 @@ class TCPStore(Store):
             self._stream.close()
             self._connection.close()
         if self.__dict__.get("_server") is not None:
-            self._server.close_soon()  # type: ignore[union-attr]
+            self._server.release()  # type: ignore[union-attr]
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """Serves one HashStore; a thread for each connection."""
+    """Serves one HashStore; a thread for each connection.
+
+    It closes when no store of this process uses it and nobody is connected: the other processes of a group may connect once more, for
+    the next group, before this process has left the last one.
+    """
 
     allow_reuse_address = True
     daemon_threads = True
@@ -169,8 +181,24 @@ class _Server(socketserver.ThreadingTCPServer):
             self.socket = socket.socket(fileno=listening)
             self.server_address = self.socket.getsockname()
         self.values = HashStore()
+        self.users = 0  # stores of this process, and connections
+        self.lock = threading.RLock()
         self.threads = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.threads.start()
+
+    def acquire(self) -> _Server:
+        with self.lock:
+            self.users += 1
+        return self
+
+    def release(self) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users:
+                return
+        for key in [key for key, server in _servers.items() if server is self]:
+            del _servers[key]
+        self.close_soon()
 
     def close_soon(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         """Stop listening. `shutdown` waits for the loop, so another thread calls it."""
@@ -192,11 +220,14 @@ class _Handler(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
+        self.server.acquire()
         try:
             for line in self.rfile:
                 self.wfile.write(_line(self._answer(*json.loads(line))))
         except (ConnectionError, ValueError):  # the other side has gone
             return
+        finally:
+            self.server.release()
 
     def _answer(self, method: str, seconds: float, arguments: Any) -> list[Any]:
         if method not in _METHODS:
@@ -215,20 +246,23 @@ class _Handler(socketserver.StreamRequestHandler):
             return [type(error).__name__, str(error)]
 
 
+_LOOPBACK = ("localhost", "127.0.0.1")
+
 # For multi_tenant: the stores of one process at one (host, port) share a server.
 _servers: dict[tuple[str, int], _Server] = {}
 
 
 def _listen(host: str, port: int, multi_tenant: bool, listening: int | None) -> _Server:
     if multi_tenant and (host, port) in _servers:
-        return _servers[host, port]
+        return _servers[host, port].acquire()
     try:
-        server = _Server(("", port), listening)
+        # Loopback only, unless another address is asked for: that may be a name of this machine that others know.
+        server = _Server((host if host in _LOOPBACK else "", port), listening)
     except OSError as error:
         raise DistNetworkError(f"The server socket has failed to listen on port {port}: {error}") from None
     if multi_tenant:
         _servers[host, server.server_address[1]] = server
-    return server
+    return server.acquire()
 
 
 def _connect(host: str, port: int, timeout: timedelta) -> socket.socket:

@@ -13,6 +13,7 @@ from ..core.dtype import DType
 from ..core.tensor import Tensor
 from ..nn.module import Module
 from ._grad_bucket import FIRST_BUCKET, GradBucket, gradient
+from ._world import check_one_rank
 from .algorithms.join import Join, Joinable, JoinHook
 from .distributed_c10d import ProcessGroup, _get_default_group
 
@@ -81,6 +82,7 @@ class DistributedDataParallel(Module, Joinable):
         self.process_group = (
             device_mesh.get_group(0) if device_mesh is not None else process_group or _get_default_group()
         )
+        check_one_rank("DistributedDataParallel", self.process_group)
         self.device_mesh = device_mesh
         ignored = getattr(module, "_ddp_params_and_buffers_to_ignore", ())
         self.parameters_to_ignore = set(ignored)

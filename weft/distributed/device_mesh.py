@@ -14,7 +14,7 @@ from ..core.tensor import Tensor
 from ..ops.creation.from_data import as_tensor
 from ._group import ProcessGroup
 from ._groups import init_process_group
-from ._world import _get_default_group, get_rank, get_world_size, is_initialized
+from ._world import _get_default_group, check_one_rank, get_rank, get_world_size, is_initialized
 
 __all__ = ["init_device_mesh", "DeviceMesh"]
 
@@ -58,6 +58,7 @@ class DeviceMesh:
                 f"Mesh should not be bigger than default world size {get_world_size()}, but found "
                 f"{self._mesh.numel()} ranks!"
             )
+        check_one_rank("DeviceMesh")
         self._groups: list[ProcessGroup] = [_get_default_group()] * self._mesh.dim()
 
     @property

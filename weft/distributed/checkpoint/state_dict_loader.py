@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ...compat.missing import module_getattr
+from .._world import check_one_rank
 from .api import on_this_rank
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from .filesystem import FileSystemReader
@@ -75,6 +76,8 @@ def _load_state_dict(
     no_dist: bool = False,
     planner: LoadPlanner | None = None,
 ) -> None:
+    if not no_dist:
+        check_one_rank("checkpoint.load", process_group)
     chosen = DefaultLoadPlanner() if planner is None else planner
 
     def plan() -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...autograd import no_grad
 from ...compat.missing import module_getattr
+from .._world import check_one_rank
 from .api import on_this_rank
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
@@ -132,6 +133,8 @@ def _save_state_dict(
     planner: SavePlanner | None = None,
     use_collectives: bool = True,
 ) -> Metadata:
+    if not no_dist:
+        check_one_rank("checkpoint.save", process_group)
     chosen = DefaultSavePlanner() if planner is None else planner
 
     def plan() -> tuple[Any, Metadata]:

@@ -81,6 +81,7 @@ class SharedMemory(Engine):
         self.phase = 0
         self.broken: str | None = None  # why the group cannot be used any more
         self.mail = Mail(self.segment, self.peers, rank, self.looks)
+        self.barrier()  # the process that keeps the store may end once all ranks are here
 
     def close(self) -> None:
         """Leave: ranks that wait for this one raise an error."""

@@ -1,21 +1,38 @@
 """`torch.distributed.nn.functional`: collectives that return new tensors, through which gradients flow.
 
-Over one rank each of them is a copy, and its gradient is one.
+The gradient of a collective is another one: what was sent to a rank sends its gradient back. So every rank has to call backward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...autograd.function import Function
 from ...compat.missing import module_getattr
 from ...core.layout import contiguous_format
 from ...core.tensor import Tensor
+from ...ops.assembly.joining import stack
+from ...ops.creation.creation import empty_like, zeros_like
 from .. import distributed_c10d as c10d
 from .._reduce_op import ReduceOp
-from .._world import _world
+from .._world import _canonicalize_group_rank, _world
 
 _SUM = ReduceOp.SUM
+
+
+class _Collective(Function):
+    """`run(*tensors)`, whose gradients are `back(*cotangents)`."""
+
+    @staticmethod
+    def forward(ctx: Any, run: Callable, back: Callable, *tensors: Tensor) -> Any:
+        ctx.back = back
+        return run(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor) -> Any:
+        found = ctx.back(*cotangents)
+        return (None, None, *(found if isinstance(found, tuple) else (found,)))
 
 
 def _group(group: Any) -> Any:
@@ -26,44 +43,75 @@ def _copied(tensor: Tensor) -> Tensor:
     return tensor.clone(memory_format=contiguous_format)
 
 
-def _like(out: Tensor, tensor: Tensor) -> Tensor:
-    """A copy of `tensor` in the place of `out`, which must have its size."""
-    if out.shape != tensor.shape:
-        raise RuntimeError(f"the output has the size {tuple(out.shape)}, the input {tuple(tensor.shape)}")
-    return _copied(tensor)
+def _new(tensor: Tensor) -> Tensor:
+    return empty_like(tensor, memory_format=contiguous_format)
 
 
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
     """The tensor of rank `src` on every rank."""
-    with_checks = tensor.detach().clone()
-    c10d.broadcast(with_checks, src, _group(group))
-    return _copied(tensor)
+    members = _group(group)
+
+    def run(tensor: Tensor) -> Tensor:
+        result = _copied(tensor)
+        c10d.broadcast(result, src, members)
+        return result
+
+    def back(cotangent: Tensor) -> Tensor:
+        total = reduce(cotangent, src, group=members)
+        is_source = members.rank() == _canonicalize_group_rank(members, src)
+        return total if is_source else zeros_like(total)
+
+    return _Collective.apply(run, back, tensor)
 
 
 def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
-    """The tensors of all ranks on rank `dst`."""
-    _group(group)
-    return (_copied(tensor),)
+    """The tensors of all ranks on rank `dst`, zeros on the others."""
+    members = _group(group)
+
+    def run(tensor: Tensor) -> tuple[Tensor, ...]:
+        found = [zeros_like(tensor, memory_format=contiguous_format) for _ in range(members.size())]
+        is_target = members.rank() == _canonicalize_group_rank(members, dst)
+        c10d.gather(tensor, found if is_target else None, dst, members)
+        return tuple(found)
+
+    return _Collective.apply(run, lambda *cotangents: scatter(cotangents, dst, members), tensor)
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
-    """On each rank its tensor of the list of rank `src`."""
-    _group(group)
-    (tensor,) = tensors
-    return _copied(tensor)
+    """On each rank its tensor of the list of rank `src`. The others give a list, too, which tells the sizes."""
+    members = _group(group)
+
+    def run(*tensors: Tensor) -> Tensor:
+        result = _new(tensors[members.rank()])
+        is_source = members.rank() == _canonicalize_group_rank(members, src)
+        c10d.scatter(result, list(tensors) if is_source else None, src, members)
+        return result
+
+    return _Collective.apply(run, lambda cotangent: gather(cotangent, src, members), *tensors)
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = _SUM, group: Any = None) -> Tensor:
     """The combined tensors of all ranks on rank `dst`."""
-    c10d.reduce(tensor.detach().clone(), dst, op, _group(group))
-    return _copied(tensor)
+    members = _group(group)
+
+    def run(tensor: Tensor) -> Tensor:
+        result = _copied(tensor)
+        c10d.reduce(result, dst, op, members)
+        return result
+
+    return _Collective.apply(run, lambda cotangent: broadcast(cotangent, dst, members), tensor)
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = _SUM, group: Any = None) -> Tensor:
     """On each rank the combined tensors at its place of all lists."""
-    _group(group)
-    (tensor,) = input_list
-    return _like(output, tensor)
+    members = _group(group)
+
+    def run(*tensors: Tensor) -> Tensor:
+        result = _new(output)
+        c10d.reduce_scatter(result, list(tensors), op, members)
+        return result
+
+    return _Collective.apply(run, lambda cotangent: all_gather(cotangent, members), *input_list)
 
 
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
@@ -78,22 +126,39 @@ def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
     tensor([1., 1.])
     >>> dist.destroy_process_group()
     """
-    _group(group)
-    return (_copied(tensor),)
+    members = _group(group)
+
+    def run(tensor: Tensor) -> tuple[Tensor, ...]:
+        found = [_new(tensor) for _ in range(members.size())]
+        c10d.all_gather(found, tensor, members)
+        return tuple(found)
+
+    def back(*cotangents: Tensor) -> Tensor:
+        return reduce_scatter(cotangents[0], cotangents, group=members)
+
+    return _Collective.apply(run, back, tensor)
 
 
 def _all_gather_base(output_tensor: Tensor, input_tensor: Tensor, group: Any = None) -> Tensor:
     """The tensors of all ranks in one."""
-    _group(group)
-    return _like(output_tensor, input_tensor)
+    return stack(all_gather(input_tensor, group)).view(output_tensor.shape)
 
 
 def all_to_all(
     output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None
 ) -> tuple[Tensor, ...]:
     """From each rank the tensor that it has for this one."""
-    _group(group)
-    return tuple(_like(*pair) for pair in zip(output_tensor_list, input_tensor_list, strict=True))
+    members = _group(group)
+
+    def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        found = [_new(each) for each in output_tensor_list]
+        c10d.all_to_all(found, list(tensors), members)
+        return tuple(found)
+
+    def back(*cotangents: Tensor) -> tuple[Tensor, ...]:
+        return all_to_all(input_tensor_list, cotangents, members)
+
+    return _Collective.apply(run, back, *input_tensor_list)
 
 
 def all_to_all_single(
@@ -104,14 +169,29 @@ def all_to_all_single(
     group: Any = None,
 ) -> Tensor:
     """From each rank the part of its tensor that it has for this one."""
-    _group(group)
-    return _like(output, input)
+    members = _group(group)
+
+    def run(tensor: Tensor) -> Tensor:
+        result = _new(output)
+        c10d.all_to_all_single(result, tensor.contiguous(), output_split_sizes, input_split_sizes, members)
+        return result
+
+    def back(cotangent: Tensor) -> Tensor:
+        return all_to_all_single(input, cotangent, input_split_sizes, output_split_sizes, members)
+
+    return _Collective.apply(run, back, input)
 
 
 def all_reduce(tensor: Tensor, op: Any = _SUM, group: Any = None) -> Tensor:
     """The combined tensors of all ranks on every rank."""
-    c10d.all_reduce(tensor.detach().clone(), op, _group(group))
-    return _copied(tensor)
+    members = _group(group)
+
+    def run(tensor: Tensor) -> Tensor:
+        result = _copied(tensor)
+        c10d.all_reduce(result, op, members)
+        return result
+
+    return _Collective.apply(run, lambda cotangent: all_reduce(cotangent, op, members), tensor)
 
 
 __getattr__ = module_getattr(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 from ...compat.missing import module_getattr
 from ...optim import Optimizer
 from .._group import ProcessGroup
-from .._world import _group_or_default_group
+from .._world import _group_or_default_group, check_one_rank
 from ..algorithms.join import Joinable, JoinHook
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -44,6 +44,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 "ZeroRedundancyOptimizer: overlap_with_ddp: there is nothing to overlap"
             )
         self.process_group = _group_or_default_group(process_group)
+        check_one_rank("ZeroRedundancyOptimizer", self.process_group)
         self.world_size, self.rank = self.process_group.size(), self.process_group.rank()
         self.initialized = False
         params = list(params)

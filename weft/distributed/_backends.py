@@ -161,7 +161,7 @@ def set_debug_level_from_env() -> None:
 
 
 def is_gloo_available() -> bool:
-    """Whether there is the backend "gloo": for groups of one process."""
+    """Whether there is the backend "gloo": for the processes of one machine."""
     return True
 
 

@@ -1,4 +1,4 @@
-"""All batching rules."""
+"""Registers all batching rules."""
 
 from . import (  # noqa: F401
     arrays,

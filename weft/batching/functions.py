@@ -46,7 +46,7 @@ def apply(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def _by_rule(level: Level, function: Any, args: tuple) -> Any:
-    """The result of the static method `vmap` on the tensors beneath."""
+    """Return the result of the static method `vmap` on the tensors beneath."""
     leaves, structure = tree_flatten(args)
     dims = [0 if isinstance(x, Tensor) and batched_at(x, level) else None for x in leaves]
     with suspended(level):

@@ -9,7 +9,7 @@ from ..core.tensor import Tensor
 
 
 def current_level() -> int | None:
-    """The number of the innermost `vmap`, None outside of all."""
+    """Return the number of the innermost `vmap`, None outside of all."""
     return len(open_levels.stack) or None
 
 

@@ -49,7 +49,7 @@ class Recordable(NamedTuple):
 
 
 def batching_rule(*families: type, method: str = "run") -> Callable[[Rule], Rule]:
-    """Decorator: the rule of all ops of some classes."""
+    """Register the rule of all ops of some classes; a decorator."""
 
     def decorate(rule: Rule) -> Rule:
         for family in families:
@@ -60,7 +60,7 @@ def batching_rule(*families: type, method: str = "run") -> Callable[[Rule], Rule
 
 
 def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
-    """Decorator: the rule of single ops."""
+    """Register the rule of single ops; a decorator."""
 
     def decorate(rule: Rule) -> Rule:
         for op in ops:

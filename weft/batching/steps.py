@@ -30,7 +30,7 @@ from .views import adjoint
 
 
 def bare(x: Any) -> Any:
-    """A tensor without its history within the level."""
+    """Return a tensor without its history within the level."""
     if type(x) in (tuple, list):
         return type(x)([bare(each) for each in x])
     return (

@@ -73,7 +73,7 @@ class Backend(ABC):
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Storage:
-        """A new Storage with uninitialised bytes, aligned to 64."""
+        """Allocate a Storage with uninitialised bytes, aligned to 64."""
 
     @abstractmethod
     def allocator(self, nbytes: int) -> Callable[[], Storage]:

@@ -1,4 +1,4 @@
-"""The binomial distribution."""
+"""Defines the binomial distribution."""
 
 from __future__ import annotations
 

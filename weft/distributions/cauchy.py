@@ -1,4 +1,4 @@
-"""The Cauchy distribution."""
+"""Defines the Cauchy distribution."""
 
 from __future__ import annotations
 

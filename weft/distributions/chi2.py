@@ -1,4 +1,4 @@
-"""The chi-squared distribution."""
+"""Defines the chi-squared distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .utils import broadcast_all
 
 
 class Chi2(Gamma):
-    """The distribution of the sum of the squares of `df` independent standard normal variables.
+    """Represents the distribution of the sum of the squares of `df` independent standard normal variables.
 
     >>> import weft as torch
     >>> torch.distributions.Chi2(3.0).variance

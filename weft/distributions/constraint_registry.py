@@ -1,4 +1,4 @@
-"""For each constraint, a transform from unconstrained real numbers, for the optimization of constrained parameters."""
+"""Gives each constraint a transform from unconstrained real numbers, so that optimizers can find parameters."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """Events whose elements all satisfy `base_constraint`."""
+    """Accepts events whose elements all satisfy `base_constraint`."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         if not isinstance(base_constraint, Constraint):
@@ -285,7 +285,7 @@ class _Simplex(Constraint):
 
 
 class _OneHot(Constraint):
-    """One-hot vectors."""
+    """Accepts one-hot vectors."""
 
     is_discrete = True
     event_dim = 1
@@ -308,7 +308,7 @@ class _Multinomial(Constraint):
 
 
 class _LowerTriangular(Constraint):
-    """Matrices with zeros above the diagonal."""
+    """Accepts matrices with zeros above the diagonal."""
 
     event_dim = 2
 
@@ -317,7 +317,7 @@ class _LowerTriangular(Constraint):
 
 
 class _LowerCholesky(Constraint):
-    """Lower triangular matrices with a positive diagonal."""
+    """Accepts lower triangular matrices with a positive diagonal."""
 
     event_dim = 2
 
@@ -337,7 +337,7 @@ class _CorrCholesky(Constraint):
 
 
 class _Square(Constraint):
-    """Square matrices."""
+    """Accepts square matrices."""
 
     event_dim = 2
 
@@ -347,7 +347,7 @@ class _Square(Constraint):
 
 
 class _Symmetric(_Square):
-    """Symmetric matrices, up to rounding."""
+    """Accepts symmetric matrices, up to rounding."""
 
     def check(self, value: Tensor) -> Tensor:
         is_square = super().check(value)
@@ -357,7 +357,7 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    """Symmetric matrices with eigenvalues >= 0."""
+    """Accepts symmetric matrices with eigenvalues >= 0."""
 
     def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
@@ -367,7 +367,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Symmetric matrices with positive eigenvalues."""
+    """Accepts symmetric matrices with positive eigenvalues."""
 
     def check(self, value: Tensor) -> Tensor:
         is_symmetric = super().check(value)
@@ -398,7 +398,7 @@ class _OfParts(Constraint):
 
 
 class _Cat(_OfParts):
-    """Parts with `lengths`, concatenated as by `torch.cat`."""
+    """Applies to parts with `lengths`, concatenated as by `torch.cat`."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None):
         super().__init__(cseq, dim)
@@ -412,7 +412,7 @@ class _Cat(_OfParts):
 
 
 class _Stack(_OfParts):
-    """Parts stacked as by `torch.stack`."""
+    """Applies to parts stacked as by `torch.stack`."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
         super().__init__(cseq, dim)

@@ -1,4 +1,4 @@
-"""The continuous Bernoulli distribution. Source: Loaiza-Ganem and Cunningham 2019."""
+"""Defines the continuous Bernoulli distribution. Source: Loaiza-Ganem and Cunningham 2019."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
         return self.probs.where(self._outside_unstable_region(), self._lims[0])
 
     def _cont_bern_log_norm(self) -> Tensor:
-        """The logarithm of the normalizing constant."""
+        """Return the logarithm of the normalizing constant."""
         far, p = self._outside_unstable_region(), self._cut_probs()
         below, above = p.where(p <= 0.5, 0.0), p.where(p >= 0.5, 1.0)
         slope = ((-p).log1p() - p.log()).abs().log()

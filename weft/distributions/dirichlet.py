@@ -1,4 +1,4 @@
-"""The Dirichlet distribution."""
+"""Defines the Dirichlet distribution."""
 
 from __future__ import annotations
 

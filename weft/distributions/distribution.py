@@ -1,4 +1,4 @@
-"""The base class of all distributions."""
+"""Defines the base class of all distributions."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Distribution:
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The inverse of `cdf`."""
+        """Return the inverse of `cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -123,7 +123,7 @@ class Distribution:
         raise NotImplementedError
 
     def perplexity(self) -> Tensor:
-        """exp of the entropy."""
+        """Compute exp of the entropy."""
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape: Shape = ()) -> Size:

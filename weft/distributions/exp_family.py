@@ -24,7 +24,7 @@ class ExponentialFamily(Distribution):
     _mean_carrier_measure: Any = property(_not_stated, doc="The expectation of the carrier measure.")
 
     def entropy(self) -> Tensor:
-        """The entropy, by the Bregman divergence of the log normalizer."""
+        """Return the entropy, by the Bregman divergence of the log normalizer."""
         params = [each.detach().requires_grad_() for each in self._natural_params]
         with enable_grad():
             normalizer = self._log_normalizer(*params)

@@ -1,4 +1,4 @@
-"""The exponential distribution."""
+"""Defines the exponential distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .utils import broadcast_all
 
 
 class Exponential(ExponentialFamily):
-    """The time between events of a Poisson process with `rate` events per unit of time.
+    """Models the time between events of a Poisson process with `rate` events per unit of time.
 
     >>> import weft as torch
     >>> torch.distributions.Exponential(2.0).mean

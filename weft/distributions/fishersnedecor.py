@@ -1,4 +1,4 @@
-"""The F distribution."""
+"""Defines the F distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gamma distribution."""
+"""Draws random numbers of the gamma and Dirichlet distributions, with derivatives in the parameters."""
 
 from __future__ import annotations
 

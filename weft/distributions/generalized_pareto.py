@@ -1,4 +1,4 @@
-"""The generalized Pareto distribution."""
+"""Defines the generalized Pareto distribution."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class GeneralizedPareto(Distribution):
         return weft.where(zero, -z, found) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """log(1 - cdf(value))."""
+        """Compute log(1 - cdf(value))."""
         if self._validate_args:
             self._validate_sample(value)
         z = self._z(value)

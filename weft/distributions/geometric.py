@@ -1,4 +1,4 @@
-"""The geometric distribution."""
+"""Defines the geometric distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Geometric(FromProbsOrLogits):
-    """The number of failures before the first success, with success probability `probs` (or log-odds `logits`).
+    """Models the number of failures before the first success, with probability `probs` (or log-odds `logits`).
 
     >>> import weft as torch
     >>> torch.distributions.Geometric(torch.tensor(0.25)).mean

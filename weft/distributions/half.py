@@ -1,4 +1,4 @@
-"""Distributions of the absolute value of a symmetric variable."""
+"""Defines distributions of the absolute value of a symmetric variable."""
 
 from __future__ import annotations
 

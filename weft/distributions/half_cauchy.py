@@ -1,4 +1,4 @@
-"""The half-Cauchy distribution."""
+"""Defines the half-Cauchy distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The half-normal distribution."""
+"""Defines the half-normal distribution."""
 
 from __future__ import annotations
 

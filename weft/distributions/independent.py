@@ -1,4 +1,4 @@
-"""Independent: batch dims as event dims."""
+"""Defines Independent, which takes batch dims as event dims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ D = TypeVar("D", bound=Distribution)
 
 
 class Independent(Distribution, Generic[D]):
-    """`base_distribution` with its last `reinterpreted_batch_ndims` batch dims as event dims.
+    """Takes the last `reinterpreted_batch_ndims` batch dims of `base_distribution` as event dims.
 
     >>> import weft as torch
     >>> torch.distributions.Independent(torch.distributions.Normal(torch.zeros(3), 1.0), 1)

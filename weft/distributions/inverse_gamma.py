@@ -1,4 +1,4 @@
-"""The inverse gamma distribution."""
+"""Defines the inverse gamma distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transforms import PowerTransform
 
 
 class InverseGamma(TransformedDistribution):
-    """The distribution of 1 / x with x from a gamma distribution with these parameters.
+    """Represents the distribution of 1 / x with x from a gamma distribution with these parameters.
 
     >>> import weft as torch
     >>> torch.distributions.InverseGamma(3.0, 1.0).mean

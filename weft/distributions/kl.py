@@ -89,7 +89,7 @@ class _Match:
 
 
 def _dispatch_kl(type_p: type, type_q: type) -> Any:
-    """The function for these types, or NotImplemented."""
+    """Return the function for these types, or NotImplemented."""
     matches = [
         (kind_p, kind_q)
         for kind_p, kind_q in _KL_REGISTRY
@@ -261,7 +261,7 @@ def _kl_gumbel_gumbel(p, q):
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _kl_expfamily_expfamily(p, q):
-    """The Bregman divergence of the log normalizer. Source: Nielsen and Nock 2010."""
+    """Return the Bregman divergence of the log normalizer. Source: Nielsen and Nock 2010."""
     if type(p) is not type(q):
         raise NotImplementedError(
             f"The cross KL-divergence between different exponential families cannot be computed: got "
@@ -461,7 +461,7 @@ def _kl_continuous_bernoulli_uniform(p, q):
 
 
 def _against_gamma(p, q, mean_log):
-    """With E[log x] under p."""
+    """Compute the divergence with E[log x] under p."""
     a, b = q.concentration, q.rate
     return -p.entropy() + a.lgamma() - a * b.log() - (a - 1) * mean_log + b * p.mean
 
@@ -490,7 +490,7 @@ def _kl_uniform_gamma(p, q):
 
 
 def _mean_log(low: Tensor, high: Tensor) -> Tensor:
-    """E[log x] of x uniform between `low` and `high`."""
+    """Return E[log x] of x uniform between `low` and `high`."""
     return (weft.xlogy(high, high) - weft.xlogy(low, low)) / (high - low) - 1
 
 

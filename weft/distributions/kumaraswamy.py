@@ -1,4 +1,4 @@
-"""The Kumaraswamy distribution."""
+"""Defines the Kumaraswamy distribution."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Kumaraswamy(TransformedDistribution):
         return super().expand(batch_shape, _instance=new)
 
     def _moment(self, n: int) -> Tensor:
-        """The expectation of x ** n."""
+        """Return the expectation of x ** n."""
         first, b = 1 + n / self.concentration1, self.concentration0
         return b * (first.lgamma() + b.lgamma() - (first + b).lgamma()).exp()
 

@@ -1,4 +1,4 @@
-"""The logistic normal distribution."""
+"""Defines the logistic normal distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions with the parameter `probs` or `logits`."""
+"""Defines distributions with the parameter `probs` or `logits`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class FromProbsOrLogits(Distribution):
 
     @lazy_property
     def probs(self) -> Any:
-        """The probabilities."""
+        """Return the probabilities."""
         return logits_to_probs(self.logits, is_binary=self._is_binary)
 
     @lazy_property
     def logits(self) -> Any:
-        """The log-odds, or for several categories the logarithms of their probabilities."""
+        """Return the log-odds, or for several categories the logarithms of their probabilities."""
         return probs_to_logits(self.probs, is_binary=self._is_binary)
 
     def _set_param(self, name: str, value: Any) -> None:

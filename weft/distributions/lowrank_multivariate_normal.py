@@ -1,4 +1,4 @@
-"""The multivariate normal distribution with a low-rank covariance matrix."""
+"""Defines the multivariate normal distribution with a low-rank covariance matrix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .utils import _standard_normal, lazy_property
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors [..., n] with the covariance cov_factor @ cov_factor.T + diag(cov_diag).
+    """Models normal vectors [..., n] with the covariance cov_factor @ cov_factor.T + diag(cov_diag).
 
     Shapes: loc [..., n], cov_factor [..., n, rank], cov_diag [..., n].
 
@@ -86,7 +86,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Any:
-        """The lower Cholesky factor of the covariance matrix, by that of D^-1/2 (W W.T + D) D^-1/2."""
+        """Return the lower Cholesky factor of the covariance matrix, by that of D^-1/2 (W W.T + D) D^-1/2."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         identity = weft.eye(self._event_shape[0], dtype=scaled.dtype, device=scaled.device)
@@ -94,7 +94,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance matrix, by the Woodbury identity."""
+        """Return the inverse of the covariance matrix, by the Woodbury identity."""
         diagonal = self._unbroadcasted_cov_diag
         scaled = self._unbroadcasted_cov_factor.mT / diagonal.unsqueeze(-2)
         whitened = weft.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
@@ -133,17 +133,17 @@ class LowRankMultivariateNormal(Distribution):
 
 
 def _batch_capacitance_tril(W: Tensor, D: Tensor) -> Tensor:
-    """The lower Cholesky factor of 1 + W.T D^-1 W."""
+    """Return the lower Cholesky factor of 1 + W.T D^-1 W."""
     inner = (W.mT / D.unsqueeze(-2)) @ W
     return weft.linalg.cholesky(inner + weft.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device))
 
 
 def _batch_lowrank_logdet(W: Tensor, D: Tensor, capacitance_tril: Tensor) -> Tensor:
-    """log det(W W.T + D), by the matrix determinant lemma."""
+    """Compute log det(W W.T + D), by the matrix determinant lemma."""
     return 2 * half_log_det(capacitance_tril) + D.log().sum(-1)
 
 
 def _batch_lowrank_mahalanobis(W: Tensor, D: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
-    """x.T (W W.T + D)^-1 x, by the Woodbury identity."""
+    """Compute x.T (W W.T + D)^-1 x, by the Woodbury identity."""
     projected = _batch_mv(W.mT / D.unsqueeze(-2), x)
     return (x.pow(2) / D).sum(-1) - _batch_mahalanobis(capacitance_tril, projected)

@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one family."""
+"""Defines mixtures of distributions of one family."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def _pad(self, value: Tensor) -> Tensor:
-        """`value` with a dim of size 1 for the components."""
+        """Return `value` with a dim of size 1 for the components."""
         return value.unsqueeze(-1 - self._event_ndims)
 
     def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
-        """[..., k] with dims of size 1 for the event dims."""
+        """Return [..., k] with dims of size 1 for the event dims."""
         return x.reshape(x.shape + (1,) * self._event_ndims)
 
     def _averaged(self, of_components: Tensor) -> Tensor:

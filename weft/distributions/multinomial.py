@@ -1,4 +1,4 @@
-"""The multinomial distribution."""
+"""Defines the multinomial distribution."""
 
 from __future__ import annotations
 

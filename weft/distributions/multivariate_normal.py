@@ -1,4 +1,4 @@
-"""The multivariate normal distribution."""
+"""Defines the multivariate normal distribution."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
 
 
 def _batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:
-    """The squared norm of the solution y of L y = x, with lower triangular L: [..., n, n], [..., n] -> [...]."""
+    """Return the squared norm of the solution y of L y = x, L lower triangular: [..., n, n], [..., n] -> [...]."""
     return weft.linalg.solve_triangular(bL, bx.unsqueeze(-1), upper=False).squeeze(-1).pow(2).sum(-1)

@@ -1,4 +1,4 @@
-"""The negative binomial distribution."""
+"""Defines the negative binomial distribution."""
 
 from __future__ import annotations
 

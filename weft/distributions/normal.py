@@ -1,4 +1,4 @@
-"""The normal distribution."""
+"""Defines the normal distribution."""
 
 from __future__ import annotations
 

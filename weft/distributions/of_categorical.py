@@ -1,4 +1,4 @@
-"""Base class of distributions over vectors with one element per category."""
+"""Defines the base class of distributions over vectors with one element per category."""
 
 from __future__ import annotations
 

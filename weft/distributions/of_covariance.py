@@ -20,7 +20,7 @@ class OfCovariance(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Any:
-        """The lower Cholesky factor of the covariance matrix."""
+        """Return the lower Cholesky factor of the covariance matrix."""
         return self._of_batch(self._unbroadcasted_scale_tril)
 
     @lazy_property
@@ -30,7 +30,7 @@ class OfCovariance(Distribution):
 
     @lazy_property
     def precision_matrix(self) -> Any:
-        """The inverse of the covariance matrix."""
+        """Return the inverse of the covariance matrix."""
         return self._of_batch(weft.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     def _of_batch(self, matrix: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def half_log_det(factor: Tensor) -> Tensor:
 
 
 def _precision_to_scale_tril(P: Tensor) -> Tensor:
-    """The lower Cholesky factor of the inverse, from the factor of the matrix with rows and columns in reverse order."""
+    """Return the Cholesky factor of the inverse, by that of the matrix with rows and columns in reverse order."""
     backwards = weft.linalg.cholesky(P.flip((-2, -1))).flip((-2, -1)).mT
     identity = weft.eye(P.shape[-1], dtype=P.dtype, device=P.device)
     return weft.linalg.solve_triangular(backwards, identity, upper=False)

@@ -1,4 +1,4 @@
-"""The Pareto distribution."""
+"""Defines the Pareto distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Poisson distribution."""
+"""Defines the Poisson distribution."""
 
 from __future__ import annotations
 

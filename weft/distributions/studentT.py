@@ -1,4 +1,4 @@
-"""Student's t distribution."""
+"""Defines Student's t distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import _standard_normal, broadcast_all
 
 
 class StudentT(Distribution):
-    """Student's t distribution with `df` degrees of freedom.
+    """Represents Student's t distribution with `df` degrees of freedom.
 
     >>> import weft as torch
     >>> torch.distributions.StudentT(4.0).variance

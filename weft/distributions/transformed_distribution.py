@@ -1,4 +1,4 @@
-"""Distributions of transformed random variables."""
+"""Defines distributions of transformed random variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invertible functions with the logarithms of their Jacobian determinants, for transformed distributions."""
+"""Defines invertible functions with the logarithms of their Jacobian determinants, for transformed distributions."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 for increasing functions, -1 for decreasing ones."""
+        """Return 1 for increasing functions, -1 for decreasing ones."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The same function with another `cache_size`."""
+        """Return the same function with another `cache_size`."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -123,11 +123,11 @@ class Transform:
         raise NotImplementedError
 
     def forward_shape(self, shape: Shape) -> Size:
-        """The shape of the result for an argument of `shape`."""
+        """Return the shape of the result for an argument of `shape`."""
         return Size(shape)
 
     def inverse_shape(self, shape: Shape) -> Size:
-        """The shape of the argument for a result of `shape`."""
+        """Return the shape of the argument for a result of `shape`."""
         return Size(shape)
 
     def __eq__(self, other: object) -> bool:
@@ -211,7 +211,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """The composition of the transforms `parts`, the first one applied first.
+    """Applies the transforms `parts`, the first one first.
 
     >>> import weft as torch
     >>> from weft.distributions.transforms import AffineTransform, ComposeTransform, ExpTransform
@@ -406,7 +406,7 @@ def _with_end(shape: Shape, end: Size, instead: Size) -> Size:
 
 
 class _Monotone(Transform):
-    """Base class of increasing elementwise functions."""
+    """Serves as the base class of increasing elementwise functions."""
 
     bijective = True
     domain = constraints.real
@@ -414,7 +414,7 @@ class _Monotone(Transform):
 
 
 class ExpTransform(_Monotone):
-    """y = exp(x)."""
+    """Computes y = exp(x)."""
 
     codomain = constraints.positive
 
@@ -429,7 +429,7 @@ class ExpTransform(_Monotone):
 
 
 class SoftplusTransform(_Monotone):
-    """y = log(1 + exp(x))."""
+    """Computes y = log(1 + exp(x))."""
 
     codomain = constraints.positive
 
@@ -444,7 +444,7 @@ class SoftplusTransform(_Monotone):
 
 
 class SigmoidTransform(_Monotone):
-    """y = 1 / (1 + exp(-x)), clamped away from 0 and 1."""
+    """Computes y = 1 / (1 + exp(-x)), clamped away from 0 and 1."""
 
     codomain = constraints.unit_interval
 
@@ -498,7 +498,7 @@ class AbsTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """y = x ** exponent, of positive numbers."""
+    """Computes y = x ** exponent, of positive numbers."""
 
     bijective = True
     domain = constraints.positive
@@ -640,7 +640,7 @@ def _pieces_left(x: Tensor) -> Tensor:
 
 
 class LowerCholeskyTransform(Transform):
-    """From square matrices to lower triangular matrices with a positive diagonal."""
+    """Maps square matrices to lower triangular matrices with a positive diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -653,7 +653,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """From square matrices to positive definite matrices."""
+    """Maps square matrices to positive definite matrices."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite

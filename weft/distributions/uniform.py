@@ -1,4 +1,4 @@
-"""The uniform distribution."""
+"""Defines the uniform distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Uniform(Distribution):
-    """The uniform distribution on [low, high).
+    """Represents the uniform distribution on [low, high).
 
     >>> import weft as torch
     >>> torch.distributions.Uniform(0.0, 4.0).variance

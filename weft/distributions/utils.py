@@ -75,7 +75,7 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """The inverse of `logits_to_probs`, finite for probabilities of 0 and 1."""
+    """Return the inverse of `logits_to_probs`, finite for probabilities of 0 and 1."""
     probs = clamp_probs(probs)
     return probs.log() - (-probs).log1p() if is_binary else probs.log()
 

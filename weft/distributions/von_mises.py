@@ -1,4 +1,4 @@
-"""The normal distribution of angles."""
+"""Defines the normal distribution of angles."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class VonMises(Distribution):
         return (1 / concentration + concentration).where(concentration < 1e-5, r)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """Rejection sampling from a wrapped Cauchy distribution. Source: Best and Fisher 1979."""
+        """Sample by rejection from a wrapped Cauchy distribution. Source: Best and Fisher 1979."""
         with no_grad():
             loc, concentration, r = self._loc, self._concentration, self._proposal_r
             shape = self._extended_shape(sample_shape)

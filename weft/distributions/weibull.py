@@ -1,4 +1,4 @@
-"""The Weibull distribution."""
+"""Defines the Weibull distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """The Weibull distribution, for lifetimes with an increasing (concentration > 1) or decreasing failure rate.
+    """Models lifetimes whose failure rate increases (concentration > 1) or decreases: the Weibull distribution.
 
     >>> import weft as torch
     >>> torch.distributions.Weibull(2.0, 1.0).mean

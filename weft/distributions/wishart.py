@@ -1,4 +1,4 @@
-"""The Wishart distribution of covariance matrices."""
+"""Defines the Wishart distribution of covariance matrices."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         }
 
     def _of_diagonals(self) -> Chi2:
-        """The distribution of the squared diagonal of the Bartlett factor. The degrees of freedom decrease along the diagonal."""
+        """Return the distribution of the squared diagonal of the Bartlett factor: its degrees of freedom decrease."""
         factor = self._unbroadcasted_scale_tril
         steps = weft.arange(self._event_shape[-1], dtype=factor.dtype, device=factor.device)
         return Chi2(self.df.unsqueeze(-1) - steps.expand((*self._batch_shape, -1)))
@@ -102,7 +102,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return self._scaled_df * (covariance.pow(2) + outer)
 
     def _bartlett_sampling(self, sample_shape: Shape = ()) -> Tensor:
-        """The product of the Cholesky factor of the covariance and a random factor. Source: Bartlett 1933."""
+        """Multiply the Cholesky factor of the covariance by a random factor. Source: Bartlett 1933."""
         n = self._event_shape[-1]
         noise = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed()
         rows, columns = weft.tril_indices(n, n, -1)
@@ -163,5 +163,5 @@ class Wishart(OfCovariance, ExponentialFamily):
 
 
 def _mvdigamma(x: Tensor, p: int) -> Tensor:
-    """The derivative of mvlgamma(x, p)."""
+    """Return the derivative of mvlgamma(x, p)."""
     return (x.unsqueeze(-1) - weft.arange(p, dtype=x.dtype, device=x.device) / 2).digamma().sum(-1)

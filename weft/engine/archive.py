@@ -52,7 +52,7 @@ class Archive:
         self._looked = 0.0  # time.monotonic()
 
     def load(self, key: bytes) -> bytes | None:
-        """The content with this key."""
+        """Return the content with this key."""
         with self._lock:
             while True:
                 place = self._places.get(key)

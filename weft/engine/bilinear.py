@@ -71,7 +71,7 @@ class _Loop:
                     visit(channel, x, 1)
 
     def pair(self, places: str, weights: str, k: str) -> tuple[list[str], list[str]]:
-        """The two neighbours of position k along a dim, and their weights."""
+        """Return the two neighbours of position k along a dim, and their weights."""
         b = self.body
         place = b.place(places, (k, 16))
         weight = b.place(weights, (k, 2 * self.nbytes))
@@ -83,7 +83,7 @@ class _Loop:
     def place(
         self, base: str, image: str, channel: str, y: str, x: str, meta: dict[str, str], side: str
     ) -> str:
-        """The address of an element of the input, or of the result for `side` "out_"."""
+        """Return the address of an element of the input, or of the result for `side` "out_"."""
         b = self.body
         sizes = {"height": meta[f"{side}height"], "width": meta[f"{side}width"], "channels": meta["channels"]}
         steps = [("height", y), ("width", x), ("channels", channel)]

@@ -85,7 +85,7 @@ def numpy_library() -> _Library | None:
 
 @functools.cache
 def gemm(dtype: DType) -> int | None:
-    """The address of NumPy's `cblas_?gemm`, with integers of 64 bits."""
+    """Return the address of NumPy's `cblas_?gemm`, with integers of 64 bits."""
     library = numpy_library()
     if library is None:
         return None

@@ -45,7 +45,7 @@ def _assumed(condition: Expr, holds: bool, known: Mapping[Expr, Bounds]) -> Mapp
 
 
 def _value(expr: Expr) -> float | None:
-    """The value of a constant of float32 or float64."""
+    """Return the value of a constant of float32 or float64."""
     if expr.op != "const" or expr.dtype not in _FORMATS:
         return None
     bits, number = _FORMATS[expr.dtype]

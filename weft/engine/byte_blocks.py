@@ -54,7 +54,7 @@ def suits_byte_blocks(how: Shape, rows: int, terms: int) -> bool:
 
 @functools.cache
 def blocks_code(epilogue: Epilogue, how: Shape, in_pieces: bool) -> Code:
-    """`entry` with the arguments and the meta of `tiles_code`."""
+    """Compute `entry` with the arguments and the meta of `tiles_code`."""
     kernel = _Blocks(epilogue, how, in_pieces)
     functions = [kernel.widen_lines(), kernel.widen_row(), *(kernel.tile(rows) for rows in _HEIGHTS)]
     return tasks_code(kernel.tasks, functions, kernel.declarations, epilogue)
@@ -92,7 +92,7 @@ class _Blocks:
             self.rows(b, meta, task, (c, a, block, near), n, columns, quads, panel_bytes)
 
     def quads(self, b: Body, meta) -> str:
-        """The quads of a row of a."""
+        """Return the quads of a row of a."""
         of_piece = b.integer("lshr", b.integer("add", meta["terms"], QUAD - 1), 2)
         return b.integer("mul", of_piece, meta["pieces"])
 

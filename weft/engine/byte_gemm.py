@@ -16,7 +16,7 @@ from .kernel import Launch, shared
 
 
 def line_bytes(terms: int) -> int:
-    """The bytes of a line."""
+    """Return the bytes of a line."""
     return -(-terms // QUAD) * QUAD * shape().lanes
 
 

@@ -29,7 +29,7 @@ QUAD = 4  # terms, and bytes
 
 
 class Shape(NamedTuple):
-    """The vectors and tiles of a processor."""
+    """Describes the vectors and tiles of a processor."""
 
     quads: str  # the instructions, as `vectors.add_quads` calls them
     lanes: int  # columns of a line
@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
 @functools.cache
 def shape() -> Shape:
-    """The fastest shape of this processor."""
+    """Return the fastest shape of this processor."""
     return find_shape()
 
 
@@ -86,7 +86,7 @@ TASK = ("rows", "columns", "row", "column", "c", "a", "b")
 
 @functools.cache
 def tiles_code(epilogue: Epilogue, how: Shape, in_pieces: bool) -> Code:
-    """`entry(c, a, lines of b, columns..., rows..., params..., meta, tasks)`."""
+    """Write `entry(c, a, lines of b, columns..., rows..., params..., meta, tasks)`."""
     declarations: set[str] = set()
     tiles = [
         _tile(rows, lines, epilogue, how, in_pieces, declarations)

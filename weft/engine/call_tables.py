@@ -94,7 +94,7 @@ class Table:
 
 
 def key_of_objects(objects: Sequence[Any]) -> bytes:
-    """The key of the addresses of these objects."""
+    """Return the key of the addresses of these objects."""
     return struct.pack(f"{len(objects)}Q", *map(id, objects))
 
 
@@ -108,7 +108,7 @@ def forget_records() -> None:
 
 
 def table_of_self(f: Function) -> str:
-    """The table of a builtin."""
+    """Return the table of a builtin."""
     return f.load("%self", BYTES)
 
 
@@ -121,7 +121,7 @@ def word(f: Function, words: str, called: str, kind: str = "i64") -> str:
 
 
 def mix(f: Function, hashed: str, word: str) -> str:
-    """The hash of a key with one more word."""
+    """Return the hash of a key with one more word."""
     mixed = f.let(f"xor i64 {hashed}, {word}")
     # The upper bits of the product depend on all bits; those come to the lower ones, which choose the entry.
     product = f.let(f"mul i64 {mixed}, -7046029254386353131")
@@ -130,7 +130,7 @@ def mix(f: Function, hashed: str, word: str) -> str:
 
 
 def entry(f: Function, table: str, hashed: str) -> str:
-    """The address of the entry for keys with this hash."""
+    """Return the address of the entry for keys with this hash."""
     index = f.let(f"and i64 {hashed}, {field(f, table, 'mask', 'i64')}")
     scaled = f.let(f"mul i64 {index}, {ENTRY}")
     return f.place(table, f.let(f"add i64 {scaled}, {HEADER}"))

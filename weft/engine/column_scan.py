@@ -162,5 +162,4 @@ class _Writer:
 
     @staticmethod
     def _lanes_of(body: Body, operand: int, place: str, offset: int, lanes: int) -> list[str]:
-        """The address of each lane."""
         return [body.at(body.place(place, (f"%s{operand}", lane)), offset) for lane in range(lanes)]

@@ -132,7 +132,7 @@ def angle(z: Complex) -> Expr:
 
 
 def sgn(z: Complex) -> Complex:
-    """z / |z|, or 0"""
+    """Compute z / |z|, or 0"""
     size = absolute(z)
     zero = _eq(size, 0)
     return Complex(select(zero, 0.0, z.real / size), select(zero, 0.0, z.imag / size))
@@ -179,7 +179,7 @@ def exp2(z: Complex) -> Complex:
 
 
 def expm1(z: Complex) -> Complex:
-    """expm1(x) cos(y) - 2 sin(y/2)**2 + i exp(x) sin(y)"""
+    """Compute expm1(x) cos(y) - 2 sin(y/2)**2 + i exp(x) sin(y)"""
     half = approx.sin(z.imag * 0.5)
     real = fma(approx.expm1(z.real), approx.cos(z.imag), half * half * -2.0)
     whole = exp(z)
@@ -377,7 +377,7 @@ def acos(z: Complex) -> Complex:
 
 
 def acosh(z: Complex) -> Complex:
-    """acos(z) turned into the right half plane."""
+    """Compute acos(z) turned into the right half plane."""
     turned = acos(z)
     left = _is_negative(turned.imag) | _isnan(turned.imag)
     return Complex(_size(turned.imag), select(left, turned.real, -turned.real))

@@ -38,7 +38,7 @@ def _infinity(dtype: DType) -> int:
 
 
 def _widen(a: Expr) -> Expr:
-    """A narrow float as float32: exact. Shift the bits into place, then rescale the exponent by a product."""
+    """Widen a narrow float to float32, exactly. Shift the bits into place, then rescale the exponent by a product."""
     dtype = a.dtype
     width = 8 * dtype.itemsize
     bits = cast(bitcast(a, _bits_type(dtype)), uint32)
@@ -69,7 +69,7 @@ def _widen(a: Expr) -> Expr:
 
 
 def _narrow(a: Expr, dtype: DType) -> Expr:
-    """float32 to a narrow float, to nearest even."""
+    """Round float32 to a narrow float, to nearest even."""
     if dtype.name == "bfloat16":
         return _to_bfloat16(a)
     width, mantissa = 8 * dtype.itemsize, dtype.mantissa_bits
@@ -98,7 +98,7 @@ def _narrow(a: Expr, dtype: DType) -> Expr:
 
 
 def _special(result: Expr, magnitude: Expr, sign: Expr, dtype: DType) -> Expr:
-    """Overflow, infinity, NaN and the sign, per format."""
+    """Handle overflow, infinity, NaN and the sign, per format."""
     width = 8 * dtype.itemsize
     top = (1 << (width - 1)) - 1
     if dtype.is_fnuz:  # no infinity, no negative zero; 0x80 is the only NaN

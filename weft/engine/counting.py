@@ -1,4 +1,4 @@
-"""How often integers occur, as LLVM IR."""
+"""Counts how often integers occur, as LLVM IR."""
 
 from __future__ import annotations
 

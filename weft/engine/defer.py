@@ -219,7 +219,7 @@ def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage |
 
 
 def _size(plan: Any, sources: Sequence[Any]) -> tuple[int, int]:
-    """The steps and nodes of the kernel for a plan with these sources."""
+    """Return the steps and nodes of the kernel for a plan with these sources."""
     order: list[_Work] = []
     seen: set[int] = set()
     for source in sources:

@@ -63,7 +63,7 @@ def _heights(how: Shape) -> tuple[int, ...]:
 
 
 def _tile(b: Body, epilogue: Epilogue, how: Shape, count: int) -> None:
-    """One block of channels of so many neighbouring positions."""
+    """Return one block of channels of so many neighbouring positions."""
     meta, lanes = b.fields("%meta", _META), how.lanes
     vector, line, width = value_type(int32, lanes), f"<{QUAD * lanes} x i8>", QUAD * lanes
     taps = b.pointer(meta["taps_table"])
@@ -91,7 +91,7 @@ def _interleaved(b: Body, taps: Sequence[str], lanes: int) -> list[str]:
     """Four vectors of quads from four vectors of bytes; see `weight_order` for their lanes."""
 
     def halves(x: str, y: str, items: int, bits: int) -> list[str]:
-        """The lower and the upper halves of each 16 bytes of x and y, item by item."""
+        """Return the lower and the upper halves of each 16 bytes of x and y, item by item."""
         kind, each = f"<{items} x i{bits}>", 128 // bits
         found = []
         for start in (0, each // 2):
@@ -115,7 +115,7 @@ def _interleaved(b: Body, taps: Sequence[str], lanes: int) -> list[str]:
 
 
 def _in_order(b: Body, vectors: Sequence[str], lanes: int) -> list[str]:
-    """The sums of a block of channels in their order."""
+    """Return the sums of a block of channels in their order."""
     kind, both = f"<{lanes} x i32>", f"<{2 * lanes} x i32>"
     joined = ", ".join(f"i32 {k}" for k in range(2 * lanes))
     pairs = [
@@ -131,7 +131,7 @@ def _in_order(b: Body, vectors: Sequence[str], lanes: int) -> list[str]:
 
 
 def _rows(b: Body, epilogue: Epilogue, how: Shape) -> None:
-    """Rows of positions: those of the last dim, in each of which a block of channels after the other."""
+    """Return rows of positions: those of the last dim, in each of which a block of channels after the other."""
     c, a, weights = b.operands(3)
     meta, width = b.fields("%meta", _META), QUAD * how.lanes
     table = b.pointer(meta["rows_table"])

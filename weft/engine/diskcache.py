@@ -39,7 +39,7 @@ class DiskCache:
 
     @classmethod
     def for_user(cls, salt: str) -> DiskCache:
-        """The cache below WEFT_CACHE_DIR or the platform's cache directory of this user."""
+        """Return the cache below WEFT_CACHE_DIR or the platform's cache directory of this user."""
         return cls(_private(cache_root()), salt)
 
     @staticmethod
@@ -82,7 +82,7 @@ class DiskCache:
         return self._opened[1:]
 
     def size(self) -> int:
-        """The number of bytes in the cache, also those of other processors and versions."""
+        """Return the number of bytes in the cache, also those of other processors and versions."""
         return sum(size for _, size, _ in self._files())
 
     def clear(self) -> int:
@@ -125,7 +125,7 @@ def _mark_as_used(path: Path) -> None:
 
 
 def cache_root() -> Path:
-    """The directory of kernels: $WEFT_CACHE_DIR, else `weft/kernels` in the user's cache directory."""
+    """Return the directory of kernels: $WEFT_CACHE_DIR, else `weft/kernels` in the user's cache directory."""
     chosen = os.environ.get("WEFT_CACHE_DIR")
     if chosen:
         return Path(chosen)

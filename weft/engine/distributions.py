@@ -50,7 +50,7 @@ class _Transform:
 
 @functools.cache
 def _compiled(transform: _Transform, dtype: DType) -> Callable:
-    """(address of the inputs, address of the outputs, *parameters, 0, number of groups)"""
+    """Compile `entry(address of the inputs, address of the outputs, *parameters, 0, number of groups)`."""
     name = transform.body.__name__
     return compiled(lambda b: _transform_all(b, transform, dtype), 2, transform.parameters, name)
 
@@ -136,7 +136,7 @@ def u64(generator: Generator, n: int) -> np.ndarray:
 
 
 def scaled_uniform(u: Expr, low: Expr, high: Expr, dtype: DType) -> Expr:
-    """A uniform number from [low, high), from one between 0 and 1."""
+    """Scale a uniform number from between 0 and 1 to [low, high)."""
     value = convert(fma(u, high - low, low), dtype)
     is_high = eq(convert(value, u.dtype), convert(convert(high, dtype), u.dtype))  # by rounding
     return select(is_high, convert(low, dtype), value)
@@ -150,7 +150,7 @@ def _to_uniform(dtype: DType) -> _Transform:
 
 
 def uniform(generator: Generator, out: int, n: int, low: float, high: float, dtype: DType) -> None:
-    """Uniform on [low, high)."""
+    """Draw from the uniform distribution on [low, high)."""
     _draw_to(generator, out, n, _to_uniform(dtype), dtype, low, high)
 
 
@@ -213,7 +213,7 @@ def shuffle() -> Callable:
 
 
 def permutation(generator: Generator, n: int) -> np.ndarray:
-    """The integers from 0 to n - 1 as int64, shuffled (Fisher and Yates)."""
+    """Return the integers from 0 to n - 1 as int64, shuffled (Fisher and Yates)."""
     if n >= 214748364:  # PyTorch changes to 64-bit draws here
         raise NotImplementedError(f"randperm of {n} elements: only up to 214748363 for now")
     out = np.arange(n)
@@ -227,7 +227,7 @@ def permutation(generator: Generator, n: int) -> np.ndarray:
 
 
 def _log(x: Expr) -> Expr:
-    """Cephes' logf for positive normal x."""
+    """Compute Cephes' logf for positive normal x."""
     bits = bitcast(x, int32)
     exponent = cast((bits >> 23) - 126, float32)
     mantissa = bitcast((bits & 0x807FFFFF) | 0x3F000000, float32)
@@ -241,7 +241,7 @@ def _log(x: Expr) -> Expr:
 
 
 def _sin_cos(x: Expr) -> tuple[Expr, Expr]:
-    """Cephes' sinf and cosf for x in [0, 8192]."""
+    """Compute Cephes' sinf and cosf for x in [0, 8192]."""
     octant = (cast(x * 1.27323954473516, int32) + 1) & ~1
     y = cast(octant, float32)
     for part in (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8):  # pi/4 in three parts
@@ -263,7 +263,7 @@ _SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 
 
 def _box_muller(first: Expr, second: Expr, mean: Expr, std: Expr) -> tuple[Expr, Expr]:
-    """Eight uniforms and the next eight to sixteen normals."""
+    """Turn eight uniforms and the next eight into sixteen normals."""
     if first.dtype is uint32:
         radius = sqrt(-2.0 * _log(1.0 - u24(first)))
         sine, cosine = _sin_cos(2 * math.pi * u24(second))
@@ -323,7 +323,7 @@ def _turns(n: int, dtype: DType) -> list[tuple[int, int, bool]]:
 def _from_normal(
     generator: Generator, out: int, n: int, transform: _Transform, dtype: DType, *parameters
 ) -> None:
-    """The transform of `n` standard normals in float64."""
+    """Return the transform of `n` standard normals in float64."""
     if n:
         normals = _standard_normal(generator, n)
         _compiled(transform, dtype)(normals.ctypes.data, out, *parameters, 0, n)
@@ -359,7 +359,7 @@ def exponential(generator: Generator, out: int, n: int, rate: float, dtype: DTyp
 
 
 def geometric(generator: Generator, out: int, n: int, p: float, dtype: DType) -> None:
-    """How many trials until the first success."""
+    """Return how many trials until the first success."""
     _draw_to(generator, out, n, _GEOMETRIC, dtype, math.log1p(-p))
 
 

@@ -87,7 +87,7 @@ def _span(spec: Spec) -> int:
 
 
 def _user_line() -> _Line | None:
-    """The innermost frame outside of weft."""
+    """Return the innermost frame outside of weft."""
     frame = sys._getframe(1)
     inner = frame
     while frame is not None and is_ours(frame.f_code.co_filename):

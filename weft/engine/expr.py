@@ -78,7 +78,7 @@ class Expr:
 
 
 def node(op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None) -> Expr:
-    """The interned Expr with these parts."""
+    """Return the interned Expr with these parts."""
     key = (op, dtype, args, value)
     found = _interned.get(key)
     return found if found is not None else _interned.setdefault(key, Expr(op, dtype, args, value))
@@ -201,7 +201,7 @@ def isnan(a: Expr) -> Expr:
 
 
 def int_like(a: Expr) -> DType:
-    """The signed integer type as wide as a float's."""
+    """Return the signed integer type as wide as a float's."""
     return int32 if a.dtype is float32 else int64
 
 

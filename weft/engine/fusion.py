@@ -57,7 +57,7 @@ Step = tuple[Any, tuple[int, ...], bool]
 
 
 class Chain(NamedTuple):
-    """The expressions of a chain of plans."""
+    """Holds the expressions of a chain of plans."""
 
     parts: list[tuple[Expr, ...]]  # what each step computes: the stored parts of an element
     operands: list[Spec]
@@ -110,7 +110,7 @@ def reduced(steps: Sequence[Step], to_state: tuple[Expr, ...]) -> tuple[tuple[Ex
 
 
 def packed(numbers: Sequence[Any], steps: Sequence[Step]) -> Any:
-    """The numbers of a chain in memory, eight bytes each."""
+    """Return the numbers of a chain in memory, eight bytes each."""
     dtypes = [dtype for plan, _, _ in steps for dtype in plan.deferred.params]
     words = [const(value, dtype).value for value, dtype in zip(numbers, dtypes, strict=True)]
     return _array_type(len(words))(*words)

@@ -44,7 +44,7 @@ def _normal(b: Body) -> str:
 
 
 def _one(b: Body, dtype: DType) -> str:
-    """A number of shape a."""
+    """Return a number of shape a."""
     names: dict[Expr, str] = {}
 
     def known(name: str) -> Expr:

@@ -92,7 +92,7 @@ class Places(NamedTuple):
         return math.prod(self.sizes)
 
     def rows(self) -> list[list[int]]:
-        """The offsets of c, of a and of b."""
+        """Return the offsets of c, of a and of b."""
         found = []
         for strides in (self.c, self.a, self.b):
             row = [0]
@@ -102,7 +102,7 @@ class Places(NamedTuple):
         return found
 
     def transposed(self) -> Places:
-        """The places with a and b exchanged."""
+        """Return the places with a and b exchanged."""
         return Places(self.sizes, self.c, self.b, self.a)
 
 
@@ -159,7 +159,7 @@ def _by_panels(dtype: DType, sizes, left, right, places: Places, order: str) -> 
 
 
 def _panels(dtype: DType, rows: int, nbytes: int, transposed: bool, order: str) -> tuple[Code, int]:
-    """The kernel for so many rows and a matrix b of `nbytes`, and the vectors of a panel."""
+    """Return the kernel for so many rows and a matrix b of `nbytes`, and the vectors of a panel."""
     if suits_blocks(rows, nbytes, transposed):
         return blocks_code(dtype, transposed, order), 1
     lines = panel_lines(rows)
@@ -212,7 +212,7 @@ def _heights(dtype: DType, rows: int, lines: int) -> tuple[int, list[int]]:
 
 
 def _dots(dtype: DType, result: DType, sizes: tuple[int, int], strides, places: Places, order: str) -> Launch:
-    """The products of rows and matrices by `dots.py`. sizes: terms and columns. strides: of a and b, as in `products`."""
+    """Compute products of rows and matrices by `dots.py`. sizes: terms and columns. strides: as in `products`."""
     nbytes = places.products * sizes[0] * sizes[1] * dtype.itemsize
     tasks = _dot_tasks(dtype, result, sizes, strides, places, nbytes >= SHARED_BYTES)
     # Each term of b is read from memory and used once.
@@ -277,7 +277,6 @@ def block_edges(count: int, parts: int, grain: int) -> list[int]:
 
 
 def _longest(count: int, parts: int, grain: int) -> int:
-    """The length of the longest block."""
     edges = block_edges(count, parts, grain)
     return max([end - begin for begin, end in itertools.pairwise(edges)])
 
@@ -291,7 +290,7 @@ def tasks_of(
     edges: Sequence[int],
     itemsizes: tuple[int, int, int],
 ) -> Tasks:
-    """The header, then for each task its rows, its columns and its offsets: the products, cut into blocks of rows or of columns.
+    """Return the header, then for each task its rows, its columns and its offsets: blocks of rows or of columns.
 
     steps: from row to row of a, from column to column of b (elements). itemsizes: of c, a and b.
     """
@@ -330,7 +329,7 @@ def _many_tasks(
     lengths: list[tuple[int, int]],
     itemsizes: tuple[int, int, int],
 ) -> Tasks:
-    """`tasks_of` by arrays."""
+    """Compute `tasks_of` by arrays."""
     count = places.products * len(lengths)
     memory = np.empty(len(header) + _TASK * count, np.int64)
     memory[: len(header)] = header
@@ -351,5 +350,5 @@ def _many_tasks(
 
 @functools.lru_cache(maxsize=64)
 def _positions(sizes: tuple[int, ...]) -> np.ndarray:
-    """The position of each matrix of a stack in its dims: [products, dims]."""
+    """Return the position of each matrix of a stack in its dims: [products, dims]."""
     return np.indices(sizes).reshape(len(sizes), -1).T

@@ -1,4 +1,4 @@
-"""The greatest pixel of each rectangle of a plane, as LLVM IR."""
+"""Finds the greatest pixel of each rectangle of a plane, as LLVM IR."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def compile_ir(ir: IR, *names: str, vectorize: bool = True) -> tuple[int, ...]:
 
 
 def cached(ir: IR, tier: Tier) -> bytes | None:
-    """The machine code of a module from the disk cache, or None."""
+    """Return the machine code of a module from the disk cache, or None."""
     return disk_cache().load(_key(ir, tier))
 
 
@@ -351,7 +351,7 @@ def address_of(symbol: str) -> int:
 
 @functools.cache
 def _python_function(name: str) -> int:
-    """The address of a function of the interpreter, or of the C library."""
+    """Return the address of a function of the interpreter, or of the C library."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
@@ -413,7 +413,7 @@ _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_o
 
 
 def method(cls: type, name: str, address: int, flags: int) -> Any:
-    """A method for a class, from the address of METH_NOARGS or METH_FASTCALL machine code."""
+    """Return a method for a class, from the address of METH_NOARGS or METH_FASTCALL machine code."""
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype, make.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
     return make(cls, ctypes.addressof(_method_definition(address, name, flags)))

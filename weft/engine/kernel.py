@@ -66,7 +66,7 @@ def _flat_block(strides: tuple[int, ...]) -> Block:
 
 
 def meta_block(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Block:
-    """The meta of a loop."""
+    """Return the meta of a loop."""
     if len(sizes) == 1:
         steps = tuple([row[0] for row in strides])
         if trace_of(steps) is None:
@@ -91,7 +91,7 @@ class Stage(NamedTuple):
 
     @property
     def length(self) -> int:
-        """The size of the outermost dim."""
+        """Return the size of the outermost dim."""
         return self.sizes[0]
 
     def reaches(self) -> list[tuple[int, int]]:

@@ -91,7 +91,7 @@ class Group:
 
     @contextmanager
     def elements(self, matrix: Matrix) -> Iterator[tuple[str, str]]:
-        """A loop over the columns, and within it one over the rows: the indices (i, j) of an element."""
+        """Return a loop over the columns, and within it one over the rows: the indices (i, j) of an element."""
         with self.b.loop(0, matrix.width) as j, self.b.loop(0, matrix.height) as i:
             yield i, j
 
@@ -112,7 +112,7 @@ class Group:
             self.store(target, i, j, self.load(staged, i, j))
 
     def read_matrix(self) -> Matrix:
-        """The first operand in new room."""
+        """Return the first operand in new room."""
         a = self.matrix(self.meta["height"], self.meta["width"])
         self.read(0, a, self.meta["row"], self.meta["column"])
         return a
@@ -143,7 +143,7 @@ class Group:
         self._transpose(starts, base, count, self.dtype, False)
 
     def _matrices(self, operand: int, stride: str) -> list[str]:
-        """The address of each lane's matrix in an operand."""
+        """Return the address of each lane's matrix in an operand."""
         b, base, last = self.b, self.base(operand), self.b.integer("sub", self.meta["count"], 1)
         # Lanes behind the last matrix work on the last matrix, too. So they read valid memory, and write the same values to it.
         return [

@@ -52,7 +52,7 @@ class _Elimination:
     """
 
     def __init__(self, g: Group, a: Matrix, columns: str):
-        """`columns`: of the matrix and of the right sides."""
+        """Compute `columns`: of the matrix and of the right sides."""
         self.g, self.a, self.columns = g, a, columns
         self.count = g.b.minimum(a.height, a.width)
         self.pivots = g.room(self.count)
@@ -113,7 +113,7 @@ def _subtract_column(
 
 
 def _lu(g: Group) -> None:
-    """a -> factors, pivots, infos."""
+    """Map a -> factors, pivots, infos."""
     a = g.read_matrix()
     found = _Elimination(g, a, a.width)
     g.write(1, a.base, g.b.integer("mul", a.height, a.width))
@@ -133,12 +133,12 @@ def _triangle(g: Group) -> None:
 
 
 def _solve(g: Group) -> None:
-    """a, right sides -> solutions, infos."""
+    """Map a, right sides -> solutions, infos."""
     _solve_for(g, lambda right: g.read(1, right, g.meta["beside_row"], g.meta["beside_column"]))
 
 
 def _inverse(g: Group) -> None:
-    """a, nothing -> inverses, infos."""
+    """Map a, nothing -> inverses, infos."""
     _solve_for(g, g.fill_identity)
 
 
@@ -166,7 +166,7 @@ UPPER, UNIT = 1, 2
 
 
 def _substitute(g: Group) -> None:
-    """Triangles, right sides -> solutions."""
+    """Map triangles, right sides -> solutions."""
     b, n, beside = g.b, g.meta["height"], g.meta["beside"]
     a, right = g.read_matrix(), g.matrix(n, beside)
     g.read(1, right, g.meta["beside_row"], g.meta["beside_column"])

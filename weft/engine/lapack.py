@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """An argument in the workspace of a task: its offset (bytes)."""
+    """Describes an argument in the workspace of a task: its offset (bytes)."""
 
     offset: int
 

@@ -33,7 +33,7 @@ def memory_type(dtype: DType) -> str:
 
 
 def suffix(dtype: DType, lanes: int) -> str:
-    """The suffix of intrinsics for a type: f32, v8f32, i64 ..."""
+    """Return the suffix of intrinsics for a type: f32, v8f32, i64 ..."""
     scalar = f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
     return scalar if lanes == 1 else f"v{lanes}{scalar}"
 
@@ -157,7 +157,7 @@ _MANTISSA = {float32: 23, float64: 52}
 
 
 def _ldexp(block, expr, lanes, y, k):
-    """y * 2**k."""
+    """Compute y * 2**k."""
     if not scales_by_powers():
         return scaled(block, expr, lanes, y, k)
     dtype, whole = expr.dtype, expr.args[1].dtype

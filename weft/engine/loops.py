@@ -56,7 +56,7 @@ METADATA = """
 
 
 class Inner:
-    """The innermost loop: `row(pointers..., strides..., params, n)`."""
+    """Describes the innermost loop: `row(pointers..., strides..., params, n)`."""
 
     def __init__(self, kernel: Any):  # a MapKernel, or one with more to it
         self.kernel = kernel
@@ -280,5 +280,5 @@ MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 def meta_words(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
-    """The int64 words of `meta`: the number of dims, the sizes, and the strides of each operand in bytes."""
+    """Return the int64 words of `meta`: the number of dims, the sizes, and the strides of each operand in bytes."""
     return [len(sizes), *sizes, *(stride for operand in strides for stride in operand)]

@@ -30,7 +30,7 @@ _lock = new_lock()
 
 
 class Bin(list):
-    """The free blocks of one size class, and the number of all blocks of that size."""
+    """Holds the free blocks of one size class, and the number of all blocks of that size."""
 
     __slots__ = ("size", "total")
 

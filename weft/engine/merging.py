@@ -1,4 +1,4 @@
-"""Merging of two sequences of integers, as LLVM IR."""
+"""Merges two sequences of integers, as LLVM IR."""
 
 from __future__ import annotations
 

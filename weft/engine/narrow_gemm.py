@@ -48,7 +48,7 @@ def _code(result: DType, order: str) -> Code:
 
 
 def _tile(rows: int, result: DType, declarations: set[str]) -> str:
-    """`tile(a, stride of a's rows, panel, terms, c, stride of c's rows, columns)`: `rows` rows of the product of a and a panel."""
+    """Write `tile(a, stride of a's rows, panel, terms, c, stride of c's rows, columns)`: `rows` rows."""
     halves = range(_COLUMNS // _LANES)
 
     def add_pair(body: Body, sums: list[list[str]], pair: str, kind: str) -> None:
@@ -228,7 +228,7 @@ def products(
 
 @per_plan
 def _tasks(size: int, sizes, left, right, places: Places, is_shared: bool) -> Tasks:
-    """The words of the products, each cut into panels of columns or tiles of rows unless their number suits the threads."""
+    """Return the words of the products, each cut into panels of columns or tiles of rows to suit the threads."""
     rows, terms, columns = sizes
     threads = workers.get_num_threads() if is_shared else 1
     by_columns = columns >= threads * _COLUMNS

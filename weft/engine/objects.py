@@ -50,14 +50,14 @@ NUMBER_METHODS = SIZE + 80  # of a type, PyTypeObject.tp_as_number
 
 
 def offset(cls: type, slot: str) -> int:
-    """The offset of a slot in the objects of a class, in bytes: PyMemberDef.offset of its descriptor."""
+    """Return the offset of a slot in the objects of a class, in bytes: PyMemberDef.offset of its descriptor."""
     member = ctypes.c_void_p.from_address(id(cls.__dict__[slot]) + object.__basicsize__ + 24).value
     assert member is not None
     return ctypes.c_ssize_t.from_address(member + 16).value
 
 
 def offsets(cls: Any) -> dict[str, int]:
-    """The offsets of all slots of a class and of its bases."""
+    """Return the offsets of all slots of a class and of its bases."""
     places = [(base, slot) for base in cls.__mro__ for slot in vars(base).get("__slots__", ())]
     return {slot: offset(base, slot) for base, slot in places if slot not in ("__dict__", "__weakref__")}
 
@@ -69,7 +69,7 @@ TENSOR, STORAGE = offsets(Tensor), offsets(Storage)
 
 
 def name(key: str) -> str:
-    """The symbol of an object or of memory in IR."""
+    """Return the symbol of an object or of memory in IR."""
     return f'@"weft.{key}"'
 
 
@@ -261,7 +261,7 @@ class Function:
 
 
 class Text(Function):
-    """A function with loops, and with arrays of words."""
+    """Writes a function with loops, and with arrays of words."""
 
     def __init__(self, called: str, parameters: str, result: str = "ptr", linkage: str = "internal"):
         super().__init__(called, parameters, result, linkage)
@@ -286,7 +286,7 @@ class Text(Function):
         return self.let(f"add i64 {a}, {b}")
 
     def word(self, base: str, index: str | int, kind: str = "i64") -> str:
-        """The word of an array."""
+        """Return the word of an array."""
         return self.load(base, self.let(f"mul i64 {index}, 8"), kind)
 
     def set_word(self, base: str, index: str | int, value: str, kind: str = "i64") -> None:
@@ -336,7 +336,7 @@ def compile_functions(functions: Iterable[Function | str], *names: str) -> tuple
 
 
 def module_ir(functions: Iterable[Function | str]) -> str:
-    """The IR of a module with these functions (or texts), and declarations of all that they refer to."""
+    """Return the IR of a module with these functions (or texts), and declarations of all that they refer to."""
     text = "\n".join(each if isinstance(each, str) else each.text() for each in functions)
     objects = sorted(set(re.findall(r'@"weft\.[^"]+"', text)))
     defined = set(re.findall(r'define [^@]*(@"[^"]+")', text))

@@ -22,7 +22,7 @@ _PRODUCT = ("terms", "rows", "columns", "a_row", "c_row", "height")
 
 
 class Packed(NamedTuple):
-    """Products with one matrix b."""
+    """Computes products with one matrix b."""
 
     nbytes: int  # of the copy of b
     copy: Launch | None  # call `entry(copy, b, meta, count)`; None if the products read b itself
@@ -52,7 +52,7 @@ def packed_products(
 
 @functools.lru_cache(maxsize=1024)
 def _product(dtype: DType, sizes: tuple[int, int, int], height: int) -> Launch:
-    """The product of one matrix. height: rows of a tile."""
+    """Return the product of one matrix. height: rows of a tile."""
     (rows, terms, columns), size = sizes, dtype.itemsize
     # A thread gets whole tiles, but for the last rows.
     chains = CHAINS if rows == 1 else 1
@@ -102,7 +102,7 @@ def _copy_code(dtype: DType, transposed: bool) -> Code:
 
 @functools.cache
 def _product_code(dtype: DType) -> Code:
-    """`entry(c, a, panels, meta, rows)`: the rows of the product, `height` at a time."""
+    """Compute `entry(c, a, panels, meta, rows)`: the rows of the product, `height` at a time."""
     kernel = Panels(dtype, tile().lines)
 
     def loop(b: Body) -> None:

@@ -233,7 +233,7 @@ class Panels(Kernel):
 
     @contextmanager
     def each_task(self, b: Body, order: str) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
-        """The words of meta, and those of each task with the addresses of its operands."""
+        """Return the words of meta, and those of each task with the addresses of its operands."""
         bases = b.fields("%operands", order, "ptr")
         meta = b.fields("%meta", HEADER)
         with b.loop("%begin", "%end") as i:
@@ -244,7 +244,7 @@ class Panels(Kernel):
     def panels(
         self, b: Body, meta, task, panel: str, span: tuple[str, str], edge: bool, transposed: bool
     ) -> None:
-        """The columns of one task from span[0] to span[1]."""
+        """Write the columns of one task from span[0] to span[1]."""
         lines = 1 if edge else self.lines
         with b.loop(span[0], span[1], lines * self.lanes) as n, b.loop(0, meta["terms"], DEPTH) as k:
             terms = b.minimum(b.integer("sub", meta["terms"], k), DEPTH)
@@ -287,7 +287,7 @@ class Panels(Kernel):
     def call_tile(
         self, b: Body, meta, edge: bool, rest: str, places, k: str, terms: str, columns: str
     ) -> None:
-        """places: of c; of a with the distances of its rows and columns; of the panel with the distance of its rows."""
+        """Call a tile. places: of c; of a with the distances of rows and columns; of the panel with that of rows."""
         c, (a, a_row, a_column), (panel, panel_row) = places
         code = b.pointer(meta[("edge" if edge else "whole") + rest])
         first = b.let(f"zext i1 {b.let(f'icmp eq i64 {k}, 0')} to i64")

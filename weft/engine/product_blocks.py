@@ -73,7 +73,7 @@ class _Blocks(Panels):
                 )
 
                 def tiles(m: str, rows: str, rest: str) -> None:
-                    """All tiles of some rows."""
+                    """Return all tiles of some rows."""
                     target = b.place(c, (m, meta["c_row"]))
                     left = self.near_rows(b, meta, b.place(a, (m, meta["a_row"])), near, rows, terms)
 

@@ -16,7 +16,7 @@ _DIGITS = 256  # values of a digit
 
 
 def element_bytes(bits: int) -> int:
-    """The size of an element: a key of at most 32 bits above a position of 32 bits, or 64 above 64."""
+    """Return the size of an element: a key of at most 32 bits above a position of 32 bits, or 64 above 64."""
     return 16 if bits == 64 else 8
 
 
@@ -59,7 +59,6 @@ def _load(b: Body, kind: str, base: str, i: str | int) -> str:
 
 
 def _key(b: Body, bits: int, keys: str, i: str | int) -> str:
-    """Key i, as i64."""
     key = _load(b, f"i{bits}", keys, i)
     return key if bits == 64 else b.let(f"zext i{bits} {key} to i64")
 

@@ -39,7 +39,7 @@ def _rows(b: Body, bits: int) -> None:
 
 
 def _key_at(b: Body, bits: int, row: str, n: str, rank: str, room: str) -> str:
-    """The key at `rank`."""
+    """Return the key at `rank`."""
     kind = f"i{bits}"
     known = b.variable(kind, "0")
     with b.loop(0, bits) as k:

@@ -425,7 +425,7 @@ class _Writer:
         return body.let(f"shufflevector {kind} {value}, {kind} poison, <{len(lanes)} x i32> <{mask}>")
 
     def _positions(self, body: Body, first: str, lanes: int, consecutive: bool) -> str:
-        """The positions of `lanes` elements: consecutive from `first`, or all the same."""
+        """Return the positions of `lanes` elements: consecutive from `first`, or all the same."""
         if not self.uses_index:
             return ""
         vector = splat(body, value_type(int64), lanes, first)
@@ -527,7 +527,7 @@ class _Writer:
             self._store_slots(body, slots, self._combine(body, before, total, self.width), self.width)
 
     def _column(self, block: str) -> Addresses:
-        """Row i of a block of columns."""
+        """Compute row i of a block of columns."""
 
         def addresses(body: Body, i: str) -> list[str]:
             found = []
@@ -727,7 +727,7 @@ class _Writer:
     # -- The innermost kept dim ------------------------------------------------------------------------------------
 
     def _row(self) -> str:
-        """`row(outputs and inputs with strides, params, n)`: blocks of columns where possible, then one by one."""
+        """Write `row(outputs and inputs with strides, params, n)`: blocks of columns, then one by one."""
         operands = [*self.outputs, *(len(self.outputs) + k for k in self.inputs)]
         parameters = ", ".join([*(f"ptr %b{k}, i64 %t{k}" for k in operands), "ptr %params", "i64 %n"])
 

@@ -142,7 +142,7 @@ def _poisson() -> Callable:
 
 
 def poisson(generator: Generator, out: int, rates: int, n: int) -> None:
-    """A Poisson number for each rate >= 0: float64 at address `rates` to float64 at address `out`."""
+    """Return a Poisson number for each rate >= 0: float64 at address `rates` to float64 at address `out`."""
     if n:
         with generator.lock:
             _poisson()(generator.address, out, rates, rates, 0, n)
@@ -179,7 +179,7 @@ def _btrs(count, a, b, center, enough, ratio, alpha, mode, u, v) -> _Attempt:
 
 
 def _stirling_tail(k: Expr) -> Expr:
-    """log k! less Stirling's approximation of it."""
+    """Compute log k! less Stirling's approximation of it."""
     square = (k + 1.0) * (k + 1.0)
     tail = (1.0 / 12 - (1.0 / 360 - const(1.0 / 1260, float64) / square) / square) / (k + 1.0)
     for small, value in enumerate(_STIRLING_TAILS):

@@ -43,7 +43,7 @@ class Sums:
         self.bits = ""
 
     def many(self, kind: str, lanes: int) -> str:
-        """The LLVM type of so many elements of a type."""
+        """Return the LLVM type of so many elements of a type."""
         return kind if lanes == 1 else f"<{lanes} x {kind}>"
 
     def add(self, total: str, found: str, weight: str, lanes: int) -> None:
@@ -137,7 +137,7 @@ class _Loop(Sums):
     def sums(
         self, source: str, weight: str, target: str, k: str, count: str, lanes: int, mask: str = ""
     ) -> None:
-        """Elements k to k + lanes of one position, or those of the mask."""
+        """Sum elements k to k + lanes of one position, or those of the mask."""
         b, kind = self.body, self.many(self.element, lanes)
         offset = b.integer("mul", k, self.nbytes)
         here = b.at(source, offset)

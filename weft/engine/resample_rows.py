@@ -100,7 +100,7 @@ class _Groups(Sums):
             yield first, b.integer("sub", first, start)
 
     def rows(self, base: str, width: str, column: str) -> list[list[str]]:
-        """The addresses of the rows of each square, from a column on."""
+        """Return the addresses of the rows of each square, from a column on."""
         b, found = self.body, []
         for square in range(self.squares):
             starts = [b.integer("mul", width, square * self.side + k) for k in range(self.side)]
@@ -109,7 +109,7 @@ class _Groups(Sums):
         return found
 
     def lines(self, buffer: str, place: str) -> list[list[str]]:
-        """The addresses of the columns of each square in a buffer."""
+        """Return the addresses of the columns of each square in a buffer."""
         b = self.body
         first = b.place(buffer, (place, self.pitch))
         return [
@@ -125,7 +125,7 @@ class _Groups(Sums):
                 b.do(f"store {self.square} {vector}, ptr {column}, align {self.nbytes}")
 
     def add_up(self, i: str, low: str, place: str) -> None:
-        """Sum position i of all rows of the group."""
+        """Return sum position i of all rows of the group."""
         b, kind = self.body, self.many(self.element, self.lanes)
         entry = b.place(self.table, (i, 16))
         first, count = b.words(entry, 2)

@@ -63,7 +63,7 @@ class _Sampling:
             self.each_bin(region, "%begin", "%end", self.write)
 
     def each_bin(self, region: str, first: str, last: str, visit: Callable) -> None:
-        """`visit` channels first to last of each bin of a region, several at once."""
+        """Compute `visit` channels first to last of each bin of a region, several at once."""
         b = self.body
         image = b.load("i64", b.place(self.images, (region, 8)))
         image = b.integer("mul", b.integer("mul", image, self.plane), self.width)
@@ -83,7 +83,7 @@ class _Sampling:
                     visit(*places, begin, end, splat(b, self.scalar, lanes, count), lanes)
 
     def corner(self, point: str, k: int, lanes: int) -> tuple[str, str]:
-        """The position of a corner and its weight."""
+        """Return the position of a corner and its weight."""
         b = self.body
         index = b.integer("add", b.integer("mul", point, CORNERS), k)
         position = b.load("i32", b.place(self.positions, (index, 4)))

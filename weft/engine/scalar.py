@@ -67,7 +67,7 @@ def _isfinite(a: Expr) -> Expr:
 
 
 def _sign(a: Expr) -> Expr:
-    """-1, 0 or 1, of a's type; 0 for NaN."""
+    """Compute -1, 0 or 1, of a's type; 0 for NaN."""
     return (
         select(as_expr(0, a) < a, as_expr(1, a), select(a < 0, as_expr(-1, a), as_expr(0, a)))
         if a.dtype.kind != "b"
@@ -80,7 +80,7 @@ def _angle(a: Expr) -> Expr:
 
 
 def fmod(a: Expr, b: Expr) -> Expr:
-    """C's fmod, exactly: a - b * trunc(a / b)."""
+    """Return C's fmod, exactly: a - b * trunc(a / b)."""
     if a.dtype.kind != "f":
         return a % b
     # Below this quotient, rounding makes its integer part at most 1 too large, and the remainder computed from it is exact.

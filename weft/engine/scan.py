@@ -68,7 +68,7 @@ class _ScanRow(Inner):
 
 
 class _VectorScan:
-    """The `row` of a scan in vectors."""
+    """Writes the `row` of a scan in vectors."""
 
     def __init__(self, kernel: ScanKernel):
         self.kernel, self.monoid = kernel, kernel.monoid

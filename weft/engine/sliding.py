@@ -87,7 +87,7 @@ def sums_code(dtype: DType, made: int) -> Code:
 
 @functools.cache
 def products_code(dtype: DType) -> Code:
-    """`entry(weight, input, result, scratch, meta, parts)`."""
+    """Compute `entry(weight, input, result, scratch, meta, parts)`."""
     kernel = _Products(dtype)
     parts = [kernel.copy_rows(), kernel.tile()]
     return loop_code(kernel.write, 4, parts=parts, declarations=kernel.declarations, vectorize=False)
@@ -109,7 +109,7 @@ class Kernel:
         return b.let(f"load {self.vector}, ptr {address}, align {self.size}")
 
     def spread(self, b: Body, address: str) -> str:
-        """The element at `address` in every lane."""
+        """Return the element at `address` in every lane."""
         one = b.let(f"load {self.element}, ptr {address}, align {self.size}")
         return broadcast(b, self.element, self.lanes, one)
 
@@ -223,7 +223,7 @@ class Kernel:
 
 class Sums(Kernel):
     def tile(self, rows: int, lines: int) -> str:
-        """The sums of some channels at `lines` vectors of positions."""
+        """Return the sums of some channels at `lines` vectors of positions."""
 
         def write(b: Body) -> None:
             sums = []
@@ -288,7 +288,7 @@ class Sums(Kernel):
     def channels(
         self, b: Body, rows: int, rest: int, meta, phase, lines, sums, weights, offsets, target
     ) -> None:
-        """All channels at the positions of one phase: blocks of `rows` channels, and the rest of them."""
+        """Return all channels at the positions of one phase: blocks of `rows` channels, and the rest of them."""
 
         def add(m: str, count: int) -> None:
             self.block(b, m, count, meta, phase, lines, sums, weights, offsets, target)

@@ -77,7 +77,7 @@ def describe(value: Any) -> str:
 
 
 def digest(expr: Expr) -> str:
-    """A hash of the graph below a node."""
+    """Return a hash of the graph below a node."""
     for each in [each for each in postorder((expr,)) if not each.digest] if not expr.digest else ():
         operands = ",".join([arg.digest for arg in each.args])
         text = f"{each.op}:{each.dtype.name}:{describe(each.value)}:{operands}"

@@ -1,4 +1,4 @@
-"""The product of a compressed sparse matrix and a vector, as LLVM IR."""
+"""Computes the product of a compressed sparse matrix and a vector, as LLVM IR."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class _Rows:
         self.matrix.check()
 
     def _blocks(self, first: str, stop: str) -> Iterator[tuple[str, str]]:
-        """The code for whole blocks of entries, without a mask, and then for the last one."""
+        """Return the code for whole blocks of entries, without a mask, and then for the last one."""
         b = self.b
         whole = b.integer("add", first, b.integer("and", b.integer("sub", stop, first), -LANES))
         with b.loop(first, whole, LANES) as entry:

@@ -147,7 +147,7 @@ class _Columns:
         return found
 
     def add(self, total: str, factors: Sequence[str], x: str) -> str:
-        """total + factor * x."""
+        """Compute total + factor * x."""
         b = self.b
         total = b.intrinsic("fma", self.real, self.lanes, factors[0], x, total)
         if self.dtype.is_complex:

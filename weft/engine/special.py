@@ -90,7 +90,7 @@ def _in_float64(function: Callable[[Expr, bool], Expr]) -> Callable[[Expr], Expr
 
 
 def _chebyshev(t: Expr, coefficients: Sequence[float], short: bool) -> Expr:
-    """Clenshaw's sum of coefficients[k] T_k(t)."""
+    """Return Clenshaw's sum of coefficients[k] T_k(t)."""
     if short:
         coefficients = [c for c in coefficients if abs(c) > 2.0**-32 * abs(coefficients[0])]
     twice = t + t
@@ -189,7 +189,7 @@ def _lgamma(x: Expr, short: bool) -> Expr:
 
 
 def _lgamma_right(x: Expr, short: bool, log_: Callable[[Expr], Expr]) -> Expr:
-    """For x >= 0. Downwards by lgamma(x + 1) = log(x) + lgamma(x), or one up, to 1 <= y <= 2."""
+    """Handle x >= 0. Downwards by lgamma(x + 1) = log(x) + lgamma(x), or one up, to 1 <= y <= 2."""
     first_far = LGAMMA_FAR_SHORT if short else LGAMMA_FAR
     far, below = first_far <= x, x < 1
     y, product = select(below, x + 1.0, x), as_expr(1.0, x)

@@ -16,7 +16,7 @@ LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 
 
 class Structured(Block):
-    """Code with variables, loops and conditions."""
+    """Writes code with variables, loops and conditions."""
 
     def __init__(self, declarations: set[str]):
         super().__init__(declarations)
@@ -24,7 +24,7 @@ class Structured(Block):
         self.labels = 0
 
     def variable(self, kind: str, initial: str) -> str:
-        """The address of a new variable."""
+        """Return the address of a new variable."""
         name = f"%c{len(self.variables)}"
         self.variables.append(f"{name} = alloca {kind}, align 64")
         self.set(name, kind, initial)
@@ -37,16 +37,16 @@ class Structured(Block):
         self.do(f"store {kind} {value}, ptr {variable}, align 64")
 
     def integer(self, operation: str, a: str | int, b: str | int) -> str:
-        """An operation on two int64."""
+        """Return an operation on two int64."""
         return self.let(f"{operation} i64 {a}, {b}")
 
     def minimum(self, a: str | int, b: str | int) -> str:
-        """The smaller of two int64."""
+        """Return the smaller of two int64."""
         self.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
         return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
     def maximum(self, a: str | int, b: str | int) -> str:
-        """The larger of two int64."""
+        """Return the larger of two int64."""
         self.declarations.add("declare i64 @llvm.smax.i64(i64, i64)")
         return self.let(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
 
@@ -69,7 +69,7 @@ class Structured(Block):
 
     @contextmanager
     def unless(self, condition: str) -> Iterator[None]:
-        """if (not condition)."""
+        """Write if (not condition)."""
         with self.when(self.let(f"xor i1 {condition}, true")):
             yield
 
@@ -88,7 +88,7 @@ class Structured(Block):
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """if (condition)."""
+        """Write if (condition)."""
         then, after = self._label("then"), self._label("after")
         self.do(f"br i1 {condition}, label %{then}, label %{after}\n{then}:")
         yield
@@ -96,10 +96,10 @@ class Structured(Block):
 
 
 class Body(Structured):
-    """The body of a function of the host under construction, with memory."""
+    """Writes the body of a function of the host, with memory."""
 
     def room(self, nbytes: int) -> str:
-        """The address of new memory, not initialized."""
+        """Return the address of new memory, not initialized."""
         name = f"%c{len(self.variables)}"
         self.variables.append(f"{name} = alloca [{nbytes} x i8], align 64")
         return name
@@ -115,7 +115,7 @@ class Body(Structured):
         return name
 
     def at(self, base: str, nbytes: str | int) -> str:
-        """The address `nbytes` beyond `base`."""
+        """Return the address `nbytes` beyond `base`."""
         return self.let(f"getelementptr i8, ptr {base}, i64 {nbytes}")
 
     def place(self, base: str, *steps: tuple[str | int, str | int]) -> str:

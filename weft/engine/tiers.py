@@ -174,7 +174,7 @@ _free: list[tuple[int, int, int]] = []  # (stub, counted, slot)
 
 
 def _new_stub(address: int) -> tuple[int, int]:
-    """A stub that jumps to `address`, and its slot."""
+    """Make a stub that jumps to `address`, and its slot."""
     while True:
         try:
             stub, counted, slot = _free.pop()

@@ -15,7 +15,7 @@ from .vectors import transposed
 
 
 class TransposedTiles(NamedTuple):
-    """A loop over tiles of `side` elements a side."""
+    """Writes a loop over tiles of `side` elements a side."""
 
     side: int
     sizes: tuple[int, ...]

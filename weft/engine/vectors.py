@@ -13,7 +13,7 @@ from .structured import Body
 
 
 def broadcast(b: Body, kind: str, lanes: int, value: str) -> str:
-    """A vector with `value` in every lane."""
+    """Return a vector with `value` in every lane."""
     vector = f"<{lanes} x {kind}>"
     first = b.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
     return b.let(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
@@ -141,7 +141,7 @@ def byte_fields(b: Block, quads: str, lanes: int, width: int, signed: bool) -> l
 
 
 def add_word_pairs(b: Block, lanes: int, total: str, x: str, y: str) -> str:
-    """`total`, of int32, plus the products of the two int16 in each lane of x and y: an instruction of AVX2."""
+    """Add the products of the two int16 in each lane of x and y to `total`, of int32: an instruction of AVX2."""
     vector, fields, name = f"<{lanes} x i32>", f"<{2 * lanes} x i16>", "@llvm.x86.avx2.pmadd.wd"
     b.declarations.add(f"declare {vector} {name}({fields}, {fields})")
     x, y = (b.let(f"bitcast {vector} {each} to {fields}") for each in (x, y))

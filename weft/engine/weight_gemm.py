@@ -186,7 +186,7 @@ def _nibbles_tile(rows: int, declarations: set[str]) -> str:
 
 
 def _nibbles_loop(b: Body) -> None:
-    """Blocks of columns, and for each the groups of terms."""
+    """Write blocks of columns, and for each the groups of terms."""
     operands = b.fields("%operands", ("c", "a", "b", "scales", "sums"), "ptr")
     meta = b.fields("%meta", _NIBBLES_META)
     groups = b.integer("udiv", meta["terms"], meta["group"])

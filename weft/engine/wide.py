@@ -82,7 +82,7 @@ def two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def fast_two_sum(a: Expr, b: Expr) -> Double:
-    """The sum of a and b, |a| >= |b| or a = 0, as a Double."""
+    """Return the sum of a and b, |a| >= |b| or a = 0, as a Double."""
     total = a + b
     return Double(total, b - (total - a))
 
@@ -102,7 +102,7 @@ def narrow(x: Wide, dtype: DType) -> Expr:
 
 
 def leading(x: Wide) -> Expr:
-    """x to the precision of float64."""
+    """Compute x to the precision of float64."""
     return x.high if isinstance(x, Double) else x
 
 

@@ -77,5 +77,5 @@ def block_of(words: Sequence[int], kind: type) -> Any:
 
 @per_plan
 def block(words: Sequence[int]) -> Block:
-    """A Block with these int64 words."""
+    """Return a Block with these int64 words."""
     return _maker()(words, Block)

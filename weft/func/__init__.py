@@ -1,4 +1,4 @@
-"""Transforms of functions, `torch.func`: gradients, Jacobians, batches; they nest in any order."""
+"""Offers transforms of functions, `torch.func`: gradients, Jacobians, batches; they nest in any order."""
 
 from ..compat.missing import module_getattr as _module_getattr
 from ..core.names import name_public

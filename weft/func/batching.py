@@ -74,7 +74,7 @@ def _map(
     randomness: str,
     kwargs: dict[str, Any],
 ) -> Any:
-    """The results of `func` for a batch of this size."""
+    """Return the results of `func` for a batch of this size."""
     check_refused()
     with opened(size, randomness) as level, running():
         number = number_of(level)
@@ -118,7 +118,7 @@ def _in_chunks(
     out_dims: Any,
     randomness: str,
 ) -> Any:
-    """The results for parts of the batch, one after the other, joined."""
+    """Return the results for parts of the batch, one after the other, joined."""
     columns: list[list] = []
     before = states() if randomness == "same" else None  # of the generators: each part draws the same numbers
     result: Any = None

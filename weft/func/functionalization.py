@@ -1,4 +1,4 @@
-"""`functionalize`, and functions that unwrap the tensors of transforms."""
+"""Defines `functionalize`, and functions that unwrap the tensors of transforms."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from .transforms import (
 
 
 def _basis(tensor: Tensor) -> Tensor:
-    """A batch of contiguous tensors of its shape with a single 1, one for each element."""
+    """Return a batch of contiguous tensors of its shape with a single 1, one for each element."""
     spec = tensor.spec
     return eye(spec.numel, dtype=spec.dtype, device=spec.device).reshape(spec.numel, *spec.shape)
 

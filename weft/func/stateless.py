@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters."""
+"""Calls modules as functions of their parameters."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _get_name(func: Callable) -> str:
 
 
 def _in_dims(call: str, in_dims: Any, args: tuple, structure: Any) -> list:
-    """A dimension for each leaf of the arguments."""
+    """Return a dimension for each leaf of the arguments."""
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
@@ -165,7 +165,7 @@ def _batch_size(leaves: Sequence[Any], dims: Sequence[Any]) -> int:
 
 
 def _out_dims(func: Callable, out_dims: Any, result: Any, structure: Any) -> list:
-    """A dimension for each leaf of the result."""
+    """Return a dimension for each leaf of the result."""
     if _others(out_dims):
         raise ValueError(
             f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection "

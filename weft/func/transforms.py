@@ -26,7 +26,7 @@ from .running import check_refused, running
 
 
 def stand_in(tensor: Tensor) -> Tensor:
-    """A tensor with the same values, with respect to which a transform differentiates."""
+    """Return a tensor with the same values, with respect to which a transform differentiates."""
     tensor = within(tensor)
     if tensor.requires_grad:
         return tensor.view_as(tensor)
@@ -222,7 +222,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def like_inputs(tree: Any, inputs: Sequence[Tensor], found: Sequence[Any]) -> Any:
-    """A pytree of the same structure, with the result for each input in its place."""
+    """Return a pytree of the same structure, with the result for each input in its place."""
     by_input = {id(x): y for x, y in zip(inputs, found, strict=True)}
     return tree_map(lambda x: by_input.get(id(x)), tree)
 
@@ -317,7 +317,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple:
-    """(output, tangent of the output), and aux, of `func(*primals)`.
+    """Compute (output, tangent of the output), and aux, of `func(*primals)`.
 
     >>> import weft as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))

@@ -1,4 +1,4 @@
-"""Tables of numbers as text."""
+"""Reads and writes tables of numbers as text."""
 
 from __future__ import annotations
 

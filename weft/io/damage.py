@@ -1,4 +1,4 @@
-"""Errors for damaged files."""
+"""Defines errors for damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optional dependencies of some formats."""
+"""Imports optional dependencies of some formats."""
 
 import importlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""Images as uint8 tensors [channels, height, width], through Pillow."""
+"""Reads and writes images as uint8 tensors [channels, height, width], through Pillow."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _check_size(Image: Any, image: Any, path: Any, size: int) -> None:
 
 
 def _mode_of(image: Any, path: Any) -> str:
-    """The mode with the channels of the image."""
+    """Return the mode with the channels of the image."""
     if image.mode in MODES.values():
         return image.mode
     if image.mode == "P":

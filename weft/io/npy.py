@@ -1,4 +1,4 @@
-"""NumPy's .npy files. Source of the layout: NumPy's NEP 1."""
+"""Reads and writes NumPy's .npy files. Source of the layout: NumPy's NEP 1."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def load_npy(path: str | os.PathLike, *, mmap: bool = False) -> Tensor:
 
 
 class Layout(NamedTuple):
-    """The header of a .npy file."""
+    """Holds the header of a .npy file."""
 
     dtype: np.dtype
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""NumPy's .npz files: zip archives of .npy files."""
+"""Reads and writes NumPy's .npz files: zip archives of .npy files."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class safe_open:
         return list(self._entries)
 
     def metadata(self) -> dict[str, str] | None:
-        """The metadata of the file, a dict of strings."""
+        """Return the metadata of the file, a dict of strings."""
         return self._metadata
 
     def get_tensor(self, name: str) -> Tensor:
@@ -186,7 +186,7 @@ class Slice:
         return list(self._entry.shape)
 
     def get_dtype(self) -> str:
-        """The format's code for the dtype, such as "BF16"."""
+        """Return the format's code for the dtype, such as "BF16"."""
         return _CODE_OF[self._entry.dtype]
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -220,7 +220,7 @@ def save_file(
 
 
 def _pieces(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> list[Any]:
-    """The parts of a file: the header, and the memory of each tensor."""
+    """Return the parts of a file: the header, and the memory of each tensor."""
     _check(tensors, metadata)
     header: dict[str, Any] = {} if metadata is None else {_METADATA: metadata}
     content, stop = [], 0
@@ -349,7 +349,7 @@ def _sharing(tensors: dict[str, Tensor]) -> Iterator[set[str]]:
 
 
 class Entry(NamedTuple):
-    """The entry of a tensor in the header."""
+    """Holds the entry of a tensor in the header."""
 
     name: str
     dtype: DType

@@ -1,4 +1,4 @@
-"""Functions of sparse tensors as functions of the values, for `gradcheck`."""
+"""Presents functions of sparse tensors as functions of the values, for `gradcheck`."""
 
 from __future__ import annotations
 

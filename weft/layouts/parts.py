@@ -124,7 +124,7 @@ def with_values(template: Tensor, values: Tensor) -> Tensor:
 
 @custom_vjp(lambda ct, out, x: with_values(x, ct))
 def values_of(x: Tensor) -> Tensor:
-    """The values of a tensor with parts, in the memory of the tensor."""
+    """Return the values of a tensor with parts, in the memory of the tensor."""
     values = parts_of(x)[-1]
     return make(values._storage, values._byte_offset, values.spec)
 
@@ -133,7 +133,7 @@ def values_of(x: Tensor) -> Tensor:
 
 
 def alias(x: Tensor) -> Tensor:
-    """A new tensor with the same parts."""
+    """Return a new tensor with the same parts."""
     return with_values(x, values_of(x))
 
 

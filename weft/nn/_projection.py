@@ -1,4 +1,4 @@
-"""Helpers of PyTorch's `multi_head_attention_forward` and losses that other libraries import from `torch.nn.functional`."""
+"""Defines helpers of `multi_head_attention_forward` and losses, which other libraries import from PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reductions of losses as numbers and as arguments of old programs. Libraries import it as `_Reduction`."""
+"""Gives the reductions of losses as numbers and as arguments of old programs. Libraries import it as `_Reduction`."""
 
 from __future__ import annotations
 

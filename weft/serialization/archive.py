@@ -33,7 +33,7 @@ _STORED = 0
 
 
 class Record(NamedTuple):
-    """A record's entry in the directory of the archive."""
+    """Holds a record's entry in the directory of the archive."""
 
     name: str  # with the top folder
     header: int
@@ -80,7 +80,7 @@ class Reader:
     # -- the directory ------------------------------------------------------------------------------------------------
 
     def _directory(self) -> tuple[int, list[Record]]:
-        """The position of the directory, and its entries."""
+        """Return the position of the directory, and its entries."""
         count, size, start, end = self._end()
         if start + size > end or count * _CENTRAL.size > size:
             raise self._corrupt(
@@ -179,7 +179,7 @@ class Reader:
         return Record(name, header, size, crc, at, problem), end
 
     def _zip64(self, extra: bytes, name: str) -> Iterator[int]:
-        """The 64-bit values in the extra field of a directory entry."""
+        """Return the 64-bit values in the extra field of a directory entry."""
         at = 0
         while at + 4 <= len(extra):
             kind, size = struct.unpack_from("<HH", extra, at)
@@ -232,7 +232,7 @@ class Reader:
         return start
 
     def read(self, name: str) -> bytes:
-        """The bytes of a record."""
+        """Return the bytes of a record."""
         record = self.find(name)
         content = self.source.read(self.offset(record), record.size)
         self._check(record, zlib.crc32(content))

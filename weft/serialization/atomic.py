@@ -1,4 +1,4 @@
-"""Atomic replacement of files."""
+"""Replaces files atomically."""
 
 from __future__ import annotations
 

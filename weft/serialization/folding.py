@@ -33,13 +33,13 @@ def power(n: int) -> int:
 
 
 def combine(first: int, second: int, size: int) -> int:
-    """The checksum of the concatenation of two pieces, from their checksums and the size of the second in bytes."""
+    """Return the checksum of two pieces in a row, from their checksums and the size of the second in bytes."""
     return _product(_shift(size), first) ^ second
 
 
 @functools.cache
 def _shift(size: int) -> int:
-    """x**(8 * size) modulo the polynomial, lowest power in the highest of 32 bits."""
+    """Compute x**(8 * size) modulo the polynomial, lowest power in the highest of 32 bits."""
     result, base = 0x80000000, 0x00800000  # 1 and x**8
     while size:
         if size & 1:
@@ -50,7 +50,7 @@ def _shift(size: int) -> int:
 
 
 def _product(a: int, b: int) -> int:
-    """Product of two polynomials modulo that of CRC-32, lowest power in the highest of 32 bits."""
+    """Return the product of two polynomials modulo that of CRC-32, lowest power in the highest of 32 bits."""
     result = 0
     for bit in range(31, -1, -1):
         if a >> bit & 1:

@@ -1,4 +1,4 @@
-"""The persistent ids by which pickles refer to storages."""
+"""Defines the persistent ids by which pickles refer to storages."""
 
 from __future__ import annotations
 

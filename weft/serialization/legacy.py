@@ -1,4 +1,4 @@
-"""The file formats before PyTorch 1.6: a stream of pickles and storages, and the older tar archive of such streams."""
+"""Reads and writes the formats before PyTorch 1.6: streams of pickles and storages, and tar archives of them."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def _members(source: Source) -> dict[str, io.BytesIO]:
 
 
 def _member_size(header: bytes) -> int:
-    """The size of a member in bytes, from its header."""
+    """Return the size of a member in bytes, from its header."""
     field = header[124:136]
     if field[0] == 0x80:  # the binary form for sizes that octal digits cannot represent
         return int.from_bytes(field[1:], "big")

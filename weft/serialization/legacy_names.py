@@ -25,7 +25,7 @@ class StorageType:
 
     @property
     def dtype(self) -> DType:
-        """The dtype."""
+        """Return the dtype."""
         return self._dtype
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ def normalize_storage_type(storage_type: Any) -> Any:
 
 
 def storage_to_tensor_type(storage: Any) -> Any:
-    """The tensor class for the class of a storage."""
+    """Return the tensor class for the class of a storage."""
     return FUNCTIONS[storage.pickle_storage_type().replace("Storage", "Tensor")]
 
 

@@ -1,4 +1,4 @@
-"""Translation between the globals of PyTorch's pickles and weft's objects, and the default allowlist."""
+"""Translates between the globals of PyTorch's pickles and weft's objects, and holds the default allowlist."""
 
 from __future__ import annotations
 

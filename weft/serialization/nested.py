@@ -1,4 +1,4 @@
-"""Nested tensors in PyTorch's files: strided ones as a buffer and three tables, jagged ones as values and offsets."""
+"""Stores nested tensors in PyTorch's files: a buffer and three tables, or values and offsets of jagged ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DimRange:
 
 
 def reduce_nested(tensor: Tensor) -> tuple:
-    """The function and the arguments that rebuild a nested tensor."""
+    """Return the function and the arguments that rebuild a nested tensor."""
     tensor = tensor.detach().requires_grad_(tensor.requires_grad)
     if tensor.layout is strided:
         tables = (

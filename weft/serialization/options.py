@@ -1,4 +1,4 @@
-"""Global options for reading and writing files."""
+"""Holds global options for reading and writing files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SourceChangeWarning(Warning):
 
 
 class LoadEndianness(enum.Enum):
-    """The byte order of files without a byte order record."""
+    """Names the byte order of files without a byte order record."""
 
     NATIVE = 1
     LITTLE = 2

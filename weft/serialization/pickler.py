@@ -124,7 +124,6 @@ def _reduce_plain(tensor: Tensor) -> tuple:
 
 
 def _quantizer(tensor: Tensor) -> tuple:
-    """The scheme of a quantized tensor and its parameters."""
     if str(tensor.qscheme()).startswith("torch.per_tensor"):
         return tensor.qscheme(), tensor.q_scale(), tensor.q_zero_point()
     channels = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points(), tensor.q_per_channel_axis()
@@ -144,7 +143,7 @@ def _warn_of_hooks(tensor: Tensor) -> None:
 
 
 def reduce_parameter(parameter: Any) -> tuple:
-    """The same for a Parameter."""
+    """Return the same as for its tensor, for a Parameter."""
     _warn_of_hooks(parameter)
     arguments: tuple = (parameter.detach().as_subclass(Tensor), parameter.requires_grad, OrderedDict())
     if state := attributes(parameter):
@@ -230,7 +229,7 @@ def pickler_of(module: Any) -> Any:
 
 
 def dumps(obj: Any, protocol: int, identity: Callable[[Any], tuple], module: Any = pickle) -> bytes:
-    """The pickle of an object."""
+    """Return the pickle of an object."""
     file = io.BytesIO()
     pickler_of(module)(file, protocol, identity).dump(obj)
     return file.getvalue()

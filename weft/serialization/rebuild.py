@@ -51,17 +51,17 @@ def rebuild_tensor_v3(
     dtype: DType,
     metadata: dict | None = None,
 ) -> Tensor:
-    """A tensor of a dtype without a class of typed storages."""
+    """Return a tensor of a dtype without a class of typed storages."""
     return _tensor(storage, storage_offset, size, stride, dtype, requires_grad, metadata)
 
 
 def rebuild_tensor(storage: TypedStorage, storage_offset: int, size: tuple, stride: tuple) -> Tensor:
-    """A tensor, in the form of the oldest files."""
+    """Return a tensor, in the form of the oldest files."""
     return _tensor(storage, storage_offset, size, stride, storage.dtype, False, None)
 
 
 def rebuild_meta_tensor(dtype: DType, size: tuple, stride: tuple, requires_grad: bool) -> Tensor:
-    """A tensor without memory."""
+    """Return a tensor without memory."""
     own = _spec(size, stride, dtype, device("meta"), {})
     return rebuilt(Tensor, empty(own)._storage, 0, own, _boolean(requires_grad, "requires_grad"))
 
@@ -98,7 +98,7 @@ def rebuild_sparse_tensor(layout: Layout, state: tuple) -> Tensor:
 
 
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
-    """A Parameter on the memory of a tensor."""
+    """Return a Parameter on the memory of a tensor."""
     from ..autograd.parameter import Parameter
 
     _check(data, Tensor, "data")

@@ -233,7 +233,7 @@ class Unpickler:
         self.stack.append(made)
 
     def _nesting(self, value: tuple) -> tuple[int, int]:
-        """The depth of a tuple, and the number of objects that its hash visits."""
+        """Return the depth of a tuple, and the number of objects that its hash visits."""
         depth, size, _ = self.nested.get(id(value), (1, len(value), None))
         return depth, size
 
@@ -295,7 +295,7 @@ class Unpickler:
         self.stack.append(str(self.stream.take(size), "utf-8", "surrogatepass"))
 
     def push_bytes(self) -> None:
-        """A string of Python 2."""
+        """Return a string of Python 2."""
         content = self.stream.take(self.stream.take(1)[0])
         self.stack.append(content if self.encoding == "bytes" else content.decode(self.encoding))
 

@@ -36,7 +36,7 @@ class ChainKernel(NamedTuple):
 
 
 def chain_ir(target: Target, kernel: ChainKernel) -> str:
-    """The module of the kernel."""
+    """Return the module of the kernel."""
     body = Kernel(target)
     loops = [
         MapLoop(body, each) if isinstance(each, MapKernel) else ReduceLoop(body, each)

@@ -28,7 +28,7 @@ def _machine(target: Target, processor: str) -> llvm.TargetMachine:
 
 
 def compiled(target: Target, ir: str, processor: str = _OLDEST) -> bytes:
-    """The code of a module with one kernel, `kernel`. `processor`: an architecture of NVIDIA, such as "sm_90"."""
+    """Compile a module with one kernel, `kernel`. `processor`: an architecture of NVIDIA, such as "sm_90"."""
     key = sha256(f"{target.name} {target.level} {processor}\n{llvm.llvm_version_info}\n{ir}".encode())
     code = disk_cache().load(key)
     if code is None:

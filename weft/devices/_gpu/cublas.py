@@ -83,7 +83,7 @@ def matrix(spec: Spec) -> Matrix | None:
 
 
 class Cublas:
-    """cuBLAS on one device."""
+    """Calls cuBLAS on one device."""
 
     def __init__(self, runtime: Any, library: ctypes.CDLL):
         self._runtime = runtime

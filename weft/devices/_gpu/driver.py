@@ -1,4 +1,4 @@
-"""The runtime over NVIDIA's driver, without any other library of CUDA."""
+"""Implements the runtime over NVIDIA's driver, without any other library of CUDA."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Cuda(Runtime):
 
 
 def function_address(function: Any) -> int:
-    """The address of a function of a library."""
+    """Return the address of a function of a library."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 

@@ -1,4 +1,4 @@
-"""Gather, scatter and packing by a mask."""
+"""Gathers, scatters and packs by a mask."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class IndexedKernel(NamedTuple):
 
 
 def indexed_ir(target: Target, kernel: IndexedKernel) -> str:
-    """The module of the kernel."""
+    """Write the module of the kernel."""
     return _Indexed(target, kernel).ir()
 
 
@@ -171,7 +171,7 @@ class _Indexed(Kernel):
         return self.integer("lshr", product, 32)
 
     def _displacement(self, positions: Sequence[str], bad: str) -> str:
-        """By how many bytes the indices of an element displace it."""
+        """Return by how many bytes the indices of an element displace it."""
         total = "0"
         inputs = len(self.addresses) - self.kernel.indices
         for j in range(self.kernel.indices):
@@ -278,7 +278,7 @@ SPREAD = "spread"  # copy from there
 
 
 def pack_ir(target: Target, kernel: PackKernel) -> str:
-    """The module of the kernel."""
+    """Write the module of the kernel."""
     return _Pack(target, kernel).ir()
 
 

@@ -33,17 +33,17 @@ class Kernel(Structured):
     # ---- Arguments and positions -----------------------------------------------------------------------------------------
 
     def parameter(self, name: str) -> str:
-        """A new argument, an int64 word."""
+        """Return a new argument, an int64 word."""
         name = f"{name}.{len(self.parameters)}"
         self.parameters.append(name)
         return f"%{name}"
 
     def words(self, name: str, count: int) -> list[str]:
-        """So many new arguments."""
+        """Return so many new arguments."""
         return [self.parameter(f"{name}{k}") for k in range(count)]
 
     def number(self, word: str, dtype: DType) -> str:
-        """A scalar argument of the caller from its word."""
+        """Return a scalar argument of the caller from its word."""
         if dtype is bool_:
             return self.let(f"trunc i64 {word} to i1")
         bits = word
@@ -57,11 +57,11 @@ class Kernel(Structured):
         return found if self.target.kind == "i64" else self.let(f"zext i32 {found} to i64")
 
     def thread(self) -> str:
-        """The position of this thread in its group, an int64 as all positions."""
+        """Return the position of this thread in its group, an int64 as all positions."""
         return self._position(self.target.thread)
 
     def group(self) -> str:
-        """The position of this group in the grid."""
+        """Return the position of this group in the grid."""
         return self._position(self.target.group)
 
     def groups(self) -> str:
@@ -95,7 +95,7 @@ class Kernel(Structured):
         return value if wide else self.let(f"zext i32 {value} to i64")
 
     def place(self, start: str, positions: Sequence[str], strides: Sequence[str | int]) -> str:
-        """An address, as an int64."""
+        """Return an address, as an int64."""
         for position, stride in zip(positions, strides, strict=True):
             start = self.integer("add", start, self.integer("mul", position, stride))
         return start
@@ -103,7 +103,7 @@ class Kernel(Structured):
     # ---- Memory ----------------------------------------------------------------------------------------------------------
 
     def pointer(self, address: str, offset: int = 0) -> str:
-        """A pointer into the memory of the device."""
+        """Return a pointer into the memory of the device."""
         moved = self.integer("add", address, offset) if offset else address
         return self.let(f"inttoptr i64 {moved} to ptr addrspace(1)")
 
@@ -128,7 +128,7 @@ class Kernel(Structured):
         self.do(f"store {memory_type(dtype)} {value}, ptr addrspace(1) {pointer}, align {dtype.itemsize}")
 
     def shared(self, dtype: DType, count: int) -> str:
-        """Memory of the group for so many values of a dtype."""
+        """Return memory of the group for so many values of a dtype."""
         name = f"@shared{len(self.globals)}"
         self.globals.append(
             f"{name} = internal addrspace(3) global [{count * dtype.itemsize} x i8] undef, align 16"
@@ -136,12 +136,12 @@ class Kernel(Structured):
         return name
 
     def slot(self, memory: str, dtype: DType, position: str) -> str:
-        """The place of a value in memory of the group."""
+        """Return the place of a value in memory of the group."""
         offset = self.integer("mul", position, dtype.itemsize)
         return self.let(f"getelementptr i8, ptr {_SHARED} {memory}, i64 {offset}")
 
     def take(self, memory: str, dtype: DType, position: str) -> str:
-        """A value from memory of the group."""
+        """Return a value from memory of the group."""
         kind = memory_type(dtype)
         slot = self.slot(memory, dtype, position)
         loaded = self.let(f"load {kind}, ptr {_SHARED} {slot}, align {dtype.itemsize}")
@@ -177,7 +177,7 @@ class Kernel(Structured):
     # ---- Elements --------------------------------------------------------------------------------------------------------
 
     def elements(self, exprs: Sequence[Expr], inputs: Sequence[str], numbers: Sequence[str]) -> list[str]:
-        """The values of expressions, of inputs at these addresses and of scalar arguments."""
+        """Return the values of expressions, of inputs at these addresses and of scalar arguments."""
         names: dict[Expr, str] = {}
         for leaf in postorder(tuple(exprs)):
             if leaf.op == "param":

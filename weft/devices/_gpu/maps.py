@@ -80,7 +80,7 @@ def classes_of(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes
 
 
 def map_ir(target: Target, kernel: MapKernel) -> str:
-    """The module of the kernel."""
+    """Write the module of the kernel."""
     body = Kernel(target)
     loop = MapLoop(body, kernel)
     first, step = body.first_and_step()
@@ -89,7 +89,7 @@ def map_ir(target: Target, kernel: MapKernel) -> str:
 
 
 class MapLoop:
-    """The loop of an elementwise kernel, for a body."""
+    """Writes the loop of an elementwise kernel, for a body."""
 
     def __init__(self, body: Kernel, kernel: MapKernel):
         self.body, self.kernel = body, kernel
@@ -116,7 +116,7 @@ class MapLoop:
             body.store(self.kernel.results, places[: self.outputs], values)
 
     def _steps(self, operand: int, lanes: int = 1) -> list[str | int]:
-        """The strides of an operand, along the innermost dim those of vectors."""
+        """Return the strides of an operand, along the innermost dim those of vectors."""
         kind, strides = self.kernel.classes[operand], self.strides[operand]
         if kind == CONTIGUOUS:
             return [*strides[:-1], self.kernel.itemsizes[operand] * lanes]

@@ -15,7 +15,7 @@ STEP = 2 << 20
 
 
 def rounded(nbytes: int) -> int:
-    """The size of the block for so many bytes."""
+    """Return the size of the block for so many bytes."""
     step = SMALLEST if nbytes <= LARGE else STEP
     return max(SMALLEST, -(-nbytes // step) * step)
 
@@ -115,7 +115,7 @@ class Pool:
         return _numbers(self.allocated, self.most_allocated, self.bytes_given)
 
     def tensors(self) -> dict[str, int]:
-        """The same of the number of tensors."""
+        """Return the same of the number of tensors."""
         return _numbers(self.active, self.most_active, self.times_given)
 
     def reset_peaks(self) -> None:

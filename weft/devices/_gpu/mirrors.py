@@ -10,7 +10,7 @@ from ...core.storage import Storage
 
 
 class _Mirror:
-    """The bytes of one storage on the host."""
+    """Holds the bytes of one storage on the host."""
 
     __slots__ = ("storage", "before", "now", "is_current")
 

@@ -14,7 +14,7 @@ _OUT_OF_MEMORY = 2
 
 
 class DriverError(RuntimeError):
-    """What NVIDIA's driver reports."""
+    """Reports an error of NVIDIA's driver."""
 
 
 @functools.cache

@@ -85,7 +85,7 @@ class _Device(NamedTuple):
 
 @functools.cache
 def devices(gpus_only: bool = False) -> list[_Device]:
-    """The devices of all drivers, GPUs first; `gpus_only`: without processors."""
+    """Return the devices of all drivers, GPUs first; `gpus_only`: without processors."""
     found = [
         _Device(library, platform, handle)
         for kind in ((_DEVICE_TYPE_GPU,) if gpus_only else (_DEVICE_TYPE_GPU, _DEVICE_TYPE_CPU))

@@ -31,12 +31,11 @@ WORDS = 4  # of a counter; generators count these
 
 
 def _halves(value: Expr) -> tuple[Expr, Expr]:
-    """The low and the high 32 bits."""
     return cast(value, uint32), cast(value >> 32, uint32)
 
 
 def words(seed: Expr, counter: Expr, thread: Expr) -> list[Expr]:
-    """The four words of a counter of a thread, from uint64."""
+    """Return the four words of a counter of a thread, from uint64."""
     a, b = _halves(counter)
     c, d = _halves(thread)
     low_key, high_key = _halves(seed)
@@ -54,7 +53,6 @@ def words(seed: Expr, counter: Expr, thread: Expr) -> list[Expr]:
 
 
 def _wide(words: Sequence[Expr]) -> list[Expr]:
-    """Two uint64 of four words."""
     return [(cast(high, uint64) << 32) | cast(low, uint64) for high, low in (words[:2], words[2:])]
 
 
@@ -63,14 +61,14 @@ def _of_53_bits(low: Expr, high: Expr) -> Expr:
 
 
 def _uniforms(words: Sequence[Expr], dtype: DType) -> list[Expr]:
-    """Numbers in (0, 1]: four float32 or two float64."""
+    """Return numbers in (0, 1]: four float32 or two float64."""
     if dtype is float32:
         return [fma(cast(word, float32), 2.0**-32, 2.0**-33) for word in words]
     return [fma(_of_53_bits(*pair), 2.0**-53, 2.0**-54) for pair in (words[:2], words[2:])]
 
 
 def _normals(words: Sequence[Expr], dtype: DType) -> list[Expr]:
-    """Standard normal numbers by Box and Muller: four float32 or two float64."""
+    """Return standard normal numbers by Box and Muller: four float32 or two float64."""
     if dtype is float32:
         first, second = (
             _box_muller(fma(cast(x, float32), 2.0**-32, 2.0**-33), _angle(y))
@@ -204,7 +202,7 @@ class FillKernel(NamedTuple):
 
 
 def fill_ir(target: Target, kernel: FillKernel) -> str:
-    """The module of the kernel."""
+    """Write the module of the kernel."""
     return _Fill(target, kernel).ir()
 
 

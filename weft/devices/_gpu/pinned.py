@@ -7,7 +7,7 @@ from .runtime import Runtime
 
 
 class Pinned:
-    """A block of it, which lives as long as this object."""
+    """Holds a block of pinned memory, which lives as long as this object."""
 
     pinned = True  # see `Storage.is_pinned`
 
@@ -20,6 +20,6 @@ class Pinned:
 
 
 def pinned_storage(runtime: Runtime, nbytes: int) -> Storage:
-    """A Storage of the CPU in pinned memory."""
+    """Allocate a Storage of the CPU in pinned memory."""
     block = Pinned(runtime, nbytes)
     return foreign(block.address, nbytes, block)

@@ -33,7 +33,7 @@ class ProductKernel(NamedTuple):
 
 
 def product_ir(target: Target, kernel: ProductKernel) -> str:
-    """The module of the kernel."""
+    """Write the module of the kernel."""
     return _Product(target, kernel).ir()
 
 
@@ -134,7 +134,7 @@ class _Product(Kernel):
                     self.set(variable, self.kind, value)
 
     def _added(self, before: Sequence[str], a: Sequence[str], b: Sequence[str]) -> list[str]:
-        """The parts of `before + a * b`."""
+        """Return the parts of `before + a * b`."""
         names = [*before, *a, *b]
         leaves = [load(k, self.part) for k in range(len(names))]
         exprs = _sums(leaves[: self.parts], leaves[self.parts : 2 * self.parts], leaves[2 * self.parts :])
@@ -196,7 +196,7 @@ def prepare_product(gpu: Any, a: Spec, b: Spec, result: Spec) -> Launch:
 
 
 def _matrices(spec: Spec, is_row: bool) -> Spec:
-    """The spec itself, or that of a vector as a matrix of one row or one column."""
+    """Return the spec itself, or that of a vector as a matrix of one row or one column."""
     if len(spec.shape) > 1:
         return spec
     (size,), (step,) = spec.shape, spec.stride

@@ -53,14 +53,14 @@ def state_bytes(monoid: Monoid) -> int:
 
 
 def reduce_ir(target: Target, kernel: ReduceKernel) -> str:
-    """The module of the kernel."""
+    """Write the module of the kernel."""
     body = Kernel(target)
     ReduceLoop(body, kernel).write_all()
     return body.ir()
 
 
 class ReduceLoop(StateLoop):
-    """The loop of a reduction, for a body."""
+    """Writes the loop of a reduction, for a body."""
 
     def __init__(self, body: Kernel, kernel: ReduceKernel):
         super().__init__(body, kernel.monoid, kernel.operand_dtypes)
@@ -88,7 +88,7 @@ class ReduceLoop(StateLoop):
             )
 
     def write_all(self) -> None:
-        """All results and parts, shared among the groups."""
+        """Write all results and parts, shared among the groups."""
         body = self.body
         blocks = body.integer("udiv", body.integer("add", self.kept, self.together - 1), self.together)
         # All threads of a group take the same turns, because they meet at barriers.

@@ -27,7 +27,7 @@ class LazyKernel:
             self.word.value = self._make()
 
     def kernel(self) -> int:
-        """The driver's kernel."""
+        """Return the driver's kernel."""
         self._compile()
         return self.word.value
 
@@ -59,7 +59,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def _compiled(self, ir: str) -> int:
-        """The kernel of a module."""
+        """Return the kernel of a module."""
 
     def call_before_work(self, function: Callable[[], None] | None) -> None:
         """Have each launch call a function first, until this is called with None."""

@@ -29,7 +29,7 @@ class ScanKernel(NamedTuple):
 
 
 def scan_ir(target: Target, kernel: ScanKernel) -> str:
-    """The module of the kernel."""
+    """Write the module of the kernel."""
     body = Kernel(target)
     _Scan(body, kernel).write()
     return body.ir()

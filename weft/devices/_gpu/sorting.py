@@ -45,7 +45,7 @@ COUNT, ADD, MOVE = "count", "add", "move"
 
 
 def pass_ir(target: Target, kernel: PassKernel) -> str:
-    """The module of the kernel."""
+    """Return the module of the kernel."""
     body = _Pass(target, kernel)
     {COUNT: body.count, ADD: body.add_up, MOVE: body.move}[kernel.step]()
     return body.ir()
@@ -62,7 +62,7 @@ class _Pass(Kernel):
         self.position_of_thread = self.thread()
 
     def _digit(self, row: str, i: str) -> tuple[str, str]:
-        """The digit of the i-th element of a row, and its position."""
+        """Return the digit of the i-th element of a row, and its position."""
         start = self.integer("mul", row, self.n)
         at = i
         if not self.kernel.is_first:
@@ -198,7 +198,7 @@ class LeastKernel(NamedTuple):
 
 
 def least_ir(target: Target, kernel: LeastKernel) -> str:
-    """The module of the kernel."""
+    """Return the module of the kernel."""
     body = _Least(target, kernel)
     with body.loop(body.group(), body.rows, body.groups()) as row:
         body.compare(row) if kernel.compares else body.select(row)
@@ -247,7 +247,7 @@ class _Least(Kernel):
                 self._store(row, found, i)
 
     def select(self, row: str) -> None:
-        """The least key, then the least behind it, and so on."""
+        """Return the least key, then the least behind it, and so on."""
         last, last_at = self.variable(self.kind, "0"), self.variable("i64", "-1")
         with self.loop(0, self.k) as rank:
             key, at = self.variable(self.kind, "-1"), self.variable("i64", self.n)
@@ -303,7 +303,7 @@ def ordered_rows(gpu: Any, bits: int, rows: int, n: int, k: int) -> Launch:
 
 
 def _first_of_sorted(gpu: Any, bits: int, rows: int, n: int, k: int) -> Launch:
-    """The same by sorting whole rows."""
+    """Return the same by sorting whole rows."""
     sort, nbytes = sorted_rows(gpu, bits, rows, n)
     all_places = 8 * rows * n
     copy = gpu.prepare([Result((load(0, int64),))], [int64], [], (rows, k), ((8 * k, 8), (8 * n, 8)))

@@ -27,7 +27,7 @@ class Target(NamedTuple):
     level: int  # of optimization when LLVM writes the code, after its passes over the IR
 
     def kernel(self, parameters: Iterable[str], body: Iterable[str]) -> str:
-        """The definition of a kernel with int64 parameters."""
+        """Return the definition of a kernel with int64 parameters."""
         given = ", ".join(f"i64 %{name}" for name in parameters)
         lines = "\n".join(body)
         return f"define {self.convention} void @kernel({given}) {{\nentry:\n{lines}\nret void\n}}\n"

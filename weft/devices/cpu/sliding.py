@@ -193,7 +193,7 @@ def _adjoints(how) -> list[Adjoint]:
 
 
 def _span(how, dim: int) -> tuple[int, int]:
-    """The quotients by the stride of the elements of the input, padding included: from the first to behind the last."""
+    """Return the quotients by the stride of the elements of the padded input: from the first to behind the last."""
     before, step = how.border[dim][0], how.stride[dim]
     return before // step, (before + how.sizes[dim] - 1) // step + 1
 
@@ -261,7 +261,7 @@ def _aligned(nbytes: int) -> int:
 
 
 def _pieces(first: int, last: int, most: int) -> list[tuple[int, int]]:
-    """`first` to `last` in even pieces of at most `most`."""
+    """Cut `first` to `last` into even pieces of at most `most`."""
     count = max(1, -(-(last - first) // max(1, most)))
     edges = [first + (last - first) * k // count for k in range(count + 1)]
     return list(itertools.pairwise(edges))

@@ -125,13 +125,13 @@ def _run_pairs(
 
 
 def sparse_pointers(pointers: int, majors: int, size: int, entries: int, dtype: DType) -> None:
-    """pointers [size + 1] to the entries of each major, from sorted majors [entries], both of the dtype."""
+    """Compute pointers [size + 1] to the entries of each major, from sorted majors [entries], both of the dtype."""
     meta = array("q", (size, entries))
     pointers_code(dtype).entry(pointers, majors, meta.buffer_info()[0], 1)
 
 
 def sparse_majors(majors: int, pointers: int, size: int, entries: int, dtype: DType) -> None:
-    """majors [entries] of the entries, from pointers [size + 1], both of the dtype, which rise from 0 to the number of entries."""
+    """Compute majors [entries] of the entries, from pointers [size + 1], both of the dtype, which rise from 0 to the number of entries."""
     meta = array("q", (size, entries))
     majors_code(dtype).entry(majors, pointers, meta.buffer_info()[0], 1)
 

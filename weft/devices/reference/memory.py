@@ -22,14 +22,14 @@ _numbers = itertools.count(FIRST)  # one count for all devices: an address belon
 
 
 class Memory:
-    """The blocks of one device."""
+    """Holds the blocks of one device."""
 
     def __init__(self, name: str):
         self.name = name
         self.blocks: dict[int, np.ndarray] = {}
 
     def allocate(self, nbytes: int) -> int:
-        """The address of a new block."""
+        """Allocate a block and return its address."""
         number = next(_numbers)
         self.blocks[number] = np.full(nbytes, UNINITIALIZED, np.uint8)
         return number << POSITION_BITS

@@ -1,4 +1,4 @@
-"""asin, acos, atan, atan2 and hypot."""
+"""Computes asin, acos, atan, atan2 and hypot."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TAN_PI_8, _TAN_3PI_8 = math.sqrt(2) - 1, math.sqrt(2) + 1
 
 
 def _asin_halves(x: Expr) -> tuple[Expr, Double, Expr]:
-    """Whether |x| > 1/2; a = |x|, or sqrt((1 - |x|) / 2) if so; and asin(a) - a."""
+    """Return whether |x| > 1/2; a = |x|, or sqrt((1 - |x|) / 2) if so; and asin(a) - a."""
     size = absolute(x)
     large = const(0.5, x.dtype) < size
     z = select(large, fma(size, -0.5, 0.5), x * x)
@@ -58,7 +58,7 @@ def _asin_halves(x: Expr) -> tuple[Expr, Double, Expr]:
 
 
 def asin(x: Expr) -> Expr:
-    """pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for large |x|"""
+    """Compute asin(x), by pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for large |x|."""
     large, a, tail = _asin_halves(x)
     high, low = nearest_float(*PI_2[:2], x.dtype)
     reflected = Double(const(high, x.dtype)) - a * 2.0
@@ -91,7 +91,7 @@ def atan(x: Expr) -> Expr:
 
 
 def _atan_sum(q: Double, eighths: Expr) -> Expr:
-    """eighths pi/4 + atan(q), |q| <= tan(pi/8)"""
+    """Compute eighths pi/4 + atan(q), |q| <= tan(pi/8)."""
     dtype = eighths.dtype
     z = q.high * q.high
     tail = fma(q.high * z, horner(z, _ATAN[dtype]), q.low)
@@ -139,7 +139,7 @@ def _scale_pair(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def larger(a: Expr, b: Expr) -> Expr:
-    """The larger absolute value."""
+    """Return the larger absolute value."""
     return select(absolute(a) < absolute(b), absolute(b), absolute(a))
 
 

@@ -1,4 +1,4 @@
-"""sin, cos and tan, of arguments of any size."""
+"""Computes sin, cos and tan, of arguments of any size."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _scaled_pi_2() -> Double:
 
 
 def _multiply_high(a: Expr, b: Expr) -> Expr:
-    """The upper 64 bits of the product of two uint64."""
+    """Return the upper 64 bits of the product of two uint64."""
     low32 = 0xFFFFFFFF
     a_low, a_high, b_low, b_high = a & low32, a >> 32, b & low32, b >> 32
     cross = a_high * b_low + ((a_low * b_low) >> 32)
@@ -85,7 +85,7 @@ def _multiply_high(a: Expr, b: Expr) -> Expr:
 
 
 def _quadrant(x: Expr) -> tuple[Expr, Double]:
-    """x = q pi/2 + r, |r| <= pi/4, for float64 |x| <= 2**30: q as int64 (modulo 4), and r."""
+    """Reduce x = q pi/2 + r, |r| <= pi/4, for float64 |x| <= 2**30: q as int64 (modulo 4), and r."""
     magic = FORMAT[float64].magic
     marked = fma(x, 2 / math.pi, magic)
     n = marked - magic
@@ -143,7 +143,7 @@ def _sin_of_quadrant(quadrant: Expr, r: Double) -> Expr:
 
 
 def _sin_float32(x: Expr, halves: int) -> Expr:
-    """sin(x + halves pi/2) = (-1)**n sin(r) with x = (n - halves/2) pi + r, |r| <= pi/2, in float64."""
+    """Compute sin(x + halves pi/2) = (-1)**n sin(r) with x = (n - halves/2) pi + r, |r| <= pi/2, in float64."""
     wide = cast(x, float64)
     magic, offset = FORMAT[float64].magic, 0.5 * halves
     marked = fma(wide, 1 / math.pi, offset) + magic

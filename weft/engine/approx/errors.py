@@ -1,4 +1,4 @@
-"""erf, erfc, erfinv and the cumulative normal distribution."""
+"""Computes erf, erfc, erfinv and the cumulative normal distribution."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _wide_polynomial(t: Wide, constant_term: tuple[float, float], rest: tuple[fl
 
 
 def erfinv(x: Expr) -> Expr:
-    """x times a function of w = -log(1 - x**2), in pieces.
+    """Compute x times a function of w = -log(1 - x**2), in pieces.
 
     Source: Giles, "Approximating the erfinv function", GPU Computing Gems Jade Edition (2011); fitted anew.
     """

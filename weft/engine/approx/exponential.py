@@ -1,4 +1,4 @@
-"""exp, exp2, expm1 and sigmoid."""
+"""Computes exp, exp2, expm1 and sigmoid."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def exp_reduce(x: Expr) -> tuple[Expr, Expr, Expr]:
 
 
 def exp_tail(r: Expr) -> Expr:
-    """exp(r) - 1"""
+    """Compute exp(r) - 1"""
     return fma(r * r, horner(r, EXP[r.dtype].tail), r)
 
 
@@ -71,7 +71,7 @@ def scaled(y: Expr, marked: Expr) -> Expr:
 
 
 def exp_parts(x: Expr) -> tuple[Expr, Double]:
-    """exp(x) = 2**k (high + low): k + magic, and the sum to 5 bits more than the type's precision."""
+    """Compute exp(x) = 2**k (high + low): k + magic, and the sum to 5 bits more than the type's precision."""
     marked, _, r = exp_reduce(x)
     return marked, one_plus(r, r * r * horner(r, EXP[x.dtype].tail))
 
@@ -121,7 +121,7 @@ _SIGMOID_SHRINK = {float32: (-32, 60.0), float64: (-64, 60.0)}
 
 
 def sigmoid(x: Expr) -> Expr:
-    """1 / (1 + exp(-x)), the sum and the quotient with their errors."""
+    """Compute 1 / (1 + exp(-x)), the sum and the quotient with their errors."""
     shrink, one_from = _SIGMOID_SHRINK[x.dtype]
     one = const(2.0**shrink, x.dtype)
     marked, _, r = exp_reduce(clamp(-x, -one_from, -EXP[x.dtype].low))

@@ -53,14 +53,14 @@ def wide_log(x: Wide, add_to_k: Expr | None = None) -> Wide:
 
 
 def log_short(x: Expr) -> Expr:
-    """log of a float64 to the precision of float32, for 0, normal numbers and NaN."""
+    """Compute log of a float64 to the precision of float32, for 0, normal numbers and NaN."""
     y = wide_log(x)
     assert isinstance(y, Expr)
     return select(isnan(x), x, select(eq(x, 0), const(-INF, float64), y))
 
 
 def _log_quotient(f: Expr, rest: Expr) -> Double:
-    """(f + rest) / (2 + f + rest)"""
+    """Compute (f + rest) / (2 + f + rest)"""
     total = fast_two_sum(const(2.0, f.dtype), f)
     inverse = 1.0 / total.high
     quotient = f * inverse

@@ -1,4 +1,4 @@
-"""The layout of floats, and constants as floats."""
+"""Defines the layout of floats, and constants as floats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INF, NAN = math.inf, math.nan
 
 
 class _Format(NamedTuple):
-    """A float type's layout."""
+    """Describes a float type's layout."""
 
     mantissa: int  # stored bits
     bias: int
@@ -28,7 +28,7 @@ FORMAT = {
 
 
 def bits(value: float, dtype: DType) -> int:
-    """The bit pattern of a float, as a signed integer."""
+    """Return the bit pattern of a float, as a signed integer."""
     return struct.unpack("<i", struct.pack("<f", value))[0] if dtype is float32 else bits64(value)
 
 
@@ -53,7 +53,7 @@ def split_float(value: float, rest: float, dtype: DType) -> tuple[float, float]:
 
 
 def nearest_float(value: float, rest: float, dtype: DType) -> tuple[float, float]:
-    """value + rest as the nearest float of the type and what that misses."""
+    """Return the nearest float of the type to value + rest, and what that misses."""
     if dtype is float64:
         return value, rest
     high = struct.unpack("<f", struct.pack("<f", value))[0]

@@ -1,4 +1,4 @@
-"""sinh, cosh, tanh and their inverses."""
+"""Computes sinh, cosh, tanh and their inverses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _TINY = {float32: 2.0**-13, float64: 2.0**-28}
 
 
 def asinh(x: Expr) -> Expr:
-    """log(|x| + sqrt(x**2 + 1))"""
+    """Compute log(|x| + sqrt(x**2 + 1))"""
     size = absolute(x)
     large = const(2.0**60, x.dtype) < size
     wide = widen(clamp(size, 0.0, 2.0**60))
@@ -77,7 +77,7 @@ def asinh(x: Expr) -> Expr:
 
 
 def acosh(x: Expr) -> Expr:
-    """log(x + sqrt((x - 1) (x + 1)))"""
+    """Compute log(x + sqrt((x - 1) (x + 1)))"""
     large = const(2.0**60, x.dtype) < x
     wide = widen(clamp(x, 1.0, 2.0**60))
     less = wide - 1.0
@@ -88,7 +88,7 @@ def acosh(x: Expr) -> Expr:
 
 
 def atanh(x: Expr) -> Expr:
-    """log((1 + |x|) / (1 - |x|)) / 2"""
+    """Compute log((1 + |x|) / (1 - |x|)) / 2"""
     size = absolute(x)
     wide = widen(select(size < 1, size, 0.0))
     y = narrow(wide_log((wide + 1.0) / (1.0 - wide)) * 0.5, x.dtype)

@@ -1,4 +1,4 @@
-"""log, log2, log10 and log1p."""
+"""Computes log, log2, log10 and log1p."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOG10_2 = (0.3010299956639812, -2.8037281277851704e-18)
 
 
 def _log_reduce(x: Expr) -> tuple[Expr, Expr]:
-    """x = 2**k (1 + f), _LOG_FROM <= 1 + f < 2 _LOG_FROM, for positive finite x: k (as a float) and f."""
+    """Reduce x = 2**k (1 + f), _LOG_FROM <= 1 + f < 2 _LOG_FROM, for positive finite x: k (as a float) and f."""
     shape = FORMAT[x.dtype]
     subnormal = x < shape.smallest_normal
     lift_by = shape.mantissa + 1
@@ -45,7 +45,7 @@ def split_exponent(x: Expr, begin: float) -> tuple[Expr, Expr]:
 
 
 def _log1p_tail(f: Expr, addend: Expr | None = None) -> Expr:
-    """log(1 + f) - f, plus a small addend"""
+    """Compute log(1 + f) - f, plus a small addend"""
     square = f * f
     tail = _LOG_TAIL[f.dtype]
     if f.dtype is float32:
@@ -58,7 +58,7 @@ def _log1p_tail(f: Expr, addend: Expr | None = None) -> Expr:
 
 
 def _log_special(x: Expr, y: Expr) -> Expr:
-    """y, but right for x = inf, NaN, 0 and negative x."""
+    """Correct y for x = inf, NaN, 0 and negative x."""
     y = select(x < INF, y, x)
     return select(x <= 0, select(eq(x, 0), const(-INF, x.dtype), NAN), y)
 
@@ -82,7 +82,7 @@ def log10(x: Expr) -> Expr:
 
 
 def _log_of_base(x: Expr, log_e: tuple[float, float], log_2: tuple[float, float]) -> Expr:
-    """k log_2 + (f + tail) log_e, the product f log_e and the sum with k in two floats."""
+    """Compute k log_2 + (f + tail) log_e, the product f log_e and the sum with k in two floats."""
     dtype = x.dtype
     e_high, e_low = nearest_float(*log_e, dtype)
     k_high, k_low = split_float(*log_2, dtype)

@@ -1,4 +1,4 @@
-"""pow: exp of a product with a log, both in more bits."""
+"""Computes pow: exp of a product with a log, both in more bits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .floats import FORMAT, INF, NAN, clamp
 
 
 def pow(x: Expr, y: Expr) -> Expr:
-    """exp(y log |x|) with the sign and the special cases of C's pow (C11 F.10.4.4)."""
+    """Compute exp(y log |x|) with the sign and the special cases of C's pow (C11 F.10.4.4)."""
     dtype = x.dtype
     size = absolute(x)
     usual = (const(0.0, dtype) < size) & (size < INF)

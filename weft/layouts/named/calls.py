@@ -72,7 +72,7 @@ NAMED.run = run
 
 
 def _each_tensor(result: Any, finished: Callable[[Tensor, int], Tensor], place: int = 0) -> Any:
-    """The result with `finished(tensor, place)` in place of each tensor."""
+    """Return the result with `finished(tensor, place)` in place of each tensor."""
     if isinstance(result, Tensor):
         return finished(result, place)
     if isinstance(result, (tuple, list)):

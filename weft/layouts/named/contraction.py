@@ -45,7 +45,7 @@ def _checked(result: Names, left: Names, right: Names, function: str) -> Names:
 
 
 def multiplying(call: Call) -> Names:
-    """matmul, mm, bmm, mv, dot."""
+    """Compute matmul, mm, bmm, mv, dot."""
     operands = list(call.operands())
     if len(operands) == 1:  # array @ tensor
         return ()
@@ -53,7 +53,7 @@ def multiplying(call: Call) -> Names:
 
 
 def multiplying_all(call: Call) -> Names:
-    """chain_matmul, linalg.multi_dot."""
+    """Compute chain_matmul, linalg.multi_dot."""
     several = [names_of(each) for each in call.operands()]
     return functools.reduce(lambda left, right: product_names(left, right, call.name), several)
 
@@ -71,7 +71,7 @@ def adding_products(call: Call) -> Names:
 
 
 def adding_outer(call: Call) -> Names:
-    """addr."""
+    """Compute addr."""
     left, right = call.names_at(1), call.names_at(2)
     return unified(_checked((*left, *right), left, right, call.name), call.names, call.name)
 

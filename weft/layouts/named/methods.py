@@ -82,7 +82,7 @@ def rename(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
 
 
 def rename_(self: Tensor, *names: Any, **rename_map: Any) -> Tensor:
-    """`rename` in place."""
+    """Apply `rename` in place."""
     return take(self, plain(self), _renamed(self, names, rename_map, "rename_"))
 
 

@@ -64,7 +64,7 @@ class Call:
 
     @property
     def input(self) -> Any:
-        """The first tensor."""
+        """Return the first tensor."""
         first = self.args[0] if self.args else None
         return first if isinstance(first, Tensor) else next(self.operands())
 
@@ -134,7 +134,7 @@ def joining_rows(call: Call) -> Names:
 
 
 def stacking(call: Call) -> Names:
-    """`joining` with one dim more: stack."""
+    """Compute `joining` with one dim more: stack."""
     names = _common(call, [names_of(each) for each in call.operands()])
     dim = call.argument("dim") % (len(names) + 1)
     return (*names[:dim], None, *names[dim:])

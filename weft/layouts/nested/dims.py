@@ -153,7 +153,7 @@ def _reducing(name: str, *parameters: str) -> None:
 
 
 def _limit(component: Tensor, dims: set[int], end: str) -> Tensor:
-    """One element along each of the dims, the least or the greatest of the dtype, for a component without elements."""
+    """Return one element along each of the dims, the least or the greatest, for a component without elements."""
     sizes = [1 if dim in dims else size for dim, size in enumerate(component.shape, 1)]
     if component.dtype is bool_:
         return component.new_full(sizes, end == "max")
@@ -390,7 +390,7 @@ def _filled(sizes: list, component: Tensor) -> list[int]:
 
 
 def _place_of_ragged(sizes: tuple, x: Tensor) -> int:
-    """The position of the ragged size, or else of -1."""
+    """Return the position of the ragged size, or else of -1."""
     ragged: Any = x.shape[ragged_dim_of(x)]
     for wanted in (ragged, -1):
         if wanted in sizes[1:]:
@@ -477,7 +477,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 def selected(x: Tensor, positions: Sequence[int]) -> Tensor:
-    """A nested tensor of some of the components."""
+    """Return a nested tensor of some of the components."""
     if not is_jagged(x):
         return strided(values_of(x), [pieces_of(x)[k] for k in positions])
     parts = components(x)

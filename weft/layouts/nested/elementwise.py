@@ -61,7 +61,7 @@ def _values(operand: Any) -> Any:
 
 
 def with_structure(x: Tensor, result: Any) -> Any:
-    """The values that a function of the values of `x` returned, as nested tensors with the structure of `x`."""
+    """Return the values that a function of the values of `x` returned as nested tensors like `x`."""
     if isinstance(result, Tensor):
         return like(x, result) if is_jagged(x) else strided(result, pieces_of(x))
     if isinstance(result, tuple):

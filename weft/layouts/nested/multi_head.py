@@ -104,7 +104,7 @@ def multi_head_attention_forward(
 
 
 def _weights(query: Tensor, key: Tensor, is_causal: bool) -> Tensor:
-    """The weights of all components, [N, heads, L, S], padded with zeros."""
+    """Return the weights of all components, [N, heads, L, S], padded with zeros."""
     found = [
         all_weights(q, k, None, is_causal, q.shape[-1] ** -0.5)
         for q, k in zip(components(query), components(key), strict=True)

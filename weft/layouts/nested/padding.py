@@ -1,4 +1,4 @@
-"""Between nested tensors and padded ones."""
+"""Converts between nested tensors and padded ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products and attention of nested tensors."""
+"""Computes products and attention of nested tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _attention = plain_function("nn.functional.scaled_dot_product_attention")
 
 @rule("bmm")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of the components with those of a nested tensor, or with the matrices of a plain one."""
+    """Return the products of the components with those of a nested tensor, or with the matrices of a plain one."""
     if input.dim() != 3 or mat2.dim() != 3:
         raise RuntimeError(
             f"bmm: batch1 and batch2 must be 3D tensors, but they have {input.dim()} and {mat2.dim()} dims"
@@ -82,7 +82,7 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     **options: Any,
 ) -> Tensor:
-    """Attention within each component, without padding.
+    """Attend within each component, without padding.
 
     Shapes: query [B, heads, j1, E], key and value [B, heads, j2, E] -> [B, heads, j1, E].
     """

@@ -77,7 +77,7 @@ class RaggedSize(SymbolicSize):
 
 
 class RaggedStride:
-    """A multiple of a RaggedSize: the stride of the batch dim of a jagged tensor."""
+    """Represents a multiple of a RaggedSize: the stride of the batch dim of a jagged tensor."""
 
     __slots__ = ("size", "factor")
 

@@ -202,7 +202,7 @@ def contiguous_pieces(sizes: Sequence[Sequence[int]]) -> list[Piece]:
 
 
 def packed(tensors: Sequence[Tensor]) -> Tensor:
-    """A strided nested tensor of components, one after another in a new buffer."""
+    """Return a strided nested tensor of components, one after another in a new buffer."""
     buffer = cat([each.reshape(-1) for each in tensors])
     return strided(buffer, contiguous_pieces([each.shape for each in tensors]))
 
@@ -211,7 +211,7 @@ def packed(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def detach(x: Tensor) -> Tensor:
-    """The same memory without the history."""
+    """Return the same memory without the history."""
     return make(x._storage, 0, x.spec)
 
 
@@ -233,7 +233,7 @@ def contiguous(x: Tensor) -> Tensor:
 
 
 def components(x: Tensor) -> list[Tensor]:
-    """The components, as views of the values."""
+    """Return the components, as views of the values."""
     values = values_of(x)
     if is_jagged(x):
         dim, spans = ragged_dim_of(x) - 1, spans_of(x)
@@ -248,7 +248,7 @@ def components(x: Tensor) -> list[Tensor]:
 
 
 def joined(x: Tensor, tensors: Sequence[Tensor], ragged_dim: int | None = None) -> Tensor:
-    """A nested tensor of the layout of `x` with these components."""
+    """Return a nested tensor of the layout of `x` with these components."""
     if not is_jagged(x):
         return packed(tensors)
     return concatenated(tensors, ragged_dim_of(x) if ragged_dim is None else ragged_dim, x)

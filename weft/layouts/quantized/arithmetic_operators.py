@@ -1,4 +1,4 @@
-"""Operators of `torch.ops.quantized` on elements: sums, products, activations, normalization, joining and pooling."""
+"""Defines operators of `torch.ops.quantized` on elements: arithmetic, activations, normalization, pooling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .views import assign, cat_as
 
 
 def _made(numbers: Tensor, scale: float, zero_point: int, like_: Tensor, relu: bool = False) -> Tensor:
-    """The quantized tensor of numbers, with the dtype of another."""
+    """Return the quantized tensor of numbers, with the dtype of another."""
     return quantize(numbers.relu() if relu else numbers, QParams(scale, zero_point), like_.dtype)
 
 
@@ -315,7 +315,7 @@ def dropout(
 
 
 def _batch_norm(qx, weight, bias, mean, var, eps, output_scale, output_zero_point, relu=False) -> Tensor:
-    """A factor and a term for each channel, in float32, applied to the offsets of the integers."""
+    """Return a factor and a term for each channel, in float32, applied to the offsets of the integers."""
     by = per_tensor(qx, "quantized.batch_norm")
     scale = (1.0 / (var + float(np.float32(eps))).sqrt()) * (1.0 if weight is None else weight)
     factor = scale * (by.scale / output_scale)

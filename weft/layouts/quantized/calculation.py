@@ -148,7 +148,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 @rule(*(f"nn.functional.{name}" for name in "dropout alpha_dropout dropout1d dropout2d dropout3d".split()))
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """The tensor itself, as in evaluation."""
+    """Return the tensor itself, as in evaluation."""
     if training:
         raise QUANTIZED.missing("nn.functional.dropout")
     return input

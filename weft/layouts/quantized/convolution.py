@@ -60,13 +60,13 @@ def pack_kernel(weight: Tensor, zero_points: Tensor | None = None, groups: int =
 
 
 def _channels_last(input: Tensor) -> Tensor:
-    """[N, C, *sizes] as [N, *sizes, C]."""
+    """Return [N, C, *sizes] as [N, *sizes, C]."""
     dims = len(input.spec.shape)
     return PERMUTE(input, (0, *range(2, dims), 1))
 
 
 def _channels_second(input: Tensor) -> Tensor:
-    """[N, *sizes, C] as [N, C, *sizes]."""
+    """Return [N, *sizes, C] as [N, C, *sizes]."""
     dims = len(input.spec.shape)
     return PERMUTE(input, (0, dims - 1, *range(1, dims - 1)))
 
@@ -90,7 +90,7 @@ def _border(window: Window, more: int) -> list[int]:
 
 
 def _bordered(input: Tensor, zero_point: int, border: list[int]) -> Tensor:
-    """The input with its border, [N, *sizes, C]."""
+    """Return the input with its border, [N, *sizes, C]."""
     last = _channels_last(input)
     return constant_pad(last, border, zero_point) if border else last
 
@@ -151,14 +151,14 @@ def convolved(
 def _image(
     input: Tensor, zero_point: int, window: Window, positions: tuple[int, ...], multiple: int
 ) -> Image:
-    """The input with its border and a multiple of so many channels."""
+    """Return the input with its border and a multiple of so many channels."""
     elements = _bordered(input, zero_point, _border(window, -input.shape[1] % multiple))
     sizes = tuple(elements.shape[1:-1])
     return Image(elements, Places(sizes, window.kernel, window.stride, window.dilation, positions))
 
 
 def _float_sums(input: Tensor, zero_point: int, window: Window, packed: Packed) -> Tensor:
-    """The sums of a linear layer, int32 [N, *positions, M], by a convolution of float32."""
+    """Return the sums of a linear layer, int32 [N, *positions, M], by a convolution of float32."""
     weight = packed.integers.to(float32)
     if packed.zero_points is not None:
         weight = weight - packed.zero_points.unsqueeze(1)
@@ -193,7 +193,7 @@ def _positions(sizes: Sequence[int], window: Window) -> tuple[int, ...]:
 
 
 def transposed_kernel(weight: Tensor, groups: int) -> Tensor:
-    """The weight [C, M / groups, *kernel] of a transposed convolution as that of an ordinary one, [M, C / groups, *kernel]."""
+    """Return the weight [C, M / groups, *kernel] of a transposed convolution as [M, C / groups, *kernel]."""
     flipped = weight.flip(list(range(2, weight.dim())))
     each = flipped.unflatten(0, (groups, len(weight) // groups)).transpose(1, 2)
     return each.reshape(groups * weight.shape[1], len(weight) // groups, *weight.shape[2:])

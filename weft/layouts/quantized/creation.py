@@ -97,12 +97,12 @@ def quantize_per_channel(
 
 
 def _make_per_tensor_quantized_tensor(input: Tensor, scale: float, zero_point: int) -> Tensor:
-    """A quantized tensor of integers (uint8, int8 or int32), in new memory."""
+    """Return a quantized tensor of integers (uint8, int8 or int32), in new memory."""
     return quantized(input.clone(), QParams(float(scale), int(zero_point)), _quantized_dtype(input))
 
 
 def _make_per_channel_quantized_tensor(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int) -> Tensor:
-    """A quantized tensor of integers (uint8, int8 or int32), in new memory."""
+    """Return a quantized tensor of integers (uint8, int8 or int32), in new memory."""
     quantizer = checked_channels(scale, zero_point, axis, input.shape)
     return quantized(input.clone(), quantizer, _quantized_dtype(input))
 

@@ -115,7 +115,7 @@ def _int64(name: str, given: Tensor) -> Tensor:
 
 
 def _rows(table: Any, indices: Tensor) -> Tensor:
-    """The rows of the table at these indices, float32 [number of indices, columns]."""
+    """Return the rows of the table at these indices, float32 [number of indices, columns]."""
     flat = _int64("indices", indices).reshape(-1)
     return _sums(table, flat, arange(len(flat) + 1))
 

@@ -19,7 +19,7 @@ rule = QUANTIZED.rule
 
 
 def bytes_of(shape: tuple[int, ...], stride: tuple[int, ...], dtype: DType) -> int | None:
-    """The bytes of a tensor with several integers in a byte; None for other dtypes."""
+    """Return the bytes of a tensor with several integers in a byte; None for other dtypes."""
     if dtype not in BITS:
         return None
     if stride != contiguous_stride(shape):

@@ -25,7 +25,7 @@ def _max_pooling(dims: int, inputs: str) -> Callable:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Tensor:
-        """The maxima of windows of {inputs}."""
+        """Return the maxima of windows of {inputs}."""
         return pooled(input, kernel_size, stride or None, padding, dilation, ceil_mode)
 
     return pool

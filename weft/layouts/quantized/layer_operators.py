@@ -1,4 +1,4 @@
-"""Operators of `torch.ops.quantized` with prepared weights: linear layers and convolutions."""
+"""Defines operators of `torch.ops.quantized` with prepared weights: linear layers and convolutions."""
 
 from __future__ import annotations
 

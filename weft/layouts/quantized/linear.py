@@ -34,7 +34,7 @@ def linear(
     relu: bool = False,
     dtype: DType = uint8,
 ) -> Tensor:
-    """The layer of integers, as integers of `dtype`."""
+    """Return the layer of integers, as integers of `dtype`."""
     of_columns = scaling(by.scale, packed, weight_scales, bias, result.scale)
     return requantized(a, by.zero_point, packed, *of_columns, (dtype, result.zero_point), relu)
 
@@ -47,7 +47,7 @@ def linear_to_float(
     bias: Tensor | None,
     relu: bool = False,
 ) -> Tensor:
-    """The layer of integers, as float32."""
+    """Return the layer of integers, as float32."""
     multipliers = (weight_scales * by.scale).expand(len(packed.sums))
     addends = multipliers.new_zeros(len(packed.sums)) if bias is None else bias
     return floating(a, by.zero_point, packed, multipliers, addends, relu)

@@ -56,7 +56,7 @@ def _by_channel(dtype: DType) -> Callable:
 
 
 def _clamped(value: s.Expr, low: int, high: int) -> s.Expr:
-    """An integer between the bounds, as int32."""
+    """Return an integer between the bounds, as int32."""
     return s.cast(s.minimum(s.maximum(value, low), high), int32)
 
 

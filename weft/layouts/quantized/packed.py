@@ -43,7 +43,6 @@ class PackedLayer(ScriptObject):
         self._last: tuple[Any, tuple[Tensor, Tensor]] | None = None
 
     def _requantized(self, a: Any, by: QParams, result: QParams, relu: bool) -> Tensor:
-        """As `linear`, of the prepared weight."""
         packed, of_columns = self._ready[0], self._scaling(by.scale, result)
         return requantized(a, by.zero_point, packed, *of_columns, (uint8, result.zero_point), relu)
 
@@ -62,11 +61,11 @@ class PackedLayer(ScriptObject):
         return self  # because nothing changes it
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
-        """The weight and the bias."""
+        """Return the weight and the bias."""
         return self._weight, self._bias
 
     def bias(self) -> Tensor | None:
-        """The bias."""
+        """Return the bias."""
         return self._bias
 
     def _check_bias(self, columns: int) -> None:
@@ -105,7 +104,7 @@ class _Linear(PackedLayer):
 
 
 class LinearPackedParams(_Linear):
-    """The weight [columns, terms] of a linear layer."""
+    """Holds the weight [columns, terms] of a linear layer."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None):
         super().__init__(weight, bias)
@@ -123,7 +122,7 @@ class LinearPackedParams(_Linear):
         return quantized(made, result, input.dtype)
 
     def in_floats(self, input: Tensor) -> Tensor:
-        """The layer of a quantized tensor, as float32."""
+        """Return the layer of a quantized tensor, as float32."""
         by = per_tensor(input, "quantized.linear")
         packed, scales = self._ready
         return linear_to_float(plain(input), by, packed, scales, self._bias)
@@ -145,11 +144,11 @@ class LinearPackedParamsFp16(_Linear):
         self._check()
 
     def unpack(self) -> tuple[Tensor, Tensor | None]:
-        """The weight, in float32, and the bias."""
+        """Return the weight, in float32, and the bias."""
         return self._weight.float(), self._bias
 
     def dynamic(self, input: Tensor, reduce_range: bool = False, relu: bool = False) -> Tensor:
-        """The layer of float32 numbers."""
+        """Return the layer of float32 numbers."""
         _check_numbers(input, "linear_dynamic_fp16")
         found = input @ self._weight.to(float32).t()
         if self._bias is not None:
@@ -192,23 +191,23 @@ class ConvPackedParams(PackedLayer):
         self._planned: tuple[Any, ImagePlan | None] | None = None
 
     def weight(self) -> Tensor:
-        """The weight."""
+        """Return the weight."""
         return self._weight.unsqueeze(2) if len(self.window.kernel) == 1 else self._weight
 
     def stride(self) -> list[int]:
-        """The stride of each dim."""
+        """Return the stride of each dim."""
         return self._for_each_dim(1, self.window.stride)
 
     def padding(self) -> list[int]:
-        """The padding of each dim."""
+        """Return the padding of each dim."""
         return self._for_each_dim(0, self.window.padding)
 
     def output_padding(self) -> list[int]:
-        """The padding of the results of a transposed convolution."""
+        """Return the padding of the results of a transposed convolution."""
         return self._for_each_dim(0, self._output_padding)
 
     def dilation(self) -> list[int]:
-        """The dilation of each dim."""
+        """Return the dilation of each dim."""
         return self._for_each_dim(1, self.window.dilation)
 
     def _for_each_dim(self, first: int, numbers: Sequence[int]) -> list[int]:
@@ -216,7 +215,7 @@ class ConvPackedParams(PackedLayer):
         return [first, *numbers] if len(numbers) == 1 else [*numbers]
 
     def groups(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         return self.window.groups
 
     def transpose(self) -> bool:
@@ -286,7 +285,7 @@ class ConvPackedParams(PackedLayer):
         return planned[1]
 
     def in_floats(self, input: Tensor) -> Tensor:
-        """The convolution of a quantized tensor, as float32."""
+        """Return the convolution of a quantized tensor, as float32."""
         by = per_tensor(input, "quantized.conv")
         packed, scales = self._ready
         layer = functools.partial(
@@ -305,7 +304,7 @@ class ConvPackedParams(PackedLayer):
 
 
 class EmbeddingPackedParams(ScriptObject):
-    """The table of an embedding: a quint8 or quint4x2 tensor with float parameters for each row."""
+    """Holds the table of an embedding: a quint8 or quint4x2 tensor with float parameters for each row."""
 
     _script_name = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
 

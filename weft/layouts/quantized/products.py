@@ -32,7 +32,7 @@ from .numbers import RANGES, saturated
 
 
 class Packed(NamedTuple):
-    """The second matrix of products, prepared for many of them."""
+    """Holds the second matrix of products, prepared for many of them."""
 
     integers: Tensor  # int8 [groups * columns, terms]
     sums: Tensor  # int32 [groups * columns], of the integers without their zero points
@@ -268,7 +268,7 @@ def _image_kernel(formula: Formula, elements: Spec, places: Places, packed: Pack
 
 
 def requantizing_kernel(image: Image, packed: Packed, dtype: DType) -> ImageKernel:
-    """The kernel of `requantized` for all images with the spec of this one."""
+    """Return the kernel of `requantized` for all images with the spec of this one."""
     return _image_kernel(_formula(_quantized, dtype, False), image.elements.spec, image.places, packed)
 
 

@@ -43,13 +43,13 @@ class PerChannel(NamedTuple):
         return self._replace(axis=axis)
 
     def of_channels(self, channels: slice) -> PerChannel:
-        """The quantizer of some of the channels."""
+        """Return the quantizer of some of the channels."""
         scales = np.frombuffer(self.scales, np.float32 if self.has_floats else np.float64)[channels]
         points = np.frombuffer(self.zero_points, np.float32 if self.has_floats else np.int64)[channels]
         return self._replace(scales=scales.tobytes(), zero_points=points.tobytes())
 
     def of_channel(self, channel: int) -> Quantizer:
-        """The quantizer of one channel."""
+        """Return the quantizer of one channel."""
         one = self.of_channels(slice(channel, channel + 1))
         if self.has_floats:
             return one

@@ -54,7 +54,7 @@ class CellParams(ScriptObject):
         return "quantized_dynamic", self.biases, [], [int(self.reduce_range)], weights
 
     def of_input(self, input: Tensor) -> Tensor:
-        """The projections of the input, one for each gate side by side."""
+        """Return the projections of the input, one for each gate side by side."""
         return self.inputs.dynamic(input, self.reduce_range)
 
     def of_hidden(self, hidden: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ def quantizer_of(x: Tensor) -> Quantizer:
 
 
 def plain(x: Tensor) -> Tensor:
-    """The integers, in the memory of the quantized tensor."""
+    """Return the integers, in the memory of the quantized tensor."""
     spec = x.spec
     stored = STORED[spec.dtype]
     if spec.dtype in BITS:
@@ -69,7 +69,7 @@ _kept_spec = functools.lru_cache(maxsize=1024)(_new_spec)
 def quantized(
     integers: Tensor, quantizer: Quantizer, dtype: DType, shape: Sequence[int] | None = None
 ) -> Tensor:
-    """The quantized tensor in the memory of its integers. shape: of dtypes with several integers in a byte."""
+    """Return the quantized tensor in the memory of its integers. shape: of dtypes with several integers in a byte."""
     if integers.spec.neg:
         integers = integers.resolve_neg()
     spec = integers.spec
@@ -82,7 +82,7 @@ def quantized(
 
 
 def like(x: Tensor, integers: Tensor) -> Tensor:
-    """The quantized tensor of these integers with the dtype and the quantizer of `x`."""
+    """Return the quantized tensor of these integers with the dtype and the quantizer of `x`."""
     return quantized(integers, quantizer_of(x), x.dtype)
 
 
@@ -111,7 +111,7 @@ def per_tensor(x: Tensor, function: str) -> QParams:
 
 
 def integers_of(numbers_: Tensor, quantizer: Quantizer, dtype: DType) -> Tensor:
-    """The integers of float32 numbers; packed in bytes for dtypes with several in a byte."""
+    """Return the integers of float32 numbers; packed in bytes for dtypes with several in a byte."""
     stored, bits = STORED[dtype], BITS.get(dtype)
     if isinstance(quantizer, QParams):
         if bits is None:
@@ -136,7 +136,7 @@ def quantize(numbers_: Tensor, quantizer: Quantizer, dtype: DType) -> Tensor:
 
 
 def dequantize(x: Tensor) -> Tensor:
-    """The float32 numbers of a quantized tensor."""
+    """Return the float32 numbers of a quantized tensor."""
     quantizer, integers = quantizer_of(x), plain(x)
     if x.dtype in BITS:
         integers = numbers.unpack_bits(integers, BITS[x.dtype], x.shape)

@@ -1,4 +1,4 @@
-"""Arithmetic of sparse tensors with sparse tensors, dense tensors and numbers."""
+"""Computes arithmetic of sparse tensors with sparse tensors, dense tensors and numbers."""
 
 from __future__ import annotations
 

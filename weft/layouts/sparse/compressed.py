@@ -102,14 +102,14 @@ def dense_dim_of(x: Tensor) -> int:
 
 
 def matrix_sizes(x: Tensor) -> tuple[int, int]:
-    """Rows and columns."""
+    """Return rows and columns."""
     batch_dim = batch_dim_of(x)
     rows, columns = x.shape[batch_dim : batch_dim + 2]
     return rows, columns
 
 
 def blocksize_of(x: Tensor) -> tuple[int, int] | None:
-    """Rows and columns of a block, None for layouts without blocks."""
+    """Return rows and columns of a block, None for layouts without blocks."""
     if not FORMATS[x.layout].blocks:
         return None
     first = batch_dim_of(x) + 1

@@ -25,7 +25,7 @@ from .coordinates import Runs, check_in_range, indices_of, runs, stable_order
 
 
 class Compressed(NamedTuple):
-    """The parts of a compressed tensor."""
+    """Holds the parts of a compressed tensor."""
 
     outer: Tensor
     inner: Tensor
@@ -132,7 +132,7 @@ def of_keys(
 
 
 def values_by_entry(values: Tensor, batch_dim: int) -> Tensor:
-    """Values as [batch * nnz, *blocksize, *dense sizes]."""
+    """Return values as [batch * nnz, *blocksize, *dense sizes]."""
     return values.flatten(0, batch_dim)
 
 

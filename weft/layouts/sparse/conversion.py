@@ -1,4 +1,4 @@
-"""Between dense and sparse tensors, and between the sparse layouts."""
+"""Converts between dense and sparse tensors, and between the sparse layouts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _entries_in_order(self: Tensor) -> Tensor:
 
 
 def as_compressed(self: Tensor, layout: Layout, blocksize: tuple[int, int] | None = None) -> Tensor:
-    """A sparse tensor of any layout in a compressed one."""
+    """Convert a sparse tensor of any layout to a compressed one."""
     own = FORMATS.get(self.layout)
     wanted = FORMATS[layout]
     if own is None:
@@ -212,31 +212,31 @@ def _between(
 
 @named
 def to_sparse_coo(self: Tensor) -> Tensor:
-    """The tensor in COO."""
+    """Return the tensor in COO."""
     return to_sparse(self)
 
 
 @named
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The tensor in CSR: for each row, the columns and values of its elements."""
+    """Return the tensor in CSR: for each row, the columns and values of its elements."""
     return to_sparse(self, layout=sparse_csr, dense_dim=dense_dim)
 
 
 @named
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The tensor in CSC: for each column, the rows and values of its elements."""
+    """Return the tensor in CSC: for each column, the rows and values of its elements."""
     return to_sparse(self, layout=sparse_csc, dense_dim=dense_dim)
 
 
 @named
 def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    """The tensor in BSR: for each row of blocks, the columns and values of its blocks."""
+    """Return the tensor in BSR: for each row of blocks, the columns and values of its blocks."""
     return to_sparse(self, layout=sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
 
 
 @named
 def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    """The tensor in BSC: for each column of blocks, the rows and values of its blocks."""
+    """Return the tensor in BSC: for each column of blocks, the rows and values of its blocks."""
     return to_sparse(self, layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 

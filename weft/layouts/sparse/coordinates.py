@@ -31,7 +31,7 @@ def keys_of(indices: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def indices_of(keys: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The indices [sparse_dim, nnz] of the elements with these keys, int64."""
+    """Return the indices [sparse_dim, nnz] of the elements with these keys, int64."""
     found = []
     for size in reversed(sizes[1:]):
         found.append(keys % size)

@@ -1,4 +1,4 @@
-"""Sparse tensors from indices and values."""
+"""Makes sparse tensors from indices and values."""
 
 from __future__ import annotations
 
@@ -147,28 +147,28 @@ def _inferred_compressed(outer: Tensor, inner: Tensor, values: Tensor, layout: L
 def sparse_csr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any
 ) -> Tensor:
-    """`sparse_compressed_tensor` in CSR."""
+    """Make a `sparse_compressed_tensor` in CSR."""
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, **_options(options, sparse_csr))
 
 
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
 ) -> Tensor:
-    """`sparse_compressed_tensor` in CSC."""
+    """Make a `sparse_compressed_tensor` in CSC."""
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, **_options(options, sparse_csc))
 
 
 def sparse_bsr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any
 ) -> Tensor:
-    """`sparse_compressed_tensor` in BSR."""
+    """Make a `sparse_compressed_tensor` in BSR."""
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, **_options(options, sparse_bsr))
 
 
 def sparse_bsc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
 ) -> Tensor:
-    """`sparse_compressed_tensor` in BSC."""
+    """Make a `sparse_compressed_tensor` in BSC."""
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, **_options(options, sparse_bsc))
 
 

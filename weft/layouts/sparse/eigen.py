@@ -1,4 +1,4 @@
-"""Eigenvalues of sparse matrices, by SciPy's ARPACK: `torch.lobpcg`."""
+"""Computes eigenvalues of sparse matrices, by SciPy's ARPACK: `torch.lobpcg`."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ rule("zeros", "empty")(_without_any)
 
 
 def _uninitialized(x: Tensor, dtype: Any, device: Any) -> Tensor:
-    """A compressed tensor with the indices of x and any values."""
+    """Return a compressed tensor with the indices of x and any values."""
     *structure, values = parts_of(x)
     structure = [part.to(device, copy=True) for part in structure]
     return with_parts(x, structure, FUNCTIONS["empty_like"](values, dtype=dtype, device=device))

@@ -17,7 +17,7 @@ addmm = FUNCTIONS["addmm"]
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """The product of two dense matrices."""
+    """Return the product of two dense matrices."""
     if reduce is not None:
         raise NotImplementedError(
             f"torch.sparse.mm with reduce={reduce!r} takes a CSR matrix: write x.to_sparse_csr()"

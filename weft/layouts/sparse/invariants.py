@@ -116,7 +116,7 @@ class _Names:
 def _check_sizes(
     outer: Tensor, inner: Tensor, values: Tensor, size: Sequence[int], names: _Names
 ) -> tuple[int, int]:
-    """The blocksize; 1 and 1 without blocks."""
+    """Check the sizes and return the blocksize; 1 and 1 without blocks."""
     for part, name in ((outer, names.outer), (inner, names.inner)):
         if part.dim() and part.numel() and part.shape[-1] > 1 and part.stride(-1) != 1:
             raise RuntimeError(f"expected {name} to be a contiguous tensor per batch")
@@ -172,7 +172,7 @@ def _check_blocksize(size: Sequence[int], batch_dim: int, blocksize: tuple[int, 
 
 
 def _check_indices(outer: Tensor, inner: Tensor, minors: int, names: _Names) -> None:
-    """outer [matrices, majors + 1], inner [matrices, nnz]."""
+    """Check outer [matrices, majors + 1] and inner [matrices, nnz]."""
     nnz = inner.shape[-1]
     if nnz and not (0 <= int(inner.amin()) and int(inner.amax()) < minors):
         raise RuntimeError(f"`0 <= {names.inner} < {names.minors}` is not satisfied.")

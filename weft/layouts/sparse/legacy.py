@@ -1,4 +1,4 @@
-"""`x.new(...)` of a sparse tensor, and what the legacy classes of sparse tensors construct."""
+"""Makes `x.new(...)` of a sparse tensor, and what the legacy classes of sparse tensors construct."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ rule = SPARSE.rule
 
 
 def _mask_for(input: Tensor, mask: Tensor) -> Tensor:
-    """The mask as a coalesced COO tensor of bools, with the shape of the input and as many sparse dims."""
+    """Return the mask as a coalesced COO tensor of bools, with the shape of the input and as many sparse dims."""
     if mask.dim() > input.dim():
         raise IndexError(
             f"_input_mask expected broadcastable mask (got mask dimensionality higher than of the input): {list(mask.shape)} for "
@@ -90,7 +90,7 @@ def _define(
 
 
 def _over_all_indices(x: Tensor, name: str, dims: Sequence[int], keepdim: bool, identity: Any) -> Tensor:
-    """A reduction over all sparse dims, and some dense ones: a COO tensor without entries for zeros."""
+    """Return a reduction over all sparse dims, and some dense ones: a COO tensor without entries for zeros."""
     values = _over_dense_dims(x, name, dims)
     if len(values):
         values = FUNCTIONS[name](values, 0, True)
@@ -126,7 +126,7 @@ def _over_dense_dims(x: Tensor, name: str, dims: Sequence[int]) -> Tensor:
 
 
 def _on_dense(name: str) -> Callable:
-    """The function of `torch.masked`, with dense tensors in place of sparse ones."""
+    """Return the function of `torch.masked`, with dense tensors in place of sparse ones."""
     function = FUNCTIONS[f"masked.{name}"]
 
     @functools.wraps(function)

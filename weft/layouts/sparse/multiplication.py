@@ -124,7 +124,7 @@ def _check_product(x: Tensor, dense: Tensor) -> None:
 
 
 def transposed_dense(x: Tensor, dense: Tensor) -> Tensor:
-    """`x.T @ dense` of a sparse matrix and a dense matrix or vector."""
+    """Compute `x.T @ dense` of a sparse matrix and a dense matrix or vector."""
     rows, columns = matrix_shape(x)
     if x.layout is not sparse_csc:
         x = as_compressed(x, sparse_csr)
@@ -147,7 +147,7 @@ def _of_unmasked(ct: Tensor, out: Any, x: Any, dense: Tensor, transposed: bool, 
 
 @custom_vjp(joint=_of_unmasked, inputs=2)
 def unmasked(x: Tensor, dense: Tensor, transposed: bool) -> Tensor:
-    """`x @ dense`, or `x.T @ dense`, with a dense cotangent of `x`."""
+    """Compute `x @ dense`, or `x.T @ dense`, with a dense cotangent of `x`."""
     return transposed_dense(x, dense) if transposed else sparse_dense(x, dense)
 
 
@@ -156,7 +156,7 @@ def _conjugate(x: Tensor) -> Tensor:
 
 
 def dense_sparse(dense: Tensor, x: Tensor) -> Tensor:
-    """`dense @ x` of a dense matrix or vector and a sparse matrix."""
+    """Compute `dense @ x` of a dense matrix or vector and a sparse matrix."""
     rows, columns = matrix_shape(x)
     if dense.shape[-1] != rows:
         shown = "x".join(map(str, dense.shape))
@@ -190,7 +190,7 @@ class _Structure(NamedTuple):
     minors: int
 
     def swapped(self) -> tuple[_Structure, Tensor]:
-        """The structure of the transpose, and the place here of each entry there."""
+        """Return the structure of the transpose, and the place here of each entry there."""
         places = arange(len(self.inner), device=self.inner.device)
         outer, inner, order = swapped(Compressed(self.outer, self.inner, places), self.minors)
         return _Structure(outer, inner, len(self.outer) - 1), order
@@ -255,7 +255,7 @@ def _pairs(
 
 
 def sparse_sparse(x: Tensor, other: Tensor) -> Tensor:
-    """`x @ other` of two sparse matrices, in the layout of `x`."""
+    """Compute `x @ other` of two sparse matrices, in the layout of `x`."""
     (rows, inner_size), (other_rows, columns) = matrix_shape(x), matrix_shape(other)
     if inner_size != other_rows:
         raise RuntimeError(
@@ -480,7 +480,7 @@ def _sampled_batch(left: Tensor, right: Tensor, outer: Tensor, inner: Tensor) ->
 
 @rule("sparse.sampled_addmm")
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)` at the entries of `input`, a CSR or CSC matrix."""
+    """Compute `beta * input + alpha * (mat1 @ mat2)` at the entries of `input`, a CSR or CSC matrix."""
     if input.layout not in (sparse_csr, sparse_csc):
         title = TITLES.get(input.layout, "Sparse")
         raise RuntimeError(f"sampled_addmm: Expected self to be a sparse CSR matrix, but got {title}")

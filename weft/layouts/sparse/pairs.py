@@ -46,13 +46,13 @@ def aligned(left: Tensor, right: Tensor, name: str) -> tuple[Tensor, Tensor]:
 
 
 def _without_entries_as(empty: Tensor, other: Tensor) -> Tensor:
-    """A tensor without entries, with as many dense dims as another one."""
+    """Return a tensor without entries, with as many dense dims as another one."""
     dense_dim = other.dim() - sparse_dim_of(other)
     return empty_sparse(empty.shape, sparse_coo, empty.dtype, empty.device, dense_dim)
 
 
 class Entries(NamedTuple):
-    """The entries of a tensor: their keys, int64 [n], and their values [n, ...]."""
+    """Holds the entries of a tensor: their keys, int64 [n], and their values [n, ...]."""
 
     keys: Tensor
     values: Tensor

@@ -27,7 +27,7 @@ class Pools(NamedTuple):
 
 
 def pools(indices: Tensor, sizes: Sequence[int], dim: int) -> Pools:
-    """The pools along the sparse dim `dim`."""
+    """Return the pools along the sparse dim `dim`."""
     others = [d for d in range(len(sizes)) if d != dim]
     kept = [sizes[d] for d in others]
     keys = keys_of(indices[others], kept) if others else keys_of(indices[:0], ())
@@ -44,13 +44,13 @@ def pools(indices: Tensor, sizes: Sequence[int], dim: int) -> Pools:
 
 
 def pool_sums(values: Tensor, among: Pools) -> Tensor:
-    """For each entry, the sum of the values of its pool."""
+    """Return, for each entry, the sum of the values of its pool."""
     total = zeros((among.size, *values.shape[1:]), dtype=values.dtype, device=values.device)
     return total.index_add_(0, among.number, values).index_select(0, among.number)
 
 
 def pool_maxima(values: Tensor, among: Pools) -> Tensor:
-    """For each entry, the greatest value of its pool."""
+    """Return, for each entry, the greatest value of its pool."""
     shape = among.size, *values.shape[1:]
     greatest = full(shape, -math.inf, dtype=values.dtype, device=values.device)
     greatest.index_reduce_(0, among.number, values, "amax")
@@ -74,7 +74,7 @@ def softmax(indices: Tensor, values: Tensor, sizes: Sequence[int], dim: int, is_
 def softmax_backward(
     ct: Tensor, out: Tensor, indices: Tensor, sizes: Sequence[int], dim: int, is_log: bool
 ) -> Tensor:
-    """The cotangent of the values of `softmax`, from those of its result `out`."""
+    """Return the cotangent of the values of `softmax`, from those of its result `out`."""
     inner = ct if is_log else ct * out
     if dim >= len(sizes):
         sums = inner.sum(dim - len(sizes) + 1, True)
@@ -88,6 +88,6 @@ def softmax_backward(
 def summed(
     indices: Tensor, values: Tensor, sizes: Sequence[int], dims: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    """Indices and values of the sum over some sparse dims, coalesced."""
+    """Return indices and values of the sum over some sparse dims, coalesced."""
     kept = [d for d in range(len(sizes)) if d not in dims]
     return coalesced(indices[kept], values, [sizes[d] for d in kept])

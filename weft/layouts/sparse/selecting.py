@@ -227,7 +227,7 @@ def _entries_at(own: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
 
 @rule("masked_select")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements under the mask, in a sparse vector."""
+    """Return the elements under the mask, in a sparse vector."""
     if not is_plain(mask):
         mask = to_dense(as_coo(mask))
     return getitem(input, mask.expand(input.shape))
@@ -272,7 +272,7 @@ def _check_position(item: int, dim: int, size: int) -> None:
 
 
 def _items(index: Any, ndim: int) -> list[Any]:
-    """One item for each dim and each new dim: None, an int, a slice, or a tensor of positions."""
+    """Return one item for each dim and each new dim: None, an int, a slice, or a tensor of positions."""
     items: list[Any] = []
     for item in index if isinstance(index, tuple) else (index,):
         if item is None or item is ... or isinstance(item, slice):
@@ -295,7 +295,7 @@ def _items(index: Any, ndim: int) -> list[Any]:
 
 
 def _positions(item: Tensor) -> list[Any]:
-    """A mask as the positions in each of its dims; a number as an int."""
+    """Return a mask as the positions in each of its dims; a number as an int."""
     if not is_plain(item):
         item = to_dense(as_coo(item))
     if item.dtype in (bool_, uint8):

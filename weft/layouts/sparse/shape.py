@@ -69,7 +69,7 @@ def t(input: Tensor) -> Tensor:
 
 
 def permuted(input: Tensor, order: tuple[int, ...]) -> Tensor:
-    """The dims in another order."""
+    """Return the dims in another order."""
     if order == tuple(range(input.dim())):
         return alias(input)
     return _permuted_coo(input, order) if input.layout is sparse_coo else _permuted_compressed(input, order)

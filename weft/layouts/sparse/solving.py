@@ -1,4 +1,4 @@
-"""Sparse systems of linear equations, by SciPy's SuperLU: `torch.sparse.spsolve` and triangular systems."""
+"""Solves sparse systems of linear equations, by SciPy's SuperLU: `torch.sparse.spsolve`, triangular systems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _of_solution(ct, out, values, other, outer, inner, is_adjoint, *, wanted):
 
 @custom_vjp(joint=_of_solution, inputs=4)
 def _solved(values: Tensor, other: Tensor, outer: Tensor, inner: Tensor, is_adjoint: bool) -> Tensor:
-    """The solution of A x = other, or of A^H x = other, for A in CSC."""
+    """Return the solution of A x = other, or of A^H x = other, for A in CSC."""
     values, other = (each.resolve_conj().resolve_neg().contiguous() for each in (values, other))
     size = len(outer) - 1
     if not size:
@@ -114,7 +114,7 @@ def _has_zero_on_diagonal(matrix: Tensor) -> bool:
 
 
 def _triangle(A: Tensor, upper: bool, unitriangular: bool) -> Tensor:
-    """One triangle of a matrix in COO, with ones on the diagonal if `unitriangular`."""
+    """Return one triangle of a matrix in COO, with ones on the diagonal if `unitriangular`."""
     if A.dim() != 2 or A.shape[0] != A.shape[1]:
         raise RuntimeError(
             f"triangular_solve: expected a square matrix, got a tensor of shape {list(A.shape)}"

@@ -48,7 +48,7 @@ def _kept(result: Tensor, input: Tensor, dims: Sequence[int], keepdim: bool) -> 
 
 
 def _entries(input: Tensor) -> Tensor:
-    """The tensor with one entry for each element."""
+    """Return the tensor with one entry for each element."""
     return coalesce(input) if input.layout is sparse_coo else input
 
 

@@ -29,7 +29,7 @@ def summed(x: Tensor) -> Tensor:
 
 
 def on_values(x: Tensor, function: Callable, *args: Any, **kwargs: Any) -> Tensor:
-    """The function of the values, with the indices of x."""
+    """Return the function of the values, with the indices of x."""
     return with_values(x, function(values_of(x), *args, **kwargs))
 
 
@@ -80,7 +80,7 @@ def _linear(x: Tensor, function: Callable) -> Tensor:
 
 @custom_vjp(lambda ct, out, x, function: ct, inputs=1)
 def _shifted(x: Tensor, function: Callable) -> Tensor:
-    """A function with slope 1."""
+    """Return a function with slope 1."""
     return on_values(x, function)
 
 

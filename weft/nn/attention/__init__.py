@@ -11,7 +11,7 @@ from ...core.restoring import contextmanager
 
 
 class SDPBackend(enum.Enum):
-    """PyTorch's kernels for `scaled_dot_product_attention`."""
+    """Lists PyTorch's kernels for `scaled_dot_product_attention`."""
 
     ERROR = -1
     MATH = 0

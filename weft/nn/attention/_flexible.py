@@ -195,7 +195,7 @@ def _seen_part(mask_mod: Callable | None, places: Any, device: Any) -> tuple[ran
 def _tile(
     query: Tensor, key: Tensor, value: Tensor, tile: _Tile, own: _Functions
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`_at_once` for the part of a tile."""
+    """Compute `_at_once` for the part of a tile."""
     working = float64 if query.dtype is float64 else float32
     scores = query.matmul(key.transpose(-2, -1)).to(working) * own.scale
     scores = modified(scores, own.score_mod, own.mask_mod, tile.places(), tile.mask)
@@ -234,7 +234,7 @@ def _rule(ct, out, query, key, value, own):
 
 @custom_vjp(joint=_rule, node_name="FlexAttentionAutogradOpBackward")
 def _in_tiles(query: Tensor, key: Tensor, value: Tensor, own: _Functions) -> tuple[Tensor, Tensor, Tensor]:
-    """`_at_once`, one tile after the other."""
+    """Compute `_at_once`, one tile after the other."""
     working = float64 if query.dtype is float64 else float32
     result = zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
     lse = full(query.shape[:-1], -math.inf, dtype=working, device=query.device)

@@ -127,7 +127,7 @@ _QUESTIONS = "is_floating_point is_complex is_signed get_device element_size is_
 
 @functools.cache
 def _rules() -> dict[Any, Callable]:
-    """Function or method -> `rule(func, args, kwargs)`."""
+    """Return a table: function or method -> `rule(func, args, kwargs)`."""
     members = vars(Tensor)
     found: dict[Any, Callable] = {}
 
@@ -278,7 +278,7 @@ def _positions(items: list, lead: int) -> tuple[int, ...]:
 
 
 def _numbers(size: int, dim: int, device: Any) -> Tensor:
-    """0, 1, ..., size - 1 along one of the first four dims."""
+    """Return 0, 1, ..., size - 1 along one of the first four dims."""
     shape = [1] * BATCH_DIMS
     shape[dim] = size
     return arange(size, device=device).reshape(shape)

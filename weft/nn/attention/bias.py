@@ -76,7 +76,7 @@ class CausalBias(Tensor):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        """`scaled_dot_product_attention` under this mask."""
+        """Compute `scaled_dot_product_attention` under this mask."""
         if is_causal:
             raise ValueError("CausalBias should not be used with causal=True")
         is_square = attn_mask.seq_len_q == attn_mask.seq_len_kv

@@ -296,7 +296,7 @@ class BlockMask:
         )  # fmt: skip
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
-        """The attributes in the order of the constructor's arguments; flatten: the pairs among them as two each."""
+        """Return the attributes in the order of the constructor's arguments; flatten: pairs as two each."""
         lengths, size = (
             (self.seq_lengths, self.BLOCK_SIZE) if flatten else ((self.seq_lengths,), (self.BLOCK_SIZE,))
         )
@@ -306,7 +306,7 @@ class BlockMask:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """[batches, heads, queries, keys]."""
+        """Return [batches, heads, queries, keys]."""
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self) -> int:

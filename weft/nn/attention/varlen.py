@@ -105,7 +105,7 @@ def varlen_attn_out(
     block_table: Tensor | None = None,
     num_splits: int | None = None,
 ) -> Any:
-    """As `varlen_attn`, with the result in `out`."""
+    """Compute the same as `varlen_attn`, with the result in `out`."""
     found = varlen_attn(
         query, key, value, cu_seq_q, cu_seq_k, max_q, max_k,
         return_aux=return_aux, scale=scale, window_size=window_size, enable_gqa=enable_gqa,

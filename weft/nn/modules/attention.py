@@ -1,4 +1,4 @@
-"""Multi-head attention."""
+"""Defines multi-head attention."""
 
 from __future__ import annotations
 

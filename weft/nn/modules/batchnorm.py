@@ -23,7 +23,7 @@ __all__ = [
 
 
 class _NormBase(AffineNorm):
-    """The base of batch and instance norms, with parameters and running statistics."""
+    """Serves as the base of batch and instance norms, with parameters and running statistics."""
 
     _version = 2
     _dims: tuple[int, ...]  # the numbers of dims that an input may have
@@ -156,7 +156,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization over the batches of all processes of a group; in one process the same as BatchNorm.
+    """Computes batch normalization over the batches of all processes of a group; in one process as BatchNorm.
 
     Shapes: [N, C, ...] -> the same.
 

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions over one, two and three dims."""
+"""Defines convolutions and transposed convolutions over one, two and three dims."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution with learned weights. Shapes: [N, C, L] or [C, L].
+    """Convolves with learned weights. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.randn(20, 16, 50)).shape
@@ -185,7 +185,7 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Convolution with learned weights. Shapes: [N, C, H, W] or [C, H, W]; weight [out, in / groups, *kernel_size].
+    """Convolves with learned weights. Shapes: [N, C, H, W] or [C, H, W]; weight [out, in / groups, *kernel_size].
 
     >>> import weft as torch
     >>> torch.nn.Conv2d(1, 32, 3, padding="same")(torch.randn(4, 1, 28, 28)).shape
@@ -197,7 +197,7 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Convolution with learned weights. Shapes: [N, C, D, H, W] or [C, D, H, W].
+    """Convolves with learned weights. Shapes: [N, C, D, H, W] or [C, D, H, W].
 
     >>> import weft as torch
     >>> torch.nn.Conv3d(3, 4, kernel_size=3)(torch.rand(2, 3, 8, 6, 4)).shape

@@ -41,7 +41,7 @@ class _InstanceNorm(_NormBase):
         return self._normalized(input.unsqueeze(0)).squeeze(0) if single else self._normalized(input)
 
     def _get_no_batch_dim(self) -> int:
-        """The number of dims of an input without a batch."""
+        """Return the number of dims of an input without a batch."""
         return self._dims[0]
 
     def _normalized(self, input: Tensor) -> Tensor:

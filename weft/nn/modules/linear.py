@@ -1,4 +1,4 @@
-"""Linear and bilinear layers."""
+"""Defines linear and bilinear layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of `linear_cross_entropy`."""
+"""Defines the options of `linear_cross_entropy`."""
 
 from __future__ import annotations
 

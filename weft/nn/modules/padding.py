@@ -1,4 +1,4 @@
-"""Padding layers."""
+"""Defines padding layers."""
 
 from __future__ import annotations
 

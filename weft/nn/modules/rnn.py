@@ -1,4 +1,4 @@
-"""Recurrent layers: RNN, LSTM and GRU for sequences, and their cells."""
+"""Defines recurrent layers: RNN, LSTM and GRU for sequences, and their cells."""
 
 from __future__ import annotations
 
@@ -482,7 +482,7 @@ class RecurrentCell(Module):
 
 
 class RNNCellBase(RecurrentCell):
-    """The base of cells, with the parameters of one step."""
+    """Serves as the base of cells, with the parameters of one step."""
 
     weight_ih: Tensor
     weight_hh: Tensor

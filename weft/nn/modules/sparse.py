@@ -17,7 +17,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """The base of embeddings, with a table of `num_embeddings` rows and the options of a lookup."""
+    """Serves as the base of embeddings, with a table of `num_embeddings` rows and the options of a lookup."""
 
     weight: Tensor
     _padding_name = "Padding_idx"  # as PyTorch's errors write it

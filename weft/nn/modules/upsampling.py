@@ -1,4 +1,4 @@
-"""Upsampling layers."""
+"""Defines upsampling layers."""
 
 from __future__ import annotations
 

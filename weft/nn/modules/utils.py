@@ -1,4 +1,4 @@
-"""Helpers of layers: one value for each dim, and texts for the repr."""
+"""Defines helpers of layers: one value for each dim, and texts for the repr."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Broadcast(Function):
 
 
 class ReduceAddCoalesced(Function):
-    """Sums over GPUs, of `num_inputs` tensors on each of them."""
+    """Computes sums over GPUs of `num_inputs` tensors on each of them."""
 
     @staticmethod
     def forward(ctx: Any, destination: Any, num_inputs: int, *grads: Tensor) -> Any:
@@ -34,7 +34,7 @@ class ReduceAddCoalesced(Function):
 
 
 class Gather(Function):
-    """Tensors on several GPUs joined into one."""
+    """Joins tensors on several GPUs into one."""
 
     @staticmethod
     def forward(ctx: Any, target_device: Any, dim: int, *inputs: Tensor) -> Any:
@@ -43,7 +43,7 @@ class Gather(Function):
 
 
 class Scatter(Function):
-    """The parts of a tensor on several GPUs."""
+    """Spreads the parts of a tensor over several GPUs."""
 
     @staticmethod
     def forward(ctx: Any, target_gpus: Sequence[Any], chunk_sizes: Any, dim: int, input: Tensor) -> Any:

@@ -41,7 +41,7 @@ def broadcast_coalesced(
 
 
 def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
-    """The sum of tensors on several GPUs."""
+    """Return the sum of tensors on several GPUs."""
     for place, tensor in enumerate(inputs):
         assert tensor.device.type != "cpu", (
             f"reduce_add expects all inputs to be on GPUs, but input {place} is on CPU"
@@ -65,11 +65,11 @@ def scatter(
     *,
     out: Any = None,
 ) -> Any:
-    """The parts of a tensor on several GPUs."""
+    """Return the parts of a tensor on several GPUs."""
     check_gpus(devices or ())
     _no_gpu("scatter")
 
 
 def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Any = None, *, out: Any = None) -> Tensor:
-    """Tensors on several GPUs joined into one."""
+    """Return tensors on several GPUs joined into one."""
     _no_gpu("gather")

@@ -1,4 +1,4 @@
-"""Containers of tensors shared out to GPUs, and brought together again."""
+"""Shares containers of tensors out to GPUs, and joins them again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ is_namedtuple = _is_namedtuple
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """For each GPU a container like `inputs`: with its part of each tensor, and the other objects themselves.
+    """Return for each GPU a container like `inputs`: with its part of each tensor, and the other objects themselves.
 
     >>> from weft.nn.parallel import scatter
     >>> scatter(("a", [1]), [0, 1])

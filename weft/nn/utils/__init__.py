@@ -1,4 +1,4 @@
-"""Tools for modules: gradient clipping, parametrizations, sequences of different lengths."""
+"""Offers tools for modules: gradient clipping, parametrizations, sequences of different lengths."""
 
 from ...compat.missing import module_getattr
 from ...func import replaced as stateless

@@ -139,7 +139,7 @@ class NamedMemberAccessor:
         yield from self.named_buffers(remove_duplicate)
 
     def named_modules(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Module]]:
-        """This module and those within."""
+        """Return this module and those within."""
         yield from self.module.named_modules(remove_duplicate=remove_duplicate)
 
 

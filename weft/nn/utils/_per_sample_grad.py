@@ -142,7 +142,7 @@ def _check_input(func: Any, input: Any, arguments: dict, expanded: Any) -> None:
 
 
 class _Layer(Function):
-    """A layer function: the gradient of the input as always, those of the weights by vmap of the same function."""
+    """Differentiates a layer function: the gradient of the weights is by vmap of the same function."""
 
     @staticmethod
     def forward(ctx: Any, func: Any, arguments: dict, expanded: dict, input: Tensor, *weights: Tensor) -> Any:

@@ -110,7 +110,7 @@ def _numbers(grad: Tensor) -> Tensor:
 
 
 def _summed(grad: Tensor) -> Tensor:
-    """A sparse gradient with one entry for each element."""
+    """Return a sparse gradient with one entry for each element."""
     return grad.coalesce() if grad.layout is weft.sparse_coo else grad
 
 

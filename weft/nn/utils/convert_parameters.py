@@ -1,4 +1,4 @@
-"""Conversion of parameters to one vector, and back."""
+"""Converts parameters to one vector, and back."""
 
 from __future__ import annotations
 

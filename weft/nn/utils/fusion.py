@@ -1,4 +1,4 @@
-"""Fusion of a batch normalization with the layer before it, for evaluation."""
+"""Fuses a batch normalization with the layer before it, for evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of the weights of convolutions to a memory format."""
+"""Converts the weights of convolutions to a memory format."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class PackedSequence_(NamedTuple):  # noqa: N801 (PyTorch's name)
-    """The fields of a PackedSequence."""
+    """Holds the fields of a PackedSequence."""
 
     data: Any
     batch_sizes: Any

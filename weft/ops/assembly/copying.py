@@ -360,7 +360,7 @@ for _name, _dtype in {
 
 @public("method")
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor with the dtype and device of `other`."""
+    """Return the tensor with the dtype and device of `other`."""
     return to(self, other)
 
 
@@ -403,6 +403,6 @@ def xpu(
 
 @public("method")
 def detach(self: Tensor) -> Tensor:
-    """The same memory, outside of autograd."""
+    """Return a tensor on the same memory, outside of autograd."""
     storage = self._storage
     return make(storage if type(storage) is Storage else storage.detached(), self._byte_offset, self.spec)

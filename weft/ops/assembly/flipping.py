@@ -1,4 +1,4 @@
-"""Elements reversed, turned by right angles and rolled along dimensions."""
+"""Reverses elements, turns them by right angles and rolls them along dimensions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def flipud(input: Tensor) -> Tensor:
 
 @public("function method")
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned by `k` right angles in the plane of two dimensions, from the first towards the second.
+    """Turn a tensor by `k` right angles in the plane of two dimensions, from the first towards the second.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]]).rot90()

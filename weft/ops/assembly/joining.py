@@ -1,4 +1,4 @@
-"""Tensors joined into one: cat, stack and their relatives."""
+"""Joins tensors into one: cat, stack and their relatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels shuffled, and exchanged for pixels."""
+"""Shuffles channels, and exchanges them for pixels."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 @public("function", "nn.functional.pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """(..., C * r**2, H, W) -> (..., C, H * r, W * r), with r = `upscale_factor`.
+    """Map (..., C * r**2, H, W) -> (..., C, H * r, W * r), with r = `upscale_factor`.
 
     Source: Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution".
 
@@ -91,7 +91,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 @public("function", "nn.functional.pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(..., C, H * r, W * r) -> (..., C * r**2, H, W), with r = `downscale_factor`: the reverse of `pixel_shuffle`.
+    """Map (..., C, H * r, W * r) -> (..., C * r**2, H, W), with r = `downscale_factor`: reverse `pixel_shuffle`.
 
     >>> import weft as torch
     >>> torch.pixel_unshuffle(torch.arange(4).reshape(1, 2, 2), 2).flatten()

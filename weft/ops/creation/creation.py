@@ -219,7 +219,7 @@ _specs = PlanCache(_checked_spec, with_sizes=True)
 
 
 def filled(spec: Spec, value: Any) -> Tensor:
-    """A new dense tensor filled with 0 or 1, uninitialized if None: planned once for each spec."""
+    """Return a new dense tensor filled with 0 or 1, uninitialized if None: planned once for each spec."""
     allocate, launch, arguments = filled_plans[spec, value]
     storage = allocate()
     if launch is not None:
@@ -359,7 +359,7 @@ def _like(name: str, value: Any) -> Callable:
         pin_memory: bool | None = False,
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
-        """A tensor of the size, dtype and device of `input`{content}."""
+        """Return a tensor of the size, dtype and device of `input`{content}."""
         check_tensor(input, name)
         if layout in other_layouts and not value:
             made = other_layouts[layout](input.shape, layout, dtype or input.dtype, device or input.device)
@@ -374,7 +374,7 @@ def _like(name: str, value: Any) -> Callable:
 def empty_as(
     input: Tensor, dtype=None, layout=None, where=None, requires_grad=False, memory_format=preserve_format
 ):
-    """An uninitialised tensor like `input`, dense, in its memory order."""
+    """Return an uninitialised tensor like `input`, dense, in its memory order."""
     return with_grad(filled(_spec_like(input, dtype, layout, where, memory_format), None), requires_grad)
 
 
@@ -404,7 +404,7 @@ def full_like(
     pin_memory: bool | None = False,
     memory_format: MemoryFormat = preserve_format,
 ) -> Tensor:
-    """A tensor of the size, dtype and device of `input` filled with a number."""
+    """Return a tensor of the size, dtype and device of `input` filled with a number."""
     check_tensor(input, "full_like")
     fill_value = number_argument(fill_value, "full_like", "fill_value", 2)
     result = empty_as(input, dtype, layout, device, False, memory_format)

@@ -98,7 +98,7 @@ def _warn_about_copy(requires_grad: bool) -> None:
 
 
 def _short(data: Any, dtype: DType | None) -> Tensor | None:
-    """A new tensor of a number or a short sequence of floats, ints or bools, nested or not; None for anything else."""
+    """Return a new tensor of a number or a short sequence of floats, ints or bools; None for anything else."""
     kind = type(data)
     sizes: tuple[int, ...] = ()
     items: Any = (data,)

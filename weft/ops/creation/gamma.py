@@ -1,4 +1,4 @@
-"""Random numbers of the gamma and Dirichlet distributions, with derivatives in the parameters, for `weft.distributions`."""
+"""Draws random numbers of the gamma and Dirichlet distributions, with derivatives in the parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _samples(shapes: Tensor, generator: Generator, dtype: DType) -> np.ndarray:
 
 @public("function")
 def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
-    """A gamma number of rate 1 for each shape in `self`, differentiable in the shapes."""
+    """Return a gamma number of rate 1 for each shape in `self`, differentiable in the shapes."""
     return _gamma(self, host_generator(generator, "_standard_gamma", self.spec.device))
 
 

@@ -84,14 +84,14 @@ Tensor._legacy_new = classmethod(_new_tensor)
 
 @public("method")
 def as_subclass(self: Tensor, cls: type) -> Tensor:
-    """A view of the whole tensor as an object of a subclass of Tensor."""
+    """Return a view of the whole tensor as an object of a subclass of Tensor."""
     check_subclass(cls, self)
     return of_class(cls, ALIAS(self))
 
 
 @public("method")
 def new(self: Tensor, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
-    """A tensor of this dtype and device: of sizes, or with the values of a sequence."""
+    """Return a tensor of this dtype and device: of sizes, or with the values of a sequence."""
     return _construct(self.spec.dtype, positional, device, size, here=self.spec.device)
 
 

@@ -69,7 +69,7 @@ def seed() -> int:
 
 @public("function")
 def initial_seed() -> int:
-    """The last seed of the default generator."""
+    """Return the last seed of the default generator."""
     return default_generator.initial_seed()
 
 
@@ -167,7 +167,7 @@ def _like(name: str, fill: Callable, what: str) -> Callable:
         pin_memory: bool | None = False,
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
-        """A tensor of the size, dtype and device of `input`, filled with {what} in its memory order."""
+        """Return a tensor of the size, dtype and device of `input`, filled with {what} in its memory order."""
         result = empty_as(input, dtype, layout, device, False, memory_format)
         return with_grad(as_new(fill(result, generator_or_default(generator, name))), requires_grad)
 

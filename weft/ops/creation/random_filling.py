@@ -1,4 +1,4 @@
-"""Filling tensors with random numbers in place: the same numbers as PyTorch's for the same seed."""
+"""Fills tensors with random numbers in place: the same numbers as PyTorch's for the same seed."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _check_continuous(target: Tensor, name: str, kind: str) -> None:
 
 
 def _number(value: Any, name: str, argument: str, position: int) -> float:
-    """A float from a number or a tensor with one element."""
+    """Return a float from a number or a tensor with one element."""
     if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be float, not {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Activation functions of `torch.nn.functional`."""
+"""Defines activation functions of `torch.nn.functional`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 
 def _gelu(a):
-    """a times the cumulative normal distribution at a."""
+    """Compute `a` times the cumulative normal distribution at `a`."""
     return a * s.normal_cdf(a)
 
 
@@ -188,7 +188,7 @@ shortcut(gelu, GELU, 1)
 
 @public(name="nn.functional.silu", checks=False)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * sigmoid(input)."""
+    """Compute input * sigmoid(input)."""
     return _finish(SILU, (input,), inplace)
 
 
@@ -197,7 +197,7 @@ shortcut(silu, SILU, 1)
 
 @public(name="nn.functional.mish", checks=False)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * tanh(softplus(input))."""
+    """Compute input * tanh(softplus(input))."""
     return _finish(MISH, (input,), inplace)
 
 
@@ -206,13 +206,13 @@ shortcut(mish, MISH, 1)
 
 @public(name="nn.functional.softplus", out=True)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta input)) / beta; input itself where beta * input > threshold."""
+    """Compute log(1 + exp(beta input)) / beta; input itself where beta * input > threshold."""
     return SOFTPLUS(input, float(beta), float(threshold))
 
 
 @public(name="nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """input where positive, else alpha * (exp(input) - 1)."""
+    """Return `input` where positive, else alpha * (exp(input) - 1)."""
     return _finish(ELU, (input, float(alpha), 1.0, 1.0), inplace)
 
 
@@ -232,13 +232,13 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public(name="nn.functional.leaky_relu")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """input where positive, else negative_slope * input."""
+    """Return `input` where positive, else negative_slope * input."""
     return _finish(LEAKY_RELU, (input, float(negative_slope)), inplace)
 
 
 @public(name="nn.functional.relu", checks=False)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(input, 0) of each element."""
+    """Compute max(input, 0) of each element."""
     return _finish(RELU, (input,), True) if inplace else relu_function(input)
 
 
@@ -270,19 +270,19 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 @public(name="nn.functional.hardsigmoid", checks=False)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """(input + 3) / 6, clamped to [0, 1]."""
+    """Compute (input + 3) / 6, clamped to [0, 1]."""
     return _finish(HARDSIGMOID, (input,), inplace)
 
 
 @public(name="nn.functional.hardswish", checks=False)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """input * hardsigmoid(input)."""
+    """Compute input * hardsigmoid(input)."""
     return _finish(HARDSWISH, (input,), inplace)
 
 
 @public(name="nn.functional.logsigmoid", out=True)
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(input))."""
+    """Compute log(sigmoid(input))."""
     return LOGSIGMOID(input)
 
 
@@ -294,13 +294,13 @@ def softsign(input: Tensor) -> Tensor:
 
 @public(name="nn.functional.tanhshrink")
 def tanhshrink(input: Tensor) -> Tensor:
-    """input - tanh(input)."""
+    """Compute input - tanh(input)."""
     return SUB(input, OPS["tanh"](input))
 
 
 @public("function method", "nn.functional.hardshrink", out=True)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """0 where |input| <= lambd, else input."""
+    """Return 0 where |input| <= lambd, else `input`."""
     return HARDSHRINK(input, float(lambd))
 
 

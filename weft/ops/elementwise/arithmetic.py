@@ -1,4 +1,4 @@
-"""Sums, products, quotients and remainders."""
+"""Computes sums, products, quotients and remainders."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ sub = with_alpha("sub", plain_sub, "subtract", SUB, SUB_SCALED, "input - alpha *
 
 @chosen("function")
 def rsub(input: Tensor, other, *, alpha=1):
-    """other - alpha * input, elementwise."""
+    """Compute other - alpha * input, elementwise."""
     check_operands("rsub", "other", input, other)
     if type(alpha) is int and alpha == 1:
         return SUB, (other, input)
@@ -237,7 +237,7 @@ shortcut(div, DIV, 2)
 
 @chosen("function method inplace")
 def true_divide(input, other):
-    """input / other, elementwise."""
+    """Compute input / other, elementwise."""
     return DIV, (input, other)
 
 
@@ -284,7 +284,7 @@ def lerp(input: Tensor, end: Tensor, weight):
 
 @chosen("function method inplace")
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
-    """input + value * tensor1 * tensor2, elementwise."""
+    """Compute input + value * tensor1 * tensor2, elementwise."""
     return ADDCMUL, (input, tensor1, tensor2, value)
 
 

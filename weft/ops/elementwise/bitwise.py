@@ -1,4 +1,4 @@
-"""Operations on the bits of integers and bools."""
+"""Defines operations on the bits of integers and bools."""
 
 from __future__ import annotations
 

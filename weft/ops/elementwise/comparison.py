@@ -1,4 +1,4 @@
-"""Comparisons, the larger or smaller of two operands, clamping, logic."""
+"""Compares, takes the larger or smaller of two operands, clamps, and computes logic."""
 
 from __future__ import annotations
 

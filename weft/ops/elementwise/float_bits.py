@@ -1,4 +1,4 @@
-"""Ops on the representation of numbers: neighbours, mantissa and exponent, NaN and infinity, complex numbers from parts."""
+"""Defines ops on the parts of numbers: neighbours, mantissa and exponent, NaN and infinity, complex numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _nextafter(dtype: DType) -> Map:
 
 @chosen("function method inplace")
 def nextafter(input: Tensor, other: Tensor):
-    """The next representable number after `input` towards `other`."""
+    """Return the next representable number after `input` towards `other`."""
     check_operands("nextafter", "", input, other)
     dtype = common_dtype((input.spec, other.spec))
     return _nextafter(dtype if dtype.is_floating_point else float32), (input, other)
@@ -124,7 +124,7 @@ FREXP_MANTISSA = Map(
 
 @public("function method", out=True)
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
-    """Mantissa in [0.5, 1) and int32 exponent, with input = mantissa * 2**exponent."""
+    """Return the mantissa in [0.5, 1) and the int32 exponent, with input = mantissa * 2**exponent."""
     return return_type("frexp", ("mantissa", "exponent"))((FREXP_MANTISSA(input), FREXP_EXPONENT(input)))
 
 

@@ -1,4 +1,4 @@
-"""Python's operators on tensors."""
+"""Defines Python's operators on tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .pointwise import OPS, positive
 
 
 def _install(symbol: str, op: Map) -> None:
-    """`a symbol b`, `b symbol a` and `a symbol= b`."""
+    """Set `a symbol b`, `b symbol a` and `a symbol= b`."""
     backward = entry(_divided_by, is_operator=True) if op is rows.DIV else reflected(op)
     _set(symbol, binary(op, operator=True), backward, inplace_of(op))
 

@@ -37,7 +37,7 @@ def is_float(a: Any) -> bool:
 
 
 def floats_only(function: Callable) -> Callable:
-    """`function` for floats, the identity for integers."""
+    """Apply `function` to floats, the identity to integers."""
     return lambda a: function(a) if is_float(a) else a
 
 
@@ -336,7 +336,7 @@ LDEXP_FLOATS = Map("ldexp", same_dtype, lambda a, power: a * power,
 
 @chosen("function method inplace")
 def ldexp(input: Tensor, other: Tensor):
-    """input * 2**other, elementwise."""
+    """Compute input * 2**other, elementwise."""
     check_operands("ldexp", "", input, other)
     if other.spec.dtype.category < FLOAT:
         return LDEXP, (input, other)

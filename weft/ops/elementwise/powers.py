@@ -45,7 +45,7 @@ def _integer_pow(a, b):
 
 @functools.lru_cache(maxsize=256)
 def _power_of(exponent: int) -> Map:
-    """Integers to a fixed exponent >= 0, by squares and products."""
+    """Raise integers to a fixed exponent >= 0, by squares and products."""
 
     def element(a):
         result, power, left = s.as_expr(1, a), a, exponent
@@ -87,7 +87,7 @@ def _exponent_rule(ct, out, a, b):
 
 
 def _pow_node(inputs, static):
-    """PyTorch numbers the nodes: 0 for a number as exponent, 1 for two tensors, 2 for a number as base."""
+    """Number the nodes as PyTorch: 0 for a number as exponent, 1 for two tensors, 2 for a number as base."""
     if not isinstance(inputs[0], Tensor):
         return "PowBackward2"
     return "PowBackward1" if isinstance(inputs[-1], Tensor) and len(inputs) > 1 else "PowBackward0"
@@ -177,7 +177,7 @@ def float_power(input, exponent):
 
 
 def _float_power_(self: Tensor, exponent: Any) -> Tensor:
-    """In-place form of `float_power`, for float64 and complex128."""
+    """Apply in place `float_power`, for float64 and complex128."""
     types = FLOAT_POWER._types(
         [spec_or_type(operand) for operand in normalise("float_power", (self, exponent))]
     )

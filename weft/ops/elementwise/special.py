@@ -1,4 +1,4 @@
-"""Special functions: gamma, Bessel and error functions, orthogonal polynomials. Sources: DLMF, SciPy."""
+"""Computes special functions: gamma, Bessel and error functions, orthogonal polynomials. Sources: DLMF, SciPy."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ add_member("polygamma", lambda self, n: polygamma(n, self))
 
 
 def _polygamma_(self: Tensor, n: int) -> Tensor:
-    """In-place form of `polygamma`."""
+    """Apply `polygamma` in place."""
     return _polygamma(n).inplace(self)
 
 

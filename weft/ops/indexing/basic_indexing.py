@@ -75,7 +75,7 @@ def _getitem_cotangent(ct, out, a, *rest, specs):
 
 @custom_vjp(lambda ct, out, part, sizes, items, places: GETITEM["slice"](ct, items, places), inputs=1)
 def _getitem_backward(part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
-    """The adjoint of `_Getitem`: zeros, with `part` in the place of the view."""
+    """Return the adjoint of `_Getitem`: zeros, with `part` in the place of the view."""
     spec = part.spec
     whole = contiguous_spec(sizes, spec.dtype, spec.device)
     start = sum([start * whole.stride[dim] for dim, start in places]) * spec.dtype.itemsize
@@ -88,7 +88,7 @@ VIEW_PLANS = GETITEM["slice"].plans
 
 
 class SelectPlan:
-    """The metadata of `tensor[number]`: the spec of the view, the size of the first dim and its stride in bytes."""
+    """Holds the metadata of `tensor[number]`: the spec of the view, the size and the stride of the first dim."""
 
     __slots__ = ("spec", "size", "step", "record")
 

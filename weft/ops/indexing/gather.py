@@ -172,7 +172,7 @@ def _check_out(out: Tensor, input: Tensor, index: Tensor, name: str) -> None:
 
 
 def flat(tensor: Tensor) -> Tensor:
-    """A contiguous tensor as a vector on the same memory."""
+    """Return a contiguous tensor as a vector on the same memory."""
     return make(
         tensor._storage,
         tensor._byte_offset,
@@ -303,7 +303,7 @@ def _renormalise(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
 
 @public("function method")
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The positions, dim by dim, of the elements of a tensor of `shape`. `indices` numbers its elements row by row.
+    """Return the positions, dim by dim, of the elements of a tensor of `shape` that `indices` numbers row by row.
 
     >>> import weft as torch
     >>> torch.unravel_index(torch.tensor([5, 0]), (2, 3))

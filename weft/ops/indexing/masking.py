@@ -94,7 +94,7 @@ MASKED_PUT = Map(
 
 
 def scalar_view(value: Tensor) -> Tensor:
-    """A tensor of one element as a 0-dim tensor."""
+    """Return a tensor of one element as a 0-dim tensor."""
     spec = value.spec
     return (
         value

@@ -1,4 +1,4 @@
-"""Class numbers as vectors."""
+"""Represents class numbers as vectors."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from ..views.views import SLICE
 
 
 def corner(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The first elements of each dim."""
+    """Return the first elements of each dim."""
     for dim, size in enumerate(sizes if tensor.spec.shape else ()):
         if tensor.spec.shape[dim] != size:
             tensor = SLICE(tensor, dim, 0, size, 1)

@@ -70,7 +70,7 @@ def _identity(reduce: str, dtype: DType) -> Any:
 
 
 def scalar_like(value: Any, like: Tensor) -> Tensor:
-    """A number as a 0-dim tensor of the dtype of `like`."""
+    """Return a number as a 0-dim tensor of the dtype of `like`."""
     return fill_(empty(contiguous_spec((), like.spec.dtype, like.spec.device)), value)
 
 

@@ -1,1 +1,1 @@
-"""Matrix products, factorizations and systems of equations."""
+"""Computes matrix products, factorizations and systems of equations."""

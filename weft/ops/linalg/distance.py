@@ -1,4 +1,4 @@
-"""Distances between many vectors, and their angles."""
+"""Computes distances between many vectors, and their angles."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _euclidean_rule(ct, out, x1, x2):
 
 @custom_vjp(joint=_euclidean_rule, node_name="CdistBackward0")
 def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
-    """|a - b|^2 = |a|^2 - 2 a.b + |b|^2, all in one product."""
+    """Compute |a - b|^2 = |a|^2 - 2 a.b + |b|^2, all in one product."""
     squares = [(x * x).sum(-1, keepdim=True) for x in (x1, x2)]
     ones = [square.new_ones(square.shape) for square in squares]
     left = cat((x1 * -2, squares[0], ones[0]), -1)
@@ -240,7 +240,7 @@ def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
 
 @public("function", "nn.functional.pdist")
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """The distance of every pair of rows, in the order (0, 1), (0, 2), ... (1, 2), ...: [n, d] -> [n * (n - 1) / 2]."""
+    """Return the distance of every pair of rows, in the order (0, 1), (0, 2), ... : [n, d] -> [n * (n - 1) / 2]."""
     check_tensor(input, "pdist", "input")
     if input.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
@@ -269,7 +269,7 @@ def pairwise_distance(
 
 @public("function", "nn.functional.cosine_similarity")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along `dim`: x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)).
+    """Return the cosine of the angle between vectors along `dim`: x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)).
 
     >>> import weft as torch
     >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)

@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values."""
+"""Computes eigenvalues and singular values."""
 
 from __future__ import annotations
 
@@ -52,12 +52,11 @@ def _check_phases(*products: Tensor | None, error: str) -> None:
 
 
 def _differences(values: Tensor) -> Tensor:
-    """values[j] - values[i] at [i, j]."""
+    """Compute values[j] - values[i] at [i, j]."""
     return values.unsqueeze(-2) - values.unsqueeze(-1)
 
 
 def _with_diagonal(square: Tensor, value: int) -> Tensor:
-    """The matrix with `value` in place of its diagonal."""
     return square.masked_fill(on_device(np.eye(square.shape[-1], dtype=bool), square.spec.device), value)
 
 
@@ -104,7 +103,7 @@ def _linalg_eig_specs(a: Spec) -> tuple[Spec, ...]:
 
 
 def _eig_rule(ct, out, a):
-    """Source: Boeddeker et al. 2017, "On the computation of complex-valued gradients", 4.2 and 4.3."""
+    """The formulas are from Boeddeker et al. 2017, "On the computation of complex-valued gradients", 4.2 and 4.3."""
     (ct_values, ct_vectors), (values, vectors) = ct, out
     adjoint = vectors.mH
     if ct_vectors is None:
@@ -155,14 +154,14 @@ def _check_eig(A: Tensor, name: str) -> None:
 
 @public("function", name="linalg.eig", out=True, autocast="raise")
 def eig(input: Tensor) -> Any:
-    """Eigenvalues and eigenvectors, as complex numbers: A @ V = V * eigenvalues. Not in any order."""
+    """Return eigenvalues and eigenvectors, as complex numbers: A @ V = V * eigenvalues. Not in any order."""
     _check_eig(input, "linalg.eig")
     return Eig(_linalg_eig(input))
 
 
 @public("function", name="linalg.eigvals", out=True, autocast="raise")
 def eigvals(input: Tensor) -> Tensor:
-    """The eigenvalues, as complex numbers, in no particular order."""
+    """Return the eigenvalues, as complex numbers, in no particular order."""
     _check_eig(input, "linalg.eigvals")
     return _linalg_eig(input)[0] if needs_recording((input,)) else _eigvals(input)
 
@@ -230,7 +229,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Any:
 
 @public("function", name="linalg.eigvalsh", out=True, autocast="raise")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues, ascending, of symmetric or Hermitian matrices."""
+    """Return the eigenvalues, ascending, of symmetric or Hermitian matrices."""
     UPLO = _check_eigh(A, UPLO, "linalg.eigvalsh")
     return _linalg_eigh(A, UPLO=UPLO)[0] if needs_recording((A,)) else _eigvalsh(A, UPLO=UPLO)
 
@@ -327,7 +326,7 @@ def _svd_of_empty(a: np.ndarray, full_matrices: bool) -> tuple[Tensor, Tensor, T
 
 
 def _svd_rule(ct, out, a, full_matrices, infinite):
-    """Source: Townsend 2016, "Differentiating the singular value decomposition"; Wan and Zhang 2019, "Automatic
+    """The formulas are from Townsend 2016, "Differentiating the SVD"; Wan and Zhang 2019, "Automatic
     differentiation for complex valued SVD", for the phases.
     """
     (ct_U, ct_S, ct_Vh), (U, S, Vh) = ct, out
@@ -404,7 +403,7 @@ def _check_svd(A: Tensor, driver: str | None, name: str) -> None:
 
 @public("function", name="linalg.svd", out=True, autocast="raise")
 def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
-    """A = U @ diag(S) @ Vh with orthonormal columns in U and rows in Vh, S descending.
+    """Return A = U @ diag(S) @ Vh with orthonormal columns in U and rows in Vh, S descending.
 
     Shapes, k = min(m, n): [..., m, n] -> U [..., m, m or k], S [..., k], Vh [..., n or k, n].
     """
@@ -414,7 +413,7 @@ def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = No
 
 @public("function", name="linalg.svdvals", out=True, autocast="raise")
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """The singular values, descending: [..., m, n] -> [..., min(m, n)].
+    """Return the singular values, descending: [..., m, n] -> [..., min(m, n)].
 
     >>> import weft as torch
     >>> torch.linalg.svdvals(torch.tensor([[0.0, 2.0], [3.0, 0.0]]))
@@ -426,7 +425,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 
 @public("function method", out=True, autocast="raise")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
-    """The older form of `linalg.svd`: U, S and V with A = U @ diag(S) @ V.mH."""
+    """Factorize as `linalg.svd`, whose older form this is: U, S and V with A = U @ diag(S) @ V.mH."""
     check_matrix(input, "linalg.svd")
     if not compute_uv:
         *batch, m, n = input.shape

@@ -180,7 +180,7 @@ Term = tuple[Labels, Tensor]
 
 
 def _one_dim_per_label(labels: Labels, operand: Tensor) -> Term:
-    """Diagonals of repeated labels."""
+    """Take diagonals of repeated labels."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             first = labels.index(label)

@@ -1,4 +1,4 @@
-"""Systems of linear equations."""
+"""Solves systems of linear equations."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _checked_solve(A: Tensor, B: Tensor, left: bool, name: str) -> tuple[Tensor,
 
 
 def _solve_rule(ct, out, A, B, left, *, specs, wanted):
-    """Source: Giles 2008, "Collected matrix derivative results", 2.3.1."""
+    """The formulas are from Giles 2008, "Collected matrix derivative results", 2.3.1."""
     right = solve_adjoint(A, ct[0], left)
     if not wanted[0]:
         return None, right, None

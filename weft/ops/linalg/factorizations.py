@@ -1,4 +1,4 @@
-"""Factorizations of matrices: Cholesky, LU, LDL, QR."""
+"""Factorizes matrices: Cholesky, LU, LDL, QR."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _linalg_cholesky_ex_specs(a: Spec, *, upper: bool) -> tuple[Spec, ...]:
 
 
 def _cholesky_rule(ct, out, a, upper):
-    """Source: Murray 2016, "Differentiation of the Cholesky decomposition", eq. 10."""
+    """The formulas are from Murray 2016, "Differentiation of the Cholesky decomposition", eq. 10."""
     factor, ct = out[0], ct[0]
     if upper:
         factor, ct = factor.mH, ct.mH
@@ -257,7 +257,7 @@ def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
 
 @public("function", name="linalg.lu_factor_ex", out=True)
 def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    """Like `linalg.lu_factor`, with LAPACK's info (0, or the first zero on the diagonal of U) instead of an error."""
+    """Factorize as `linalg.lu_factor`, with LAPACK's info (0, or the first zero on the diagonal of U) as no error."""
     factors, pivots, info = _checked_lu_factor(A, pivot, "torch.lu_factor")
     if check_errors:
         _check_nonzero_diagonal(info)
@@ -266,7 +266,7 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = F
 
 @public("method", name="lu")
 def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """The older form of `linalg.lu_factor_ex`: (LU, pivots), and infos if asked for."""
+    """Factorize as `linalg.lu_factor_ex`: (LU, pivots), and infos if asked for."""
     factors, pivots, info = _checked_lu_factor(self, pivot, "torch.lu_factor")
     if get_infos:
         return factors, pivots, info
@@ -276,7 +276,7 @@ def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tupl
 
 @public("function", out=True)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """The older form of `linalg.lu_factor_ex`: (LU, pivots), and infos if asked for."""
+    """Factorize as `linalg.lu_factor_ex`: (LU, pivots), and infos if asked for."""
     factorization = lu_method(A, pivot, get_infos)
     return OldLU(factorization) if get_infos else factorization
 
@@ -372,7 +372,7 @@ def _lu_unpack(factors: Tensor) -> tuple[Tensor, Tensor]:
 
 @public("function", name="linalg.lu", out=True)
 def linalg_lu(A: Tensor, *, pivot: bool = True) -> Any:
-    """P, L and U with A = P @ L @ U: a permutation, a unit lower and an upper triangular matrix.
+    """Return P, L and U with A = P @ L @ U: a permutation, a unit lower and an upper triangular matrix.
 
     >>> import weft as torch
     >>> P, L, U = torch.linalg.lu(torch.tensor([[0.0, 2.0], [4.0, 6.0]]))
@@ -417,7 +417,7 @@ def _ldl_factor_specs(a: Spec, *, hermitian: bool) -> tuple[Spec, ...]:
 
 @public("function", name="linalg.ldl_factor_ex", out=True)
 def linalg_ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
-    """A compact A = L @ D @ L.mT of symmetric (or Hermitian) matrices, LAPACK's pivots and info."""
+    """Return a compact A = L @ D @ L.mT of symmetric (or Hermitian) matrices, LAPACK's pivots and info."""
     name = "torch.linalg.ldl_factor_ex"
     check_tensor(A, "linalg.ldl_factor_ex", "input")
     check_square(A, name)
@@ -545,7 +545,7 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
 
 @public("function method", out=True, autocast="raise")
 def qr(input: Tensor, some: bool = True) -> Any:
-    """The older form of `linalg.qr`."""
+    """Factorize as `linalg.qr`: its older form."""
     return OldQR(linalg_qr(input, "reduced" if some else "complete"))
 
 
@@ -563,7 +563,7 @@ def _geqrf_specs(a: Spec) -> tuple[Spec, ...]:
 
 @public("function method", out=True, autocast="raise")
 def geqrf(input: Tensor) -> Any:
-    """LAPACK's QR: R on and above the diagonal, the Householder vectors of Q below it, and their factors tau."""
+    """Return LAPACK's QR: R on and above the diagonal, the Householder vectors of Q below it, their factors tau."""
     check_matrix(input, "torch.geqrf", "input")
     check_supported(input, "geqrf_cpu")
     return Geqrf(_geqrf(input))
@@ -625,7 +625,7 @@ differentiate(_linalg_householder_product, joint=_householder_rule)
 
 @public("function", name="linalg.householder_product", out=True, autocast="raise")
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of the product of k Householder matrices: [..., m, n], [..., k] -> [..., m, n]."""
+    """Return the first n columns of the product of k Householder matrices: [..., m, n], [..., k] -> [..., m, n]."""
     name = "torch.linalg.householder_product"
     check_tensor(input, "linalg.householder_product", "input")
     check_tensor(tau, "linalg.householder_product", "tau", 2)

@@ -22,7 +22,7 @@ def _grouped_mm(
     bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:
-    """As `torch.nn.functional.grouped_mm`."""
+    """Compute the same as `torch.nn.functional.grouped_mm`."""
     return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
@@ -123,7 +123,7 @@ def _product(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
 
 
 def _joined(parts: list[Tensor], dim: int, size: int, across: int, like: Tensor) -> Tensor:
-    """The groups one after the other, then zeros up to `size`."""
+    """Return the groups one after the other, then zeros up to `size`."""
     missing = size - sum(part.shape[dim] for part in parts)
     if missing > 0:
         shape = (missing, across) if dim == 0 else (across, missing)

@@ -95,7 +95,7 @@ class MatrixOp(SpecRule, Op):
 
 
 def matrix_op(function: Callable | None = None, **options: Any) -> Any:
-    """Decorator, with or without options: the MatrixOp of a function."""
+    """Make a MatrixOp of a function; a decorator, with or without options."""
     return functools.partial(MatrixOp, **options) if function is None else MatrixOp(function, **options)
 
 
@@ -119,7 +119,7 @@ def real_like(shape: Sequence[int], like: Spec) -> Spec:
 
 
 def infos_spec(batch: Sequence[int]) -> Spec:
-    """The spec of LAPACK's infos of a stack of matrices, and of its pivots."""
+    """Return the spec of LAPACK's infos of a stack of matrices, and of its pivots."""
     return contiguous_spec(tuple(batch), int32)
 
 
@@ -140,12 +140,12 @@ def columns(values: np.ndarray) -> Tensor:
 
 
 def rows(values: Any) -> Tensor:
-    """A new contiguous tensor."""
+    """Return a new contiguous tensor."""
     return tensor_in(values, rows_spec(values.shape, values.dtype))
 
 
 def eye_like(matrices: Tensor) -> Tensor:
-    """The identity, of the size, dtype and device of the last two dims."""
+    """Return the identity, of the size, dtype and device of the last two dims."""
     spec = matrices.spec
     return on_device(np.eye(*spec.shape[-2:], dtype=spec.dtype.numpy), spec.device)
 

@@ -1,4 +1,4 @@
-"""Systems of linear equations by least squares."""
+"""Solves systems of linear equations by least squares."""
 
 from __future__ import annotations
 

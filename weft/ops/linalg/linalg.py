@@ -1,4 +1,4 @@
-"""Determinants, inverses, powers and other functions of matrices."""
+"""Computes determinants, inverses, powers and other functions of matrices."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _det_rule(ct, out, a):
 
 
 def _diagonal(values: Tensor, a: Tensor) -> Tensor:
-    """values[...] times the identity, as large as the matrices of `a`."""
+    """Compute values[...] times the identity, as large as the matrices of `a`."""
     identity = eye_like(a)
     return values.unsqueeze(-1).unsqueeze(-1) * identity
 
@@ -111,7 +111,7 @@ differentiate(_linalg_det, _det_rule)
 
 @public("function method", "linalg.det", out=True)
 def det(A: Tensor) -> Tensor:
-    """The determinants: [..., n, n] -> [...].
+    """Return the determinants: [..., n, n] -> [...].
 
     >>> import weft as torch
     >>> torch.linalg.det(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
@@ -131,7 +131,7 @@ def _linalg_slogdet(a: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 def _slogdet_of(diagonal: np.ndarray, swapped: Any) -> tuple[Tensor, Tensor]:
-    """The sign and the logarithm of determinants, from the same values as `_det_of`."""
+    """Return the sign and the logarithm of determinants, from the same values as `_det_of`."""
     size = np.abs(diagonal)
     sign = np.sign(diagonal) if diagonal.dtype.kind == "f" else np.where(size == 0, 0, diagonal / size)
     return _signs_and_logarithms((sign.prod(0) * swapped).astype(diagonal.dtype), np.log(size).sum(0))
@@ -181,7 +181,7 @@ def _sign_and_logarithm(A: Tensor) -> tuple[Tensor, Tensor]:
 
 @public("function", name="linalg.slogdet", out=True)
 def linalg_slogdet(A: Tensor) -> Any:
-    """The sign of the determinant (or its complex direction) and the logarithm of its absolute value."""
+    """Return the sign of the determinant (or its complex direction) and the logarithm of its absolute value."""
     return Slogdet(_sign_and_logarithm(A))
 
 
@@ -270,7 +270,7 @@ def inverse(input: Tensor) -> Tensor:
 
 @public("function", name="linalg.inv_ex", out=True)
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
-    """Like `linalg.inv`, with LAPACK's info (0, or the first zero pivot) instead of an error."""
+    """Invert as `linalg.inv`, with LAPACK's info (0, or the first zero pivot) instead of an error."""
     inverse, info = _checked_inv(A)
     if check_errors:
         _check_invertible(info, "linalg.inv_ex")
@@ -333,7 +333,7 @@ def pinv(
 
 
 def pinv_rule(ct: Tensor, inverse: Tensor, A: Tensor) -> Tensor:
-    """Source: Golub and Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least squares problems"."""
+    """The formulas are from Golub and Pereyra 1973, "The differentiation of pseudo-inverses"."""
     adjoint, ct_adjoint = inverse.mH, ct.mH
     half = matmul(ct_adjoint, inverse)  # the parts that leave the ranges of A and of A.mH
     first = matmul(half - matmul(A, matmul(inverse, half)), adjoint)
@@ -361,7 +361,7 @@ def _linalg_pinv(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
 
 @public("function method", autocast="raise")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The older form of `linalg.pinv`."""
+    """Invert as `linalg.pinv`: its older form."""
     return pinv(input, rcond)
 
 
@@ -391,7 +391,7 @@ def matrix_rank(
 
 @public("function method", "linalg.matrix_power", out=True, autocast="lower")
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """The matrices multiplied by themselves n times; their inverses for negative n."""
+    """Multiply matrices by themselves n times; for negative n their inverses."""
     check_square(input, "linalg.matrix_power", "A")
     if not -(2**63) <= n < 2**63:
         raise ValueError(f"Overflow when unpacking long long: linalg.matrix_power of n = {n}")
@@ -549,7 +549,7 @@ differentiate(_linalg_matrix_exp, _matrix_exp_rule)
 
 @public("function method", "linalg.matrix_exp", autocast="lower")
 def matrix_exp(input: Tensor) -> Tensor:
-    """The matrix exponentials I + A + A @ A / 2 + ...: [..., n, n] -> [..., n, n]."""
+    """Return the matrix exponentials I + A + A @ A / 2 + ...: [..., n, n] -> [..., n, n]."""
     check_square(input, "linalg.matrix_exp")
     check_floating(input, "linalg.matrix_exp")
     dtype = input.spec.dtype
@@ -613,7 +613,7 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 @public("function")
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of each element of a vector, descending unless `increasing`: [n] -> [n, N]."""
+    """Return the powers of each element of a vector, descending unless `increasing`: [n] -> [n, N]."""
     check_tensor(x, "vander", "x")
     if x.dim() != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")

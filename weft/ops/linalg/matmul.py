@@ -1,4 +1,4 @@
-"""Products of vectors and matrices."""
+"""Computes products of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _is_single(spec: Spec) -> bool:
 
 
 def rows_of(matrices: Tensor) -> Tensor:
-    """The rows of all matrices of a stack as those of one."""
+    """Return the rows of all matrices of a stack as those of one."""
     shape = matrices.spec.shape
     if len(shape) == 2:
         return matrices
@@ -276,7 +276,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 @public("function method", out=MM.write_alone, autocast="lower")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices: [n, k] @ [k, m] -> [n, m]."""
+    """Return the product of two matrices: [n, k] @ [k, m] -> [n, m]."""
     if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
         check_tensors("mm", input=input, mat2=mat2)
     return MM(input, mat2)
@@ -284,7 +284,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @public("function method", out=BMM.write_alone, autocast="lower")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of two stacks of matrices: [b, n, k] @ [b, k, m] -> [b, n, m]."""
+    """Return the products of two stacks of matrices: [b, n, k] @ [b, k, m] -> [b, n, m]."""
     if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
         check_tensors("bmm", input=input, mat2=mat2)
     return BMM(input, mat2)
@@ -292,7 +292,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @public("function method", out=MV.write_alone)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of a matrix and a vector: [n, k] @ [k] -> [n]."""
+    """Return the product of a matrix and a vector: [n, k] @ [k] -> [n]."""
     if not isinstance(input, Tensor) or not isinstance(vec, Tensor):
         check_tensors("mv", input=input, vec=vec)
     return MV(input, vec)
@@ -300,7 +300,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 @public("function method", out=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """The sum of the products of two vectors' elements, without conjugation: [n], [n] -> []."""
+    """Return the sum of the products of two vectors' elements, without conjugation: [n], [n] -> []."""
     if not isinstance(input, Tensor) or not isinstance(tensor, Tensor):
         check_tensors("dot", input=input, tensor=tensor)
     return DOT(input, tensor)
@@ -308,7 +308,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 @public("function method", out=True)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Like `dot`, with the first vector conjugated."""
+    """Compute the same as `dot`, with the first vector conjugated."""
     check_tensors("vdot", input=input, other=other)
     return _vdot(input, other)
 
@@ -320,7 +320,7 @@ def _vdot(a: Tensor, b: Tensor) -> Tensor:
 
 @public("function method", "ger", out=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """All products of an element of one vector and one of the other: [n], [m] -> [n, m].
+    """Return all products of an element of one vector and one of the other: [n], [m] -> [n, m].
 
     >>> import weft as torch
     >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4, 5]))
@@ -411,7 +411,7 @@ def _paired_dims(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]
 
 @public("function method", out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Every element of `input` times all of `other`: [n, m], [p, q] -> [n * p, m * q], for any number of dims.
+    """Return every element of `input` times all of `other`: [n, m], [p, q] -> [n * p, m * q], for any number of dims.
 
     >>> import weft as torch
     >>> torch.kron(torch.eye(2), torch.ones(1, 2))
@@ -552,7 +552,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 
 @public("function method inplace", out=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * (mat @ vec)."""
+    """Compute beta * input + alpha * (mat @ vec)."""
     check_tensors("addmv", input=input, mat=mat, vec=vec)
     if mat.dim() != 2 or vec.dim() != 1 or input.dim() > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {input.dim()}, {mat.dim()}, {vec.dim()}")
@@ -567,7 +567,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
 
 @public("function method inplace", out=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * outer(vec1, vec2), in the common dtype."""
+    """Compute beta * input + alpha * outer(vec1, vec2), in the common dtype."""
     check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
     for vector, name in ((vec1, "vec1"), (vec2, "vec2")):
         if vector.dim() != 1:
@@ -580,7 +580,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
 
 @public("function method inplace", out=True, autocast="lower")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * bmm(batch1, batch2)."""
+    """Compute beta * input + alpha * bmm(batch1, batch2)."""
     check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
     # PyTorch makes the sizes of the result first.
     if not len(batch1.spec.shape) == len(batch2.spec.shape) == 3:
@@ -596,7 +596,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
 
 @public("function method", out=True, autocast="lower")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
+    """Compute beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
     if not len(batch1.spec.shape) == len(batch2.spec.shape) == 3:  # as in baddbmm
         input.expand(batch1.size(1), batch2.size(2))

@@ -40,7 +40,7 @@ def _matrix(operand: int, spec: Spec, row: int = 0, column: int = 0) -> Place:
 
 
 def _each(operand: int, itemsize: int) -> Place:
-    """`itemsize` bytes for each matrix, one after the other."""
+    """Compute `itemsize` bytes for each matrix, one after the other."""
     return Place(operand, itemsize)
 
 
@@ -692,7 +692,7 @@ def _singular_plan(a: Spec, job: str) -> Callable | None:
 
 
 def _svd_reals(m: int, n: int, job: str) -> int:
-    """The real workspace of gesdd for complex matrices, from LAPACK's documentation."""
+    """Return the real workspace of gesdd for complex matrices, from LAPACK's documentation."""
     least, most = min(m, n), max(m, n)
     if job == "N":
         return 7 * least

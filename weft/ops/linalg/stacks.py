@@ -52,7 +52,7 @@ def inside_out(a: np.ndarray, stack: tuple[int, ...]) -> np.ndarray:
 
 
 def outside_in(a: np.ndarray) -> np.ndarray:
-    """The inverse of `inside_out`: a view."""
+    """Return the inverse of `inside_out`: a view."""
     return np.moveaxis(a, (0, 1), (-2, -1))
 
 

@@ -1,1 +1,1 @@
-"""The operations of `torch.nn.functional`: layers, losses, attention, pooling, recurrent networks."""
+"""Defines the operations of `torch.nn.functional`: layers, losses, attention, pooling, recurrent networks."""

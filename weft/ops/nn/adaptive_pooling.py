@@ -169,5 +169,5 @@ for _n in (1, 2, 3):
 
 @public("function")
 def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """The values and the indices of `nn.functional.adaptive_max_pool1d`."""
+    """Return the values and the indices of `nn.functional.adaptive_max_pool1d`."""
     return _adaptive_maxima("adaptive_max_pool1d", 1, input, output_size)

@@ -130,7 +130,7 @@ def _define_lp(n: int, average: Any) -> None:
     def function(
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
-        """The `norm_type`-th root of the sum of powers in each window over the last {n} dims."""
+        """Return the `norm_type`-th root of the sum of powers in each window over the last {n} dims."""
         check_input(name, input, n)
         if math.isinf(norm_type):
             sign = 1 if norm_type > 0 else -1

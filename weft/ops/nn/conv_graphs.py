@@ -69,7 +69,7 @@ def _inside(spec: Spec, how: _Windows) -> tuple[Spec, int]:
 
 
 def _patches(spec: Spec, how: _Windows) -> tuple[Spec, int]:
-    """A padded input as [N, C, *kernel, *positions]."""
+    """Return a padded input as [N, C, *kernel, *positions]."""
     steps = spec.stride[2:]
     along = [step * gap for step, gap in zip(steps, how.dilation, strict=True)]
     across = [step * own for step, own in zip(steps, how.stride, strict=True)]
@@ -90,7 +90,6 @@ def _new(graph: GraphBuilder, like: Spec, *sizes: int) -> Value:
 
 
 def _padding(graph: GraphBuilder, like: Spec, channels: int, how: _Windows) -> Value:
-    """Zeros for an input with its padding."""
     sizes = [a + b + c for a, b, c in zip(how.before, how.sizes, how.after, strict=True)]
     whole = _new(graph, like, like.shape[0], channels, *sizes)
     graph.write(FILL, whole, 0)
@@ -175,7 +174,7 @@ def _transposed(spec: Spec) -> tuple[Spec, int]:
 
 
 def _at_place(spec: Spec, number: int) -> tuple[Spec, int]:
-    """One place of patches [N, C, places, *positions]."""
+    """Return one place of patches [N, C, places, *positions]."""
     (images, channels, _, *rest), (a, b, step, *steps) = spec.shape, spec.stride
     return _view(spec, (images, channels, *rest), (a, b, *steps), number * step)
 
@@ -186,7 +185,7 @@ def _images_second(spec: Spec) -> tuple[Spec, int]:
 
 
 def _images_last(spec: Spec, how: _Windows) -> tuple[Spec, int]:
-    """Patches as [C, *kernel, N, *positions]."""
+    """Return patches as [C, *kernel, N, *positions]."""
     n = len(how.kernel)
     (images, channels, *rest), (a, b, *steps) = spec.shape, spec.stride
     sizes = (channels, *rest[:n], images, *rest[n:])
@@ -218,5 +217,5 @@ def adjoint(result: Tensor, weight: Tensor, bias: Tensor | None, how) -> Tensor:
 
 
 def correlation(input: Tensor, result: Tensor, how) -> Tensor:
-    """The adjoint of `convolution` in the weight."""
+    """Return the adjoint of `convolution` in the weight."""
     return _CORRELATION((input, result), _static(how))

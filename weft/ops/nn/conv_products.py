@@ -73,7 +73,7 @@ def _padded(input: Tensor, how: Geometry) -> Tensor:
 
 
 def _patches(input: Tensor, how: Geometry) -> Tensor:
-    """[n, C, *sizes] -> [n, groups, C / groups * prod(kernel), prod(positions)]."""
+    """Map [n, C, *sizes] -> [n, groups, C / groups * prod(kernel), prod(positions)]."""
     input, n = _padded(input, how), len(how.kernel)
     view = windows(input, how.kernel, how.stride, how.dilation)
     for dim, count in enumerate(how.positions, 2):
@@ -85,7 +85,7 @@ def _patches(input: Tensor, how: Geometry) -> Tensor:
 
 
 def _rows(weight: Tensor, groups: int) -> Tensor:
-    """[M, C / groups, *kernel] -> [groups, M / groups, C / groups * prod(kernel)]."""
+    """Map [M, C / groups, *kernel] -> [groups, M / groups, C / groups * prod(kernel)]."""
     return weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
 
 
@@ -196,7 +196,7 @@ def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) 
 
 @_convolution_step()
 def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
-    """For each element of the kernel, the sum over all positions of the input's element times the result's element."""
+    """Sum, for each element of the kernel, the input's element times the result's element over all positions."""
     images, channels = input.shape[:2]
     made = result.shape[1]
     if _slides(input, how, result) and conv_graphs.is_small(how, images, channels, made):

@@ -1,4 +1,4 @@
-"""Convolutions and their transposes in 1, 2 and 3 dims, as matrix products with the patches of the input."""
+"""Computes convolutions and their transposes in 1, 2 and 3 dims, as matrix products with the patches of the input."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _in_format(result: Tensor, input: Tensor, weight: Tensor) -> Tensor:
 def convolve_transposed(
     name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation
 ) -> Tensor:
-    """The adjoint of `convolve`: [N, C, *positions] with [C, M / groups, *kernel] -> [N, M, *sizes]."""
+    """Return the adjoint of `convolve`: [N, C, *positions] with [C, M / groups, *kernel] -> [N, M, *sizes]."""
     _check_tensors(name, input, weight, bias)
     offset = None if bias is None else bias.spec
     _check_operands(name, input.spec, weight.spec, offset, n, transposed=True)
@@ -268,7 +268,7 @@ def _define(n: int) -> None:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        """The adjoint of `conv{n}d` in its input: spread every element over a window of the result.
+        """Apply the adjoint of `conv{n}d` in its input: spread every element over a window of the result.
 
         Shapes: input [N, C, *positions] or [C, *positions], weight [C, M / groups, *kernel], bias [M] -> [N, M, *sizes],
         where size = (position - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
@@ -305,7 +305,7 @@ def convolution(
 
 @public("function", "nn.functional.conv_tbc", autocast="lower")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution over time. Shapes: input [T, N, C], weight [kernel, C, M], bias [M] -> [positions, N, M]."""
+    """Convolve over time. Shapes: input [T, N, C], weight [kernel, C, M], bias [M] -> [positions, N, M]."""
     found = convolve("conv_tbc", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
     return found.permute(2, 0, 1).contiguous()
 
@@ -337,7 +337,7 @@ def _positions(sizes, kernel, stride, padding, dilation) -> tuple[int, ...]:
 
 @public(name="nn.functional.unfold")
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The patches that a window slides over, as columns.
+    """Return the patches that a window slides over, as columns.
 
     Shapes: [N, C, H, W] -> [N, C * prod(kernel_size), number of patches]; without N as well.
     """

@@ -1,4 +1,4 @@
-"""Random noise in networks: dropout in its forms, randomised leaky ReLU, Gumbel softmax."""
+"""Adds random noise in networks: dropout in its forms, randomised leaky ReLU, Gumbel softmax."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _define(name: str, **kind: bool) -> None:
 
     @named(f"{name}_", of=name)
     def inplace(input: Tensor, p: float, train: bool) -> Tensor:
-        """In-place form of `{of}`."""
+        """Apply in place `{of}`."""
         return _written(input, dropped(input, p, train, **kind), inplace=True)
 
     add_function(name, entry(function))
@@ -183,7 +183,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """`alpha_dropout` of whole channels."""
+    """Compute `alpha_dropout` of whole channels."""
     _check_probability(p, ValueError)
     return _written(input, dropped(input, p, training, channels=True, alpha=True), inplace)
 
@@ -262,7 +262,7 @@ add_function("nn.functional.rrelu_", entry(_rrelu_forms(write=True)))
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """A random, differentiable choice along `dim`: the softmax of (logits + Gumbel noise) / tau.
+    """Return a random, differentiable choice along `dim`: the softmax of (logits + Gumbel noise) / tau.
 
     hard: one-hot, with the derivative of the soft choice. Source: Jang, Gu, Poole 2017, "Categorical reparameterization".
     """

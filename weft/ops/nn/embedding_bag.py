@@ -105,7 +105,7 @@ def _padded(rows: Tensor, counted: Tensor | None, starts: Tensor, sizes: Tensor)
 
 
 def _added(rows: Tensor, counted: Tensor | None, sizes: Tensor, mode: str) -> Tensor:
-    """Bags of any sizes, one after another. Shapes: rows [n, features] -> [B, features]."""
+    """Return bags of any sizes, one after another. Shapes: rows [n, features] -> [B, features]."""
     count = None if sizes.spec.device.backend.has_memory else rows.size(0)
     bags = arange(sizes.numel(), device=rows.device).repeat_interleave(sizes, output_size=count)
     rows = rows[: bags.numel()]

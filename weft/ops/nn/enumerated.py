@@ -51,7 +51,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
     reduction: int = 0,
 ) -> Tensor:
-    """`nn.functional.binary_cross_entropy_with_logits`."""
+    """Compute `nn.functional.binary_cross_entropy_with_logits`."""
     return _loss("binary_cross_entropy_with_logits")(
         input, target, weight, reduction=_reduction(reduction), pos_weight=pos_weight
     )
@@ -61,13 +61,13 @@ def binary_cross_entropy_with_logits(
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0
 ) -> Tensor:
-    """`nn.functional.cosine_embedding_loss`."""
+    """Compute `nn.functional.cosine_embedding_loss`."""
     return _loss("cosine_embedding_loss")(input1, input2, target, margin, reduction=_reduction(reduction))
 
 
 @public(name="hinge_embedding_loss")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
-    """`nn.functional.hinge_embedding_loss`."""
+    """Compute `nn.functional.hinge_embedding_loss`."""
     return _loss("hinge_embedding_loss")(input, target, margin, reduction=_reduction(reduction))
 
 
@@ -83,7 +83,7 @@ def margin_ranking_loss(
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Tensor:
-    """`nn.functional.poisson_nll_loss`."""
+    """Compute `nn.functional.poisson_nll_loss`."""
     return _loss("poisson_nll_loss")(input, target, log_input, full, eps=eps, reduction=_reduction(reduction))
 
 
@@ -98,7 +98,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: int = 0,
 ) -> Tensor:
-    """`nn.functional.triplet_margin_loss`."""
+    """Compute `nn.functional.triplet_margin_loss`."""
     return _loss("triplet_margin_loss")(
         anchor, positive, negative, margin, p, eps, swap, reduction=_reduction(reduction)
     )
@@ -216,6 +216,6 @@ def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
 
 @public("function", name="_weight_norm_interface")
 def weight_norm_interface(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    """`_weight_norm` and the norm of `v`."""
+    """Compute `_weight_norm` and the norm of `v`."""
     norm = norm_except_dim(v, 2, dim)
     return v * (g / norm), norm

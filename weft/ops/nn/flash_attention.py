@@ -46,7 +46,7 @@ class _Block(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The first of the queries."""
+        """Return the first of the queries."""
         return self.queries.start
 
     def of_inputs(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Max pooling over pseudo-randomly placed windows. Source: Graham 2014, "Fractional max-pooling"."""
+"""Pools maxima of pseudo-randomly placed windows. Source: Graham 2014, "Fractional max-pooling"."""
 
 from __future__ import annotations
 

@@ -42,25 +42,25 @@ def _converted(name: str, input: Tensor, half_to_float: bool) -> Tensor:
 
 @public("function", out=True)
 def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`softmax(input, dim)`."""
+    """Compute `softmax(input, dim)`."""
     return _F["softmax"](_converted("softmax", input, half_to_float), dim)
 
 
 @public("function", out=True)
 def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`log_softmax(input, dim)`."""
+    """Compute `log_softmax(input, dim)`."""
     return _F["log_softmax"](_converted("log_softmax", input, half_to_float), dim)
 
 
 @public("function")
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType) -> Tensor:
-    """The gradient of the input of softmax, from that of its output."""
+    """Return the gradient of the input of softmax, from that of its output."""
     return ((grad_output - (grad_output * output).sum(dim, keepdim=True)) * output).to(input_dtype)
 
 
 @public("function", out=True)
 def _log_softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType) -> Tensor:
-    """The gradient of the input of log_softmax, from that of its output."""
+    """Return the gradient of the input of log_softmax, from that of its output."""
     return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
 
 
@@ -84,7 +84,7 @@ def _masked_softmax(
 
 @public("function")
 def _shape_as_tensor(input: Tensor) -> Tensor:
-    """The shape as a tensor of int64."""
+    """Return the shape as a tensor of int64."""
     return _F["tensor"](list(input.shape), dtype=int64)
 
 
@@ -96,14 +96,14 @@ def _reshape_from_tensor(input: Tensor, shape: Tensor) -> Tensor:
 
 @public("function")
 def _dim_arange(like: Tensor, dim: int) -> Tensor:
-    """0, 1, ... up to the size of `dim`."""
+    """Return 0, 1, ... up to the size of `dim`."""
     return _F["arange"](like.size(dim), device=like.device)
 
 
 def _cast(name: str, dtype: DType) -> None:
     @public("function", name=f"_cast_{name}", words={"dtype": dtype})
     def cast(input: Tensor, non_blocking: bool = False) -> Tensor:
-        """`input.to({dtype})`."""
+        """Compute `input.to({dtype})`."""
         return input.to(dtype)
 
 
@@ -113,7 +113,7 @@ for _kind in (dt.uint8, dt.int8, dt.float64, float32, float16, int32, int64, dt.
 
 @public("function", name="_to_cpu")
 def to_cpu(tensors: Any) -> tuple[Tensor, ...]:
-    """The tensors on the CPU."""
+    """Return the tensors on the CPU."""
     return tuple(each.cpu() for each in tensors)
 
 
@@ -122,7 +122,7 @@ def to_cpu(tensors: Any) -> tuple[Tensor, ...]:
 
 @public("function", out=True)
 def _add_relu(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """relu(input + alpha * other)."""
+    """Compute relu(input + alpha * other)."""
     return _F["relu"](_F["add"](input, other, alpha=alpha))
 
 
@@ -136,26 +136,26 @@ def _add_relu_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def _addmm_activation(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
 ) -> Tensor:
-    """relu, or gelu, of `addmm`."""
+    """Compute relu, or gelu, of `addmm`."""
     result = _F["addmm"](input, mat1, mat2, beta=beta, alpha=alpha)
     return _functional("gelu")(result) if use_gelu else _F["relu"](result)
 
 
 @public("function method")
 def _conj_physical(input: Tensor) -> Tensor:
-    """`conj_physical`."""
+    """Compute `conj_physical`."""
     return _F["conj_physical"](input)
 
 
 @public("function", out=True)
 def _conj_copy(input: Tensor) -> Tensor:
-    """The conjugates in new memory."""
+    """Return the conjugates in new memory."""
     return input.conj().resolve_conj().clone()
 
 
 @public("function", out=True)
 def _neg_view_copy(input: Tensor) -> Tensor:
-    """The negatives in new memory."""
+    """Return the negatives in new memory."""
     return input.neg()
 
 
@@ -167,13 +167,13 @@ def _prelu_kernel(input: Tensor, weight: Tensor) -> Tensor:
 
 @public("function")
 def _saturate_weight_to_fp16(weight: Tensor) -> Tensor:
-    """The values, clamped to the range of float16."""
+    """Return the values, clamped to the range of float16."""
     return weight.clamp(-65504, 65504)
 
 
 @public("function")
 def _test_serialization_subcmul(input: Tensor, other: Tensor, alpha: Any = 1) -> Tensor:
-    """input - alpha * other."""
+    """Compute input - alpha * other."""
     return input - alpha * other
 
 
@@ -227,19 +227,19 @@ for _name in (
 
 @public("function")
 def _aminmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest elements, as a plain tuple."""
+    """Return the smallest and the largest elements, as a plain tuple."""
     return tuple(_F["aminmax"](input, dim=dim, keepdim=keepdim))
 
 
 @public("function", out=True)
 def _logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """`logcumsumexp`."""
+    """Compute `logcumsumexp`."""
     return _F["logcumsumexp"](input, dim)
 
 
 @public("function", out=True)
 def _stack(tensors: Any, dim: int = 0) -> Tensor:
-    """`stack`."""
+    """Compute `stack`."""
     return _F["stack"](tensors, dim)
 
 
@@ -260,7 +260,7 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
 
 @public("function", out=True)
 def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> Tensor:
-    """The sums of the first dim of `input` with each row of coefficients as weights."""
+    """Return the sums of the first dim of `input` with each row of coefficients as weights."""
     return _F["tensordot"](coefficients.to(input.dtype), input, 1)
 
 
@@ -352,7 +352,7 @@ def _convert_indices_from_csr_to_coo(
 
 @public("function", out=True)
 def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of matrices of int8, in int32."""
+    """Return the product of matrices of int8, in int32."""
     for each in (input, mat2):
         if each.dtype is not dt.int8 or each.dim() != 2:
             raise RuntimeError(
@@ -363,7 +363,7 @@ def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @public("function")
 def _euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
-    """`cdist` of the Euclidean norm, by a product of matrices."""
+    """Compute `cdist` of the Euclidean norm, by a product of matrices."""
     return _F["cdist"](x1, x2, 2.0, "use_mm_for_euclid_dist")
 
 
@@ -402,7 +402,7 @@ def _convolution(
 def _convolution_mode(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: str, dilation: Any, groups: int
 ) -> Tensor:
-    """The convolution with padding "same" or "valid"."""
+    """Return the convolution with padding "same" or "valid"."""
     convolve = _functional(f"conv{input.dim() - 2}d")
     return convolve(input, weight, bias, stride, padding, dilation, groups)
 
@@ -444,7 +444,7 @@ def _batch_norm_impl_index(
     eps: float,
     cudnn_enabled: bool,
 ) -> Any:
-    """`native_batch_norm`, an empty tensor for cuDNN, and 0: the number of the kernel."""
+    """Return `native_batch_norm`, an empty tensor for cuDNN, and 0: the number of the kernel."""
     result = _F["native_batch_norm"](input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (*result, empty(0, dtype=dt.uint8, device=input.device), 0)
 
@@ -520,7 +520,7 @@ def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> 
 def _pad_packed_sequence(
     data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
 ) -> tuple[Tensor, Tensor]:
-    """The inverse of `_pack_padded_sequence`: padded sequences and their lengths."""
+    """Return the inverse of `_pack_padded_sequence`: padded sequences and their lengths."""
     counts = batch_sizes.tolist()
     steps = max(len(counts), total_length)
     result = data.new_full((steps, counts[0], *data.shape[1:]), padding_value)

@@ -16,7 +16,7 @@ from ..views.views import T
 
 @public("function", name="nn.functional.linear", autocast="lower")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input @ weight.T + bias.
+    """Compute input @ weight.T + bias.
 
     Shapes: [..., in], [out, in], [out] -> [..., out]; without `out` in weight and bias, also without it in the result.
     """
@@ -116,7 +116,7 @@ _LINEAR_WITH_BIAS = KernelGraph(
 
 @public("function", "bilinear", name="nn.functional.bilinear", autocast="raise")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1 @ weight[k] @ input2 + bias[k] for each output k.
+    """Compute input1 @ weight[k] @ input2 + bias[k] for each output k.
 
     Shapes: [..., n], [..., m], [out, n, m], [out] -> [..., out].
     """

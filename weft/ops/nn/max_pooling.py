@@ -83,7 +83,7 @@ def _taken_rule(ct, out, input, places, geometry):
 
 @custom_vjp(_taken_rule)
 def taken(input: Tensor, places: Tensor, geometry: PoolGeometry) -> Tensor:
-    """The element of each window at its place."""
+    """Return the element of each window at its place."""
     return TAKEN(*_elements(padded(input, geometry, 0), geometry), places)
 
 
@@ -114,7 +114,6 @@ _NODE_NAMES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "Ma
     node_name=lambda inputs, static: _NODE_NAMES[len(inputs[1].sizes)],
 )
 def _largest(input: Tensor, geometry: PoolGeometry) -> tuple[Tensor, Tensor]:
-    """The largest element of each window, and its place in the window."""
     elements = _elements(_edged(input, geometry), geometry)
     return LARGEST(*elements), PLACES(*elements)
 
@@ -240,7 +239,7 @@ def _define_plain_max(n: int) -> None:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Tensor:
-        """The largest element of each window over the last {n} dims. Shapes: [N, C, *sizes] or [C, *sizes]."""
+        """Return the largest element of each window over the last {n} dims. Shapes: [N, C, *sizes] or [C, *sizes]."""
         return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
 
@@ -263,7 +262,7 @@ def max_pool1d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The values and the indices of `max_pool1d`.
+    """Return the values and the indices of `max_pool1d`.
 
     >>> import weft as torch
     >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 7.0, 5.0]]), 2)

@@ -34,7 +34,7 @@ class Rows(NamedTuple):
 
     @property
     def together(self) -> float:
-        """`elements` as a number for kernels."""
+        """Return `elements` as a number for kernels."""
         return as_float(self.elements)
 
     @property

@@ -59,7 +59,7 @@ def _check_dtypes(name: str, spec: Spec, *parameters: Spec | None) -> DType:
 
 
 def _check_batch(name: str, spec: Spec, training: bool, *parameters: Spec | None) -> DType:
-    """The dtype of statistics."""
+    """Check the batch and return the dtype of statistics."""
     _check_float(name, spec)
     channels = spec.shape[1] if len(spec.shape) > 1 else 0
     words = ("running_mean", "running_var", "weight", "bias")
@@ -118,7 +118,7 @@ def _training_rule(
 
 
 def _zeros_like_parameters(specs: Sequence[Spec | None]) -> list[Tensor | None]:
-    """The gradients of weight and bias over no elements."""
+    """Return the gradients of weight and bias over no elements."""
     return [
         None if each is None else zeros(each.shape, dtype=each.dtype, device=each.device)
         for each in specs[1:3]

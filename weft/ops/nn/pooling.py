@@ -79,7 +79,7 @@ _SUM = Map("window_sum", same_dtype, lambda *values: functools.reduce(operator.a
 
 @custom_vjp(_given_to_windows)
 def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
-    """The sum of each window."""
+    """Return the sum of each window."""
     if math.prod(kernel) > FEW:
         n = len(kernel)
         return windows(input, kernel, stride, dilation).sum(tuple(range(-n, 0)))
@@ -233,7 +233,7 @@ def padded(input: Tensor, geometry: PoolGeometry, value: Any) -> Tensor:
 
 
 def elements_at(input: Tensor, indices: Tensor, n: int) -> Tensor:
-    """The elements at positions in the flattened last n dims."""
+    """Return the elements at positions in the flattened last n dims."""
     return input.flatten(-n).gather(-1, indices.flatten(-n)).view(indices.spec.shape)
 
 

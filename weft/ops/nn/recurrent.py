@@ -221,7 +221,7 @@ def _cell_checked(gates: int, input: Spec, w_ih: Spec, w_hh: Spec, *states: Spec
 
 
 def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
-    """The function of one step of a kind."""
+    """Return the function of one step of a kind."""
 
     @public("function", name=f"{kind.name}_cell", words={"doc": doc})
     def function(

@@ -16,7 +16,7 @@ State = tuple[Tensor, ...]  # (h,); for an LSTM (h, c)
 
 
 class Kind(NamedTuple):
-    """A kind of cell."""
+    """Describes a kind of cell."""
 
     name: str  # the name of the function of its layers, as in `torch.lstm`
     n_gates: int
@@ -64,7 +64,7 @@ LSTM = Kind("lstm", 4, 2, _sums, 4, _lstm, "MulBackward0")
 
 
 class Weights(NamedTuple):
-    """The weights of one layer in one direction."""
+    """Holds the weights of one layer in one direction."""
 
     inputs: Tensor  # [gates * hidden, features]
     hidden: Tensor  # [gates * hidden, hidden or its projection]
@@ -73,7 +73,7 @@ class Weights(NamedTuple):
     projection: Tensor | None = None
 
     def of_input(self, input: Tensor) -> Tensor:
-        """The projections of the input, one for each gate side by side."""
+        """Return the projections of the input, one for each gate side by side."""
         return linear(input, self.inputs, self.inputs_bias)
 
     def of_hidden(self, hidden: Tensor) -> Tensor:

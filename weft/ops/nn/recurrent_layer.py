@@ -124,7 +124,6 @@ def advance(kind: Kind, projected: Tensor, state: State, weights: Projections) -
 def _composed_of(
     kind: Kind, sizes: tuple[int, ...], reverse: bool, saving: bool, input: Tensor, *tensors: Any
 ) -> tuple[Tensor, ...]:
-    """`composed`, with the arguments of `forward`."""
     return composed(kind, sizes, reverse, input, Weights(*tensors[:5]), tensors[5:])
 
 

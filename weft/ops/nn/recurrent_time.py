@@ -34,7 +34,7 @@ MANY_STEPS = 4
 
 
 class _Blocks(NamedTuple):
-    """The place of an operand in a step: blocks within the rows of the step, for example one for each gate."""
+    """Describes the place of an operand in a step: blocks within the rows of the step, such as one for each gate."""
 
     tensor: str
     row: int = 0  # bytes from one row to the next; 0 for memory that all steps share
@@ -100,7 +100,7 @@ class _Plan:
         )
 
     def make(self) -> dict[str, Tensor]:
-        """New tensors for the results and the intermediate values."""
+        """Make tensors for the results and the intermediate values."""
         return {name: make(allocate(), 0, each) for name, (allocate, each) in self.made.items()}
 
     def run(self, tensors: dict[str, Tensor]) -> None:
@@ -119,7 +119,6 @@ def _run(launch: Launch, *tensors: Tensor) -> None:
 
 
 def _transposed(rows: int, columns: int, dtype: DType, where: device) -> Spec:
-    """The transpose of a contiguous matrix."""
     return make_spec((columns, rows), (1, columns), dtype, where)
 
 

@@ -54,7 +54,7 @@ def _resample_rule(ct: Tensor, out: Any, input: Tensor, dim: int, table: Table) 
 
 @custom_vjp(_resample_rule)
 def resample(input: Tensor, dim: int, table: Table) -> Tensor:
-    """Weighted sums of elements along a dim."""
+    """Sum weighted elements along a dim."""
     spec = input.spec
     shape = (*spec.shape[:dim], table.size, *spec.shape[dim + 1 :])
     result = empty(contiguous_spec(shape, spec.dtype, spec.device))

@@ -309,7 +309,7 @@ def _bilinear_of(image: Tensor, first: int, sizes, scales, align_corners: bool) 
 
 
 class _Pairs:
-    """The two neighbours of each position of a resized dim [size, 2], and their weights [size, 2]."""
+    """Holds the two neighbours of each position of a resized dim [size, 2], and their weights [size, 2]."""
 
     __slots__ = ("own", "size", "places", "weights", "_table")
 
@@ -345,7 +345,7 @@ def _bilinear_rule(ct: Tensor, out: Any, image: Tensor, first: int, rows: _Pairs
 
 @custom_vjp(_bilinear_rule)
 def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tensor:
-    """[N, C, H, W] for `first` 2, or [N, H, W, C] for `first` 1, resized."""
+    """Resize [N, C, H, W] for `first` 2, or [N, H, W, C] for `first` 1."""
     spec, last = image.spec, first == 1
     shape = (*spec.shape[:first], rows.size, columns.size, *spec.shape[first + 2 :])
     result = empty(contiguous_spec(shape, spec.dtype, spec.device))
@@ -383,7 +383,7 @@ def _fused(a: Any, b: Any, c: Any) -> np.ndarray:
 
 
 def _halves(x: Any) -> tuple[Any, Any]:
-    """A float64 as the sum of two numbers of 26 bits."""
+    """Split a float64 into a sum of two numbers of 26 bits."""
     scaled = x * np.float64(2**27 + 1)
     high = scaled - (scaled - x)
     return high, x - high
@@ -416,13 +416,13 @@ def _cubic_taps(own: int, size: int, spacing: Any, align_corners: bool) -> Taps:
 
 
 def _cubic_near(x: np.ndarray, a: float = -0.75) -> np.ndarray:
-    """The weight of a neighbour at a distance below 1. Source: Keys 1981, cubic convolution."""
+    """Return the weight of a neighbour at a distance below 1. Source: Keys 1981, cubic convolution."""
     real = x.dtype.type
     return _fused(_fused(x, real(a + 2), real(-a - 3)) * x, x, real(1))
 
 
 def _cubic_far(x: np.ndarray, a: float = -0.75) -> np.ndarray:
-    """The weight of a neighbour at a distance from 1 to 2."""
+    """Return the weight of a neighbour at a distance from 1 to 2."""
     real = x.dtype.type
     return _fused(_fused(_fused(x, real(a), real(-5 * a)), x, real(8 * a)), x, real(-4 * a))
 
@@ -478,7 +478,7 @@ def upsample(
 
 @public(name="nn.functional.upsample_nearest")
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` by the nearest element."""
+    """Resize as `interpolate` by the nearest element."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=user_level(),
@@ -488,7 +488,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 @public(name="nn.functional.upsample_bilinear")
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` bilinearly with aligned corners."""
+    """Resize as `interpolate` bilinearly with aligned corners."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=user_level(),

@@ -107,7 +107,7 @@ def _convert_weight_to_int4pack_for_cpu(self: Tensor, innerKTiles: int) -> Tenso
 
 
 def _unpacked(packed: Tensor) -> Tensor:
-    """The integers of a packed weight, uint8 [N, K]."""
+    """Return the integers of a packed weight, uint8 [N, K]."""
     columns, terms = packed.shape[0], 2 * packed.shape[1]
     whole = columns // BLOCK * BLOCK
     nibbles = stack((packed & 15, packed >> 4), -1)

@@ -1,4 +1,4 @@
-"""Views of the windows that convolutions and poolings slide over the last dims of a tensor, and the adjoint of these views."""
+"""Makes views of the windows that convolutions and poolings slide over a tensor, and the adjoint of these views."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def wide(dtype: DType, *tensors: Tensor | None) -> list[Any]:
 
 
 def like_format(result: Tensor, source: Tensor) -> Tensor:
-    """`result` in the memory format of `source`."""
+    """Return `result` in the memory format of `source`."""
     return result.contiguous(memory_format=suggested_format(source.spec))
 
 

@@ -1,1 +1,1 @@
-"""Sorting and searching."""
+"""Sorts and searches."""

@@ -1,4 +1,4 @@
-"""Keys of elements: unsigned integers in the order of the elements, which sorting and selection compare."""
+"""Computes keys of elements: unsigned integers in the order of the elements, which sorting and selection compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinct values and their positions: unique, searchsorted, bucketize, isin."""
+"""Finds distinct values and their positions: unique, searchsorted, bucketize, isin."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _unique_by_count(values: np.ndarray, low: int, span: int, inverse: bool) -> 
 
 
 def _row_order(key: np.ndarray) -> np.ndarray:
-    """The stable order of rows of keys, compared element by element."""
+    """Return the stable order of rows of keys, compared element by element."""
     if key.shape[1] == 1:
         return stable_order(key[:, 0])
     # Big-endian unsigned integers have the order of their bytes.
@@ -269,7 +269,7 @@ def _check_search(
 
 
 def _in_common(first: Any, second: Any) -> tuple[Tensor, Tensor]:
-    """Two tensors or numbers as tensors of the dtype they promote to."""
+    """Return two tensors or numbers as tensors of the dtype they promote to."""
     dtype = common_dtype(
         value.spec if isinstance(value, Tensor) else type(value) for value in (first, second)
     )
@@ -335,7 +335,7 @@ def _warn_of_copies(**tensors: Any) -> None:
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The number of the interval between sorted `boundaries` [n] that each value falls into.
+    """Return the number of the interval between sorted `boundaries` [n] that each value falls into.
 
     >>> import weft as torch
     >>> torch.bucketize(torch.tensor([0, 3, 9]), torch.tensor([1, 3, 5]))

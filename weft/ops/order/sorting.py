@@ -102,7 +102,7 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
 
 
 def _build_ordered(graph: GraphBuilder, dim: int, descending: bool, k: int) -> list[Value]:
-    """The first `k` elements along `dim` in order, and where they came from; contiguous."""
+    """Return the first `k` elements along `dim` in order, and where they came from; contiguous."""
     (input,) = graph.inputs
     spec, backend = input.spec, input.spec.device.backend
     sizes, dim = spec.shape, operator.index(dim)
@@ -260,7 +260,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
 
 @public("function method", out=True)
 def msort(input: Tensor) -> Tensor:
-    """The elements in ascending order along the first dim."""
+    """Return the elements in ascending order along the first dim."""
     return sort(input, 0)[0]
 
 
@@ -268,7 +268,7 @@ def msort(input: Tensor) -> Tensor:
 
 
 def _least_keys(key: np.ndarray, k: int) -> np.ndarray:
-    """The positions of the `k` least in the last axis, in order."""
+    """Return the positions of the `k` least in the last axis, in order."""
     n = key.shape[-1]
     if n > SHORT_ROW and 0 < k <= n // 64:
         rows = [_least_of_many(row, k) for row in key.reshape(-1, n)]
@@ -411,7 +411,6 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 
 def _last(key: np.ndarray) -> int:
-    """The key of NaN."""
     return np.iinfo(key.dtype).max
 
 
@@ -438,7 +437,7 @@ def _define_median(name: str, ignore_nan: bool) -> ArrayOp:
 
     @public("function method", name=name, out=True, words={"of_nan": of_nan})
     def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The median of all elements, or (values, indices) along `dim`: the lower one of two; {of_nan}.
+        """Return the median of all elements, or (values, indices) along `dim`: the lower one of two; {of_nan}.
 
         >>> import weft as torch
         >>> torch.{name}(torch.tensor([4.0, 1.0, 3.0, 2.0]))

@@ -20,14 +20,14 @@ NOWHERE = 2**63 - 1
 
 
 def lowest(dtype: DType) -> Any:
-    """The identity of max."""
+    """Return the identity of max."""
     if dtype.is_floating_point:
         return -math.inf
     return -(2 ** (8 * dtype.itemsize - 1)) if dtype.kind == "i" else 0
 
 
 def highest(dtype: DType) -> Any:
-    """The identity of min."""
+    """Return the identity of min."""
     if dtype.is_floating_point:
         return math.inf
     if dtype is bool_:
@@ -77,7 +77,7 @@ class Extrema:
 
 
 class ExtremeElement:
-    """The parts of a reduction to an extreme element: (number, its position, and for floats the position of the first NaN)."""
+    """Holds the parts of an extreme element: (number, its position, and for floats the position of the first NaN)."""
 
     def __init__(self, identity: Callable, choose: Callable):
         self.least, self.choose = identity, choose

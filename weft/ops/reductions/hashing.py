@@ -1,4 +1,4 @@
-"""`torch.hash_tensor`: one 64-bit number for the bytes of a tensor."""
+"""Computes `torch.hash_tensor`: one 64-bit number for the bytes of a tensor."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _histogram_spec(points: Spec, edges: Sequence[Spec], weight: Spec | None, de
 
 
 def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, float]]:
-    """The lowest and highest edge of each dim: those in `range`, else the extrema of the data."""
+    """Return the lowest and highest edge of each dim: those in `range`, else the extrema of the data."""
     dims = points.spec.shape[-1]
     if range is not None:
         if not isinstance(range, (tuple, list)):
@@ -338,7 +338,7 @@ def _not_countable() -> RuntimeError:
 
 @public("function method")
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each integer from 0 to the greatest occurs, or the sum of its `weights`.
+    """Return how often each integer from 0 to the greatest occurs, or the sum of its `weights`.
 
     Shapes: input [n], weights [n] -> [max(input.max() + 1, minlength)].
 

@@ -15,7 +15,7 @@ from .norms import vector_norm
 
 
 def full_mask(input: Tensor, mask: Tensor) -> Tensor:
-    """The mask as bools in the shape of the input."""
+    """Return the mask as bools in the shape of the input."""
     if mask.spec.ndim > input.spec.ndim:
         raise IndexError(
             f"_input_mask expected broadcastable mask (got mask dimensionality higher than of the input): {list(mask.shape)} "
@@ -25,7 +25,7 @@ def full_mask(input: Tensor, mask: Tensor) -> Tensor:
 
 
 def _filled(input: Tensor, mask: Tensor | None, value: Any) -> Tensor:
-    """The input with `value` in place of masked-out elements."""
+    """Return the input with `value` in place of masked-out elements."""
     if mask is None:
         return input
     if input.spec.dtype is bool_:
@@ -108,7 +108,7 @@ def _define_extremum(name: str, identity: Any, what: str) -> None:
         dtype: DType | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """{what}"""
+        """Compute {what}"""
         found = _filled(input, mask, identity(input.spec.dtype))
         dims = dim if is_position else _dims(input, dim, name)
         return find(found, dims, bool(keepdim)).to(dtype or input.spec.dtype)
@@ -218,7 +218,7 @@ def std(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The root of `var`."""
+    """Return the root of `var`."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, distances and condition numbers."""
+"""Computes norms of vectors and matrices, distances and condition numbers."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def linalg_norm(
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: DType | None = None
 ) -> Tensor:
-    """The older form of the norms: a vector norm of order `p` over `dim`, "nuc" for the nuclear norm."""
+    """Compute the older form of the norms: a vector norm of order `p` over `dim`, "nuc" for the nuclear norm."""
     check_tensor(input, "norm", "input")
     if p is None or p == "fro":
         return vector_norm(input, 2, dim, keepdim, dtype=dtype)
@@ -307,13 +307,13 @@ def norm(
 
 @public("function", out=True)
 def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """The vector norm of order 2 over one or two dims."""
+    """Return the vector norm of order 2 over one or two dims."""
     return vector_norm(input, 2, dim, keepdim)
 
 
 @public("function", out=True)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
-    """The sum of the singular values."""
+    """Return the sum of the singular values."""
     return matrix_norm(input, "nuc", _pair(dim), keepdim)
 
 
@@ -348,7 +348,7 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
 
 @public("function method", out=True)
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The vector norm of order `p` of input - other."""
+    """Return the vector norm of order `p` of input - other."""
     check_tensor(input, "dist", "input")
     check_tensor(other, "dist", "other", 2)
     return _dist(input, other, p)

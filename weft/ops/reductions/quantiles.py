@@ -1,4 +1,4 @@
-"""Quantiles: the values at a fraction of the sorted elements, interpolated between neighbours."""
+"""Computes quantiles: the values at a fraction of the sorted elements, interpolated between neighbours."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _define(name: str, ignore_nan: bool) -> None:
 
 
 def _check(input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """`q` as a tensor of the dtype of the input."""
+    """Return `q` as a tensor of the dtype of the input."""
     if not isinstance(q, Tensor):
         if not 0 <= number(q, "quantile", "q", 2) <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")

@@ -155,7 +155,7 @@ def _prod_rule(ct, out, a, dims, keepdim):
 
 
 def _products_of_others(a: Tensor, dim: int) -> Tensor:
-    """For each element the product of the others along `dim`."""
+    """Return, for each element the product of the others along `dim`."""
     n = a.shape[dim]
     ones = ones_like(a.narrow(dim, 0, min(n, 1)))
     before = cat((ones, a.narrow(dim, 0, max(n - 1, 0))), dim).cumprod(dim)
@@ -261,7 +261,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
 @public("function method", out="decides")
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The sum over `dim`, NaN counting as zero."""
+    """Return the sum over `dim`, NaN counting as zero."""
     check_tensor(input, "nansum")
     if input.spec.dtype.is_complex:
         raise RuntimeError("nansum does not support complex inputs")
@@ -335,7 +335,7 @@ _define_extremum("min", MIN_OF_ALL, MIN, "minimum")
 def _define_over_dims(op: Reduce) -> None:
     @public("function method", name=op.name, out="exact", words={"which": op.name[1:]})
     def function(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-        """The {which}imum over `dim` (an int, several, or all). NaN wins."""
+        """Return the {which}imum over `dim` (an int, several, or all). NaN wins."""
         return op.direct(input, dim, keepdim)
 
 

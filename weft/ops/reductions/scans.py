@@ -1,4 +1,4 @@
-"""Scans along a dim (cumsum, cumprod, cummax, cummin, logcumsumexp), and diff, cov and corrcoef."""
+"""Scans along a dim (cumsum, cumprod, cummax, cummin, logcumsumexp); computes diff, cov and corrcoef."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _up_to_first_zero(ct: Tensor, out: Tensor, a: Tensor, dim: int, zeros: Tenso
 
 
 def _products_without_each(ct: Tensor, a: Tensor, dim: int) -> Tensor:
-    """The cotangent for derivatives of higher order: for each element, the products without that element."""
+    """Return the cotangent for derivatives of higher order: for each element, the products without that element."""
     n = a.shape[dim]
     products = []
     for k in range(n):
@@ -206,7 +206,7 @@ COMPLEX_LOGCUMSUMEXP = Scan(
 
 @public("function method", out="exact")
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """log(cumsum(exp(input))) along `dim`, without overflow. Floats and complex numbers only.
+    """Compute log(cumsum(exp(input))) along `dim`, without overflow. Floats and complex numbers only.
 
     >>> import weft as torch
     >>> torch.logcumsumexp(torch.tensor([1000.0, 1000.0]), 0)
@@ -373,7 +373,7 @@ def _check_weights(weights: Tensor | None, name: str, count: int) -> None:
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """The covariances of variables.
+    """Return the covariances of variables.
 
     Shapes: input [variables, observations] or [observations], weights [observations] -> [variables, variables].
     fweights: how often each observation occurred. aweights: the weight of each observation.
@@ -419,7 +419,7 @@ def cov(
 
 @public("function method")
 def corrcoef(input: Tensor) -> Tensor:
-    """Pearson's correlation coefficients of variables: their covariances divided by both standard deviations.
+    """Return Pearson's correlation coefficients of variables: their covariances divided by both standard deviations.
 
     Shapes: [variables, observations] or [observations] -> [variables, variables].
 

@@ -102,7 +102,7 @@ _LOGSUMEXP = KernelGraph("logsumexp", 1, _build_logsumexp, derivative=_logsumexp
 
 @custom_vjp(_logsumexp_rule)
 def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """logsumexp of complex numbers, or of an input without elements."""
+    """Compute logsumexp of complex numbers, or of an input without elements."""
     if not input.spec.dtype.is_complex:
         return LOG(SUM(_as_float(input, None), dims=dims, keepdim=keepdim))
     center = _stable_maximum(input.real, dims).to(input.spec.dtype)
@@ -112,7 +112,7 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
 
 
 def _maximum_along(graph: Any, name: str, x: Any, dim: int) -> tuple[Any, tuple[int, ...]]:
-    """The maximum along `dim`, and the dim as a tuple."""
+    """Return the maximum along `dim`, and the dim as a tuple."""
     dims = single_dim(dim, len(x.spec.shape), name)
     if x.spec.dtype.category != FLOAT:
         raise NotImplementedError(
@@ -160,7 +160,7 @@ def _build_log_softmax_backward(graph: Any, dim: int) -> list:
 
 
 def _softmax_graph(name: str, build: Callable, build_backward: Callable) -> KernelGraph:
-    """The graph with the arguments (input, dim)."""
+    """Return the graph with the arguments (input, dim)."""
     backward = KernelGraph(f"{name}_backward", 2, build_backward)
     return KernelGraph(
         name,
@@ -176,7 +176,7 @@ _LOG_SOFTMAX = _softmax_graph("log_softmax", build_log_softmax, _build_log_softm
 
 @public("function method", "special.softmax")
 def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
-    """exp(input) scaled to sum 1 along `dim`.
+    """Compute exp(input) scaled to sum 1 along `dim`.
 
     >>> import weft as torch
     >>> torch.softmax(torch.zeros(4), 0)
@@ -187,7 +187,7 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
 
 @public("function method", "special.log_softmax")
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
-    """log(softmax(input)) along `dim`, without overflow."""
+    """Compute log(softmax(input)) along `dim`, without overflow."""
     return _LOG_SOFTMAX((input if dtype is None else input.to(dtype),), (dim,))
 
 
@@ -206,7 +206,7 @@ def _implied_dim(name: str, ndim: int) -> int:
 def _functional_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """exp(input) scaled to sum 1 along `dim`."""
+    """Compute exp(input) scaled to sum 1 along `dim`."""
     dim = _implied_dim("softmax", input.spec.ndim) if dim is None else dim
     return softmax(input, dim, dtype)
 
@@ -215,7 +215,7 @@ def _functional_softmax(
 def _functional_softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """exp(-input) scaled to sum 1 along `dim`."""
+    """Compute exp(-input) scaled to sum 1 along `dim`."""
     dim = _implied_dim("softmin", input.spec.ndim) if dim is None else dim
     return softmax(-input, dim, dtype)
 
@@ -224,6 +224,6 @@ def _functional_softmin(
 def _functional_log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """log(softmax(input)) along `dim`, without overflow."""
+    """Compute log(softmax(input)) along `dim`, without overflow."""
     dim = _implied_dim("log_softmax", input.spec.ndim) if dim is None else dim
     return log_softmax(input, dim, dtype)

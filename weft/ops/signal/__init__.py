@@ -1,1 +1,1 @@
-"""Fourier transforms, numerical gradients and integrals."""
+"""Computes Fourier transforms, numerical gradients and integrals."""

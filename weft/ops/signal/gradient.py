@@ -1,4 +1,4 @@
-"""`torch.gradient`: derivatives of sampled functions by finite differences."""
+"""Computes `torch.gradient`: derivatives of sampled functions by finite differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integrals of sampled functions, by the trapezoidal rule."""
+"""Computes integrals of sampled functions, by the trapezoidal rule."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _workers(values: np.ndarray) -> int:
 
 @array_op(node_name="FftC2CBackward0")
 def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
-    """Complex to complex over some dims."""
+    """Return complex to complex over some dims."""
     fft = scipy("fft")
     values, result = wide_array(input), _c2c_spec(input.spec, dims, norm, forward)
     if result.numel == 0:
@@ -438,7 +438,7 @@ _define_shift("ifftshift", 1, "The inverse of `fftshift`")
 
 
 def spectrum(input: Tensor, norm: str, onesided: bool) -> Tensor:
-    """The transform of the last dim: onesided or not for real input, complex to complex else."""
+    """Return the transform of the last dim: onesided or not for real input, complex to complex else."""
     last = (len(input.spec.shape) - 1,)
     if input.spec.dtype.is_complex:
         return _fft_c2c(input, last, norm, True)

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms: the spectra of overlapping pieces of a signal, and the signal from them."""
+"""Computes short-time Fourier transforms: the spectra of overlapping pieces of a signal, and the signal from them."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def sspaddmm(input: Tensor, *args: Any, beta: Any = 1, alpha: Any = 1) -> Tensor
 
 @public("method", name="sspaddmm")
 def _sspaddmm(self: Tensor, *args: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`torch.sspaddmm`."""
+    """Compute `torch.sspaddmm`."""
     return sspaddmm(self, *args, beta=beta, alpha=alpha)
 
 

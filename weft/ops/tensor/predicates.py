@@ -69,7 +69,7 @@ def is_inference(input: Tensor) -> bool:
 
 @public("function method")
 def get_device(input: Tensor) -> int:
-    """The number of the device; -1 for the CPU and meta."""
+    """Return the number of the device; -1 for the CPU and meta."""
     check_tensor(input, "get_device")
     where = input.spec.device
     return -1 if where.index is None and not input.is_cuda else where.index or 0
@@ -77,7 +77,7 @@ def get_device(input: Tensor) -> int:
 
 @public("function", asks=True)
 def result_type(tensor1: Any, tensor2: Any) -> DType:
-    """The dtype of an arithmetic result of two tensors or numbers.
+    """Return the dtype of an arithmetic result of two tensors or numbers.
 
     >>> import weft as torch
     >>> torch.result_type(torch.ones(2, dtype=torch.int32), 1.5)
@@ -144,19 +144,19 @@ def is_distributed(self: Tensor) -> bool:
 
 @public("method")
 def is_coalesced(self: Tensor) -> bool:
-    """Of sparse tensors only."""
+    """Raise: only sparse tensors have an answer."""
     raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got Strided")
 
 
 @public("method")
 def sparse_dim(self: Tensor) -> int:
-    """The number of sparse dimensions: none."""
+    """Return the number of sparse dimensions: none."""
     return 0
 
 
 @public("method")
 def dense_dim(self: Tensor) -> int:
-    """The number of dense dimensions: all."""
+    """Return the number of dense dimensions: all."""
     return len(self.spec.shape)
 
 

@@ -66,7 +66,6 @@ def tolist(self: Tensor) -> Any:
 
 
 def _only(self: Tensor) -> Any:
-    """The only element, for Python's conversions."""
     if self.spec.numel != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return self.item()

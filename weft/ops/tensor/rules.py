@@ -14,7 +14,7 @@ from ..creation.creation import zeros_like
 
 
 def conj(factor: Any) -> Any:
-    """The complex conjugate of a tensor or a number."""
+    """Return the complex conjugate of a tensor or a number."""
     if type(factor) is Tensor and factor.spec.dtype.kind != "c":
         return factor
     return factor.conjugate() if isinstance(factor, NUMBERS) else factor.conj()

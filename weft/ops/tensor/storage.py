@@ -94,12 +94,12 @@ class TypedStorage:
             )
 
     def _tensor(self) -> Tensor:
-        """All elements, on this memory."""
+        """Return a tensor of all elements, on this memory."""
         untyped = self._untyped_storage
         return make(untyped, 0, contiguous_spec((self.size(),), _stored(self.dtype), untyped.device))
 
     def untyped(self) -> Storage:
-        """The same memory without a type."""
+        """Return the same memory without a type."""
         return self._untyped_storage
 
     @property
@@ -123,7 +123,7 @@ class TypedStorage:
         return self._untyped_storage._cdata
 
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self._untyped_storage.nbytes_ // self.dtype.itemsize
 
     __len__ = size
@@ -273,7 +273,7 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
-        """The memory of a file, of `size` elements."""
+        """Return the memory of a file, of `size` elements."""
         dtype = getattr(cls, "dtype", None) or get_default_dtype()
         untyped = Storage.from_file(filename, shared, size * dtype.itemsize)
         return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
@@ -287,7 +287,7 @@ class TypedStorage:
 
 
 def _conversions(names: dict[str, DType]) -> None:
-    """`storage.float()` and the like, on both kinds of storages."""
+    """Define `storage.float()` and the like, on both kinds of storages."""
 
     def add(name: str, dtype: DType) -> None:
         def typed(self: TypedStorage) -> TypedStorage:
@@ -334,7 +334,7 @@ class _LegacyType(type):
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyType):
-    """`torch.FloatStorage` and the like: constructors of typed storages of one dtype."""
+    """`torch.FloatStorage` and the like construct typed storages of one dtype."""
 
     def __new__(
         cls, *content: Any, wrap_storage: Storage | None = None, dtype: Any = None, device: Any = None
@@ -379,14 +379,14 @@ def untyped_storage(self: Tensor) -> Storage:
 
 @public("method")
 def storage(self: Tensor) -> TypedStorage:
-    """The storage as elements of the tensor's dtype; deprecated in favour of `untyped_storage`."""
+    """Return the storage as elements of the tensor's dtype; deprecated in favour of `untyped_storage`."""
     _warn_deprecated()
     return TypedStorage(wrap_storage=self._storage, dtype=self.spec.dtype, _internal=True)
 
 
 @public("method")
 def storage_type(self: Tensor) -> Any:
-    """The legacy class of the tensor's storage."""
+    """Return the legacy class of the tensor's storage."""
     _warn_deprecated()
     return LEGACY[f"{LEGACY_NAMES[self.spec.dtype]}Storage"]
 
@@ -447,7 +447,7 @@ def _in_place(name: str, view: Any) -> None:
         "function method" if name == "as_strided_" else "method", name=name, words={"view": view.__name__}
     )
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """`{view}`, changing the metadata of this tensor."""
+        """Compute `{view}`, changing the metadata of this tensor."""
         before = self.detach()
         recorded = needs_recording((self,))
         if recorded:
@@ -468,7 +468,7 @@ for _view in (as_strided, squeeze, swapaxes, swapdims, t, transpose, unsqueeze):
 
 @public("function", name="detach")
 def _detach(input: Tensor) -> Tensor:
-    """The same memory, outside of autograd."""
+    """Return a tensor on the same memory, outside of autograd."""
     return input.detach()
 
 
@@ -528,7 +528,7 @@ def _with_strides(spec: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) 
 def resize_as_(
     input: Tensor, the_template: Tensor, *, memory_format: MemoryFormat = contiguous_format
 ) -> Tensor:
-    """Resized to the shape of another tensor."""
+    """Resize to the shape of another tensor."""
     sizes = tuple(the_template.spec.shape)
     if memory_format is not preserve_format:
         return _resized(input, sizes, memory_format)

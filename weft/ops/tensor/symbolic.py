@@ -32,7 +32,7 @@ class SymInt(_Symbol):
     """An integer that is not known while a program is traced."""
 
     def as_integer_ratio(self) -> tuple[SymInt, int]:
-        """The symbol and 1."""
+        """Return the symbol and 1."""
         return self, 1
 
     def bit_length(self) -> int:
@@ -66,7 +66,7 @@ def sym_int(a: Any) -> int:
 
 
 def sym_float(a: Any) -> float:
-    """`a` as a float."""
+    """Return `a` as a float."""
     return float(a)
 
 
@@ -85,7 +85,7 @@ def _like_both(value: Any, a: Any, b: Any) -> Any:
 
 
 def sym_not(a: Any) -> bool:
-    """not a."""
+    """Compute `not a`."""
     return not a
 
 

@@ -87,7 +87,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 
 @public("method")
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
-    """`resize` to the sizes of another tensor; deprecated."""
+    """Call `resize` with the sizes of another tensor; deprecated."""
     warnings.warn("non-inplace resize_as is deprecated", stacklevel=user_level())
     return self.reshape(tensor.shape)
 
@@ -147,7 +147,7 @@ def use_count(self: Tensor) -> int:
 
 @public("method", name="_typed_storage")
 def typed_storage(self: Tensor) -> Any:
-    """The storage with the dtype of the tensor, without the warning of `storage()`."""
+    """Return the storage with the dtype of the tensor, without the warning of `storage()`."""
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 

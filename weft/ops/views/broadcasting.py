@@ -76,7 +76,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 @public("function")
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The common shape of tensors of these shapes.
+    """Return the common shape of tensors of these shapes.
 
     >>> import weft as torch
     >>> torch.broadcast_shapes((2,), (3, 1), (1, 1, 1))

@@ -1,4 +1,4 @@
-"""Complex tensors, their conjugates and their real and imaginary parts."""
+"""Makes complex tensors, their conjugates and their real and imaginary parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triangles and diagonals of matrices."""
+"""Takes triangles and diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @public("function method", autocast="raise")
 def trace(input: Tensor) -> Tensor:
-    """The sum of the main diagonal of a matrix."""
+    """Return the sum of the main diagonal of a matrix."""
     if input.spec.dtype is bool_:
         raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     if input.dim() != 2:

@@ -65,7 +65,7 @@ def _check_offset(self: Tensor, ratio: int, dtype: DType) -> None:
 
 @public("method")
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """A view of the same memory with the shape of `other`.
+    """Return a view of the same memory with the shape of `other`.
 
     >>> import weft as torch
     >>> torch.arange(4).view_as(torch.zeros(2, 2))
@@ -96,7 +96,7 @@ def _is_viewable(spec: Spec, sizes: tuple[int, ...]) -> bool:
 
 @public("method")
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same elements with the shape of `other`.
+    """Return the same elements with the shape of `other`.
 
     >>> import weft as torch
     >>> torch.arange(4).reshape_as(torch.zeros(2, 2))

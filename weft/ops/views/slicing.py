@@ -1,4 +1,4 @@
-"""Views of some of the elements: slices, diagonals, windows and strided views."""
+"""Makes views of some of the elements: slices, diagonals, windows and strided views."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 @public("function method")
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension.
+    """Return the diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]]).diagonal()
@@ -65,7 +65,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @public("function", name="linalg.diagonal")
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension.
+    """Return the diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension.
 
     >>> import weft as torch
     >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
@@ -76,7 +76,7 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -
 
 @public("method")
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Windows of `size` elements, every `step` elements along a dimension, as a new last dimension.
+    """Return windows of `size` elements, every `step` elements along a dimension, as a new last dimension.
 
     >>> import weft as torch
     >>> torch.arange(5).unfold(0, 3, 1)

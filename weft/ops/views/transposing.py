@@ -25,7 +25,7 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
 
 @public("function method")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged.
+    """Exchange two dimensions.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3).transpose(0, 1).shape
@@ -106,7 +106,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 def _numpy_transpose(self: Tensor) -> Tensor:
-    """All dimensions in reverse order."""
+    """Reverse the order of all dimensions."""
     ndim = len(self.spec.shape)
     if ndim == 0:
         warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
@@ -133,7 +133,6 @@ def _matrices(self: Tensor, name: str) -> bool:
 
 
 def _matrix_transpose(self: Tensor) -> Tensor:
-    """The last two dimensions exchanged."""
     if _matrices(self, "mT"):
         return TRANSPOSE(self, -2, -1)
     warn_once("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
@@ -149,7 +148,7 @@ def _adjoint(self: Tensor, name: str) -> Tensor:
 
 @public("function method")
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged, and conjugated.
+    """Exchange the last two dimensions and conjugate.
 
     >>> import weft as torch
     >>> torch.zeros(5, 2, 3).adjoint().shape
@@ -159,7 +158,6 @@ def adjoint(input: Tensor) -> Tensor:
 
 
 def _hermitian(self: Tensor) -> Tensor:
-    """A matrix transposed and conjugated."""
     ndim = len(self.spec.shape)
     if ndim not in (0, 2):
         raise RuntimeError(

@@ -96,7 +96,7 @@ _DENSE = Map("cross_entropy_backward", same_dtype, lambda scores, share: -s.exp(
 
 
 def _total_loss(name: str, finish: Callable) -> Reduce:
-    """The sums of weighted scores and of weights."""
+    """Return the sums of weighted scores and of weights."""
     return Reduce(
         name,
         lambda dtype, wanted: Types(dtype, (dtype, dtype)),
@@ -115,7 +115,7 @@ _TOTALS = {
 
 
 def _loss_of(graph: GraphBuilder, scores: Value, target: Value, weight: Any, reduction: str) -> list[Value]:
-    """The loss, and the sum of the weights of all targets."""
+    """Return the loss, and the sum of the weights of all targets."""
     _check_classes(scores.spec, target.spec, None if weight is None else weight.spec)
     (ignored,) = graph.numbers
     target = graph.to(_target(graph, scores.spec, target), int64)
@@ -147,7 +147,7 @@ def _target(graph: Any, spec: Spec, target: Any) -> Any:
 
 
 def _shares(graph: Any, spec: Spec, ct: Any, target: Any, weight: Any, total: Any) -> tuple[Any, Any]:
-    """The class of each target, and the cotangent of its score."""
+    """Return the class of each target, and the cotangent of its score."""
     (ignored,) = graph.numbers
     target = graph.to(_target(graph, spec, target), int64)
     classes = graph.map(_CLASS, target, ignored)
@@ -313,7 +313,7 @@ def _along(weight: Tensor, input: Tensor, dim: int) -> Tensor:
 
 
 def _even_loss(scores: Tensor, target: Tensor, weight, ignore_index: int, reduction: str, dim: int) -> Tensor:
-    """The loss against all classes alike."""
+    """Return the loss against all classes alike."""
     loss = -(scores if weight is None else scores * _along(weight, scores, dim)).sum(dim)
     ignored: Any = target == ignore_index
     loss = loss.masked_fill(ignored, 0)

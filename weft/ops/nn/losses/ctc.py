@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: the loss of a labelling, over all its alignments with the input."""
+"""Computes the loss of a labelling over all its alignments with the input: connectionist temporal classification."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ differentiate(alignment_losses, joint=_alignment_rule)
 def _padded_labels(
     targets: Tensor, input_lengths, target_lengths, steps: int, batch: int, classes: int, blank: int
 ):
-    """The target sequences as rows [N, S]."""
+    """Return the target sequences as rows [N, S]."""
     if targets.spec.dtype not in (int64, int32):
         raise RuntimeError(f"targets must be int32 or int64, got {targets.spec.dtype}")
     if not 0 <= blank < classes:

@@ -19,7 +19,7 @@ from .arguments import check_reduction
 
 
 def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
-    """`loss(input, target, reduction, *numbers)` of an op of (input, target, *numbers)."""
+    """Compute `loss(input, target, reduction, *numbers)` of an op of (input, target, *numbers)."""
     rules = op.derivative.rules  # type: ignore[union-attr]
 
     def build(graph: GraphBuilder, reduction: str) -> list[Value]:

@@ -24,7 +24,7 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-target * input)) for targets of 1 and -1."""
+    """Compute log(1 + exp(-target * input)) for targets of 1 and -1."""
     sizes = broadcast_shapes("soft_margin_loss", input.shape, target.shape)
     if sizes != input.shape:
         raise RuntimeError(

@@ -128,7 +128,7 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """`binary_cross_entropy` of sigmoid(input), without overflow. pos_weight: of the positive examples."""
+    """Compute `binary_cross_entropy` of sigmoid(input), without overflow. pos_weight: of the positive examples."""
     if target.spec.shape != input.spec.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     if not input.is_floating_point():

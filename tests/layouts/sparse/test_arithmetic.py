@@ -18,6 +18,7 @@ COMPRESSED = LAYOUTS[1:]
         "x * u", "u + x", "x + u.coalesce()", "u + z", "ints + flags", "flags - flags", "ints.add(ints, alpha=0.5)",
         "u + torch.zeros(4, 4, layout=torch.sparse_coo)", "u * torch.zeros(4, 4, layout=torch.sparse_coo)", "hybrid + hybrid",
         "hybrid * hybrid", "hybrid + hybrid.coalesce()", "u + hybrid", "u * hybrid", "ints + u", "ints * u",
+        "ints.add(ints, alpha=True)", "x.add(y, alpha=True)", "x.sub(y, alpha=True)", "x.add(y, alpha=1j)",
     ],
 )  # fmt: skip
 def test_coordinates_with_coordinates(text):

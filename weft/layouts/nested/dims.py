@@ -282,10 +282,19 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return permute(input, order)
 
 
-def _reshaped(x: Tensor, function: Callable[[Tensor], Any], ragged_dim: int) -> Any:
-    """`function` of the values, or of each component of a strided tensor, whose sizes it changes."""
+def _ragged(x: Tensor) -> int:
+    """Return the dim of the ragged sizes; 0, which is none, of a strided tensor."""
+    return ragged_dim_of(x) if is_jagged(x) else 0
+
+
+def _reshaped(x: Tensor, function: Callable[[Tensor], Any], ragged_dim: int | None = None) -> Any:
+    """Apply `function` to the values, or to each component of a strided tensor, whose sizes it changes.
+
+    ragged_dim: of the result, unless it is that of `x`.
+    """
     if is_jagged(x):
-        return _of_each(function(values_of(x)), lambda values: like(x, values, ragged_dim))
+        place = ragged_dim_of(x) if ragged_dim is None else ragged_dim
+        return _of_each(function(values_of(x)), lambda values: like(x, values, place))
     return _collected([function(each) for each in components(x)], lambda tensors: joined(x, tensors))
 
 
@@ -296,7 +305,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
         raise RuntimeError(
             "unsqueeze(): not supported for nested tensors on dim=0, which is the dim of the components"
         )
-    place = ragged_dim_of(input) if is_jagged(input) else 0
+    place = _ragged(input)
     return _reshaped(input, lambda values: values.unsqueeze(dim - 1), place + (dim <= place))
 
 
@@ -306,7 +315,7 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
     if given is None:
         raise RuntimeError("squeeze(): give the dim of a nested tensor")
     chosen = [_own_dim(input, each, "squeeze") for each in ((given,) if isinstance(given, int) else given)]
-    place = ragged_dim_of(input) if is_jagged(input) else 0
+    place = _ragged(input)
     gone = [each for each in chosen if input.shape[each] == 1 and each != place]
     return _reshaped(
         input,
@@ -318,7 +327,7 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
 @rule("unflatten")
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     dim = _own_dim(input, dim, "unflatten")
-    place = ragged_dim_of(input) if is_jagged(input) else 0
+    place = _ragged(input)
     if dim == place:
         raise RuntimeError("unflatten(): not supported for nested tensors on the ragged dim")
     after = place + (len(sizes) - 1 if dim < place else 0)
@@ -328,7 +337,7 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 @rule("flatten")
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     start, end = _own_dim(input, start_dim, "flatten"), _own_dim(input, end_dim, "flatten")
-    place = ragged_dim_of(input) if is_jagged(input) else 0
+    place = _ragged(input)
     if start < end and start <= place <= end:
         raise RuntimeError("flatten(): not supported for NestedTensor on ragged dim")
     return _reshaped(
@@ -436,7 +445,7 @@ def _splitting(name: str) -> None:
         if dim == 0:
             places = pieces(arange(input.shape[0]))
             return tuple(selected(input, each.tolist()) for each in places)
-        if is_jagged(input) and dim == ragged_dim_of(input):
+        if dim == _ragged(input):
             raise RuntimeError(f"{name}(): not supported for nested tensors on the ragged dim")
         size = input.shape[dim]
         if (
@@ -448,7 +457,7 @@ def _splitting(name: str) -> None:
             raise RuntimeError(
                 f"Chunk for nested tensors is only supported for dims divisible by chunks, got: {size} % {how[0]} != 0"
             )
-        return _reshaped(input, pieces, ragged_dim_of(input) if is_jagged(input) else 0)
+        return _reshaped(input, pieces)
 
     rule(name)(split)
 
@@ -465,15 +474,11 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         if not 0 <= start <= start + length <= count:
             raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({count}).")
         return selected(input, range(start, start + length))
-    if is_jagged(input) and dim == ragged_dim_of(input):
+    if dim == _ragged(input):
         raise RuntimeError(
             "narrow(): not supported for nested tensors on the ragged dim: use torch.nested.narrow"
         )
-    return _reshaped(
-        input,
-        lambda values: values.narrow(dim - 1, start, length),
-        ragged_dim_of(input) if is_jagged(input) else 0,
-    )
+    return _reshaped(input, lambda values: values.narrow(dim - 1, start, length))
 
 
 def selected(x: Tensor, positions: Sequence[int]) -> Tensor:
@@ -492,7 +497,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     dim = dim_of(dim, input.dim(), "select")
     if dim == 0:
         return components(input)[_chosen(input, index)]
-    place = ragged_dim_of(input) if is_jagged(input) else 0
+    place = _ragged(input)
     if dim == place:
         return stack([each.select(dim - 1, index) for each in components(input)])
     return _reshaped(input, lambda values: values.select(dim - 1, index), place - (dim < place))
@@ -588,9 +593,9 @@ def _sliced(x: Tensor, dim: int, chosen: Any) -> Tensor:
     def part(values: Tensor) -> Tensor:
         return values[(slice(None),) * (dim - 1) + (chosen,)]
 
-    if is_jagged(x) and dim == ragged_dim_of(x):
+    if dim == _ragged(x):
         return joined(x, [part(each) for each in components(x)])
-    return _reshaped(x, part, ragged_dim_of(x) if is_jagged(x) else 0)
+    return _reshaped(x, part)
 
 
 # ---- Joining -------------------------------------------------------------------------------------------------------------
@@ -624,7 +629,7 @@ def _joined_by(name: str, function: Callable, tensors: Sequence[Tensor], dim: in
     first = tensors[0]
     if any(each.shape[0] != first.shape[0] for each in tensors):
         raise RuntimeError(f"{name}: nested tensors must have equally many components")
-    place = ragged_dim_of(first) if is_jagged(first) else 0
+    place = _ragged(first)
     if name == "stack" and dim <= place:
         place += 1
     if is_jagged(first) and dim != place and len({each.shape[ragged_dim_of(each)] for each in tensors}) == 1:

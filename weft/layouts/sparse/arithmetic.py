@@ -11,6 +11,7 @@ from ...core.layout import sparse_coo
 from ...core.promotion import promote_types
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...families.calls import check_alpha
 from ...families.custom_vjp import custom_vjp
 from ..parts import is_plain, values_of, with_values
 from . import compression, coordinates
@@ -66,7 +67,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
             f"add: expected 'self' and 'other' to have same size, but self has size {_size(input)} while other has size "
             f"{_size(other)}: write x.to_dense() to add with broadcasting"
         )
-    _check_alpha(alpha, input, other)
+    check_alpha(alpha, "add", input, other)
     if is_plain(input) or is_plain(other):
         return _dense_sum(input, other, alpha)
     return _sparse_sum(*aligned(input, other, "add"), alpha)
@@ -74,12 +75,6 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 def _size(value: Any) -> list[int]:
     return list(value.shape) if isinstance(value, Tensor) else []
-
-
-def _check_alpha(alpha: Any, *operands: Tensor) -> None:
-    is_inexact = isinstance(alpha, float | complex)
-    if is_inexact and not any(each.is_floating_point() or each.is_complex() for each in operands):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 
 def _times(ct: Tensor, alpha: Any) -> Tensor:
@@ -131,6 +126,8 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
         )
+    if isinstance(alpha, bool):  # which a minus makes an integer
+        check_alpha(alpha, "sub", input, other)
     return add(input, other, alpha=-alpha)
 
 

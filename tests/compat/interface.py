@@ -324,7 +324,7 @@ def section(path: str, reason: str, wanted: list[str] | None = None) -> Section 
             imports.setdefault(home, []).append(f"{real} as {name}" if real != name else name)
         elif text := declaration(name, value, path):
             entries.append(text)
-    entries = [*import_entries(imports), *entries]
+    entries = [*import_entries(path, imports), *entries]
     return None if own is not None and not entries else Section(reason, path, entries)
 
 
@@ -342,12 +342,16 @@ def imports(path: str) -> Section | None:
         holder = own_module(home) if home.startswith("torch") else None
         if not has(own, name) and has(holder, real):
             found.setdefault(home, []).append(name if name == real else f"{real} as {name}")
-    return Section(IMPORTED, path, import_entries(found)) if found else None
+    return Section(IMPORTED, path, import_entries(path, found)) if found else None
 
 
-def import_entries(imports: dict[str, list[str]]) -> list[str]:
-    """An entry for each module that names are imported from."""
-    return [f"from {home}: {', '.join(names)}" for home, names in imports.items()]
+def import_entries(path: str, imports: dict[str, list[str]]) -> list[str]:
+    """An entry for each module that the module `path` imports names from."""
+    package = path.rpartition(".")[0] + "."
+    places = {
+        home: f".{home.removeprefix(package)}" if home.startswith(package) else home for home in imports
+    }
+    return [f"from {places[home]}: {', '.join(names)}" for home, names in imports.items()]
 
 
 def own_module(path: str) -> types.ModuleType | None:

@@ -8,13 +8,13 @@ The files `interface/*.txt` hold the declarations, one file for each subpackage 
 
     # the reason that the errors of the following modules give
     torch.x.y
-        from torch.x.z: First, second as other
+        from torch.x.z: First, second as other; from .beside: Third
         class Base(size, *, bias=True); class Derived(...) of Base, torch.nn.Module: reset, forward
         function, another(input, dim=0); is_there(...) = False; LIMIT = 16
 
-An entry ends with its line or with a semicolon; a line that is indented further continues it. Functions or classes that take the same
-arguments share an entry. `(...)` stands for arguments of any kind, and a class without arguments is made as its base is. What a
-function answers instead of raising stands behind it.
+`.beside` lies in the same package as the module. An entry ends with its line or with a semicolon; a line that is indented further
+continues it. Functions or classes that take the same arguments share an entry. `(...)` stands for arguments of any kind, and a class
+without arguments is made as its base is. What a function answers instead of raising stands behind it.
 
 Where weft has a module of that name, its own names come first: `module_getattr` asks here for a name that the module lacks.
 Other modules are made by `Finder`. tests/compat/interface.py writes the files from PyTorch's interface.
@@ -219,8 +219,10 @@ def _vocabulary() -> dict[str, Any]:
 def _make(section: Section, name: str, module: ModuleType) -> Any:
     reason, entry = section.entries[name]
     if entry["home"]:
-        home = importlib.import_module("weft" + entry["home"].removeprefix("torch"))
-        return getattr(home, _imported(entry)[name])
+        home = entry["home"]
+        beside = section.module.rpartition(".")[0] + home
+        full_name = beside if home.startswith(".") else "weft" + home.removeprefix("torch")
+        return getattr(importlib.import_module(full_name), _imported(entry)[name])
     torch_name = _torch_name(section.module)
     words = {
         **_vocabulary(),

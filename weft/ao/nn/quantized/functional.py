@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ....core.dtype import qint8, quint8
+from ....core.names import named
 from ....core.registry import FUNCTIONS
 from ....core.tensor import Tensor
 from ....library.namespaces import ops
@@ -30,24 +32,23 @@ def _refuse_indices(return_indices: bool) -> None:
 # ---- Pooling and images ----------------------------------------------------------------------------------------------
 
 
-def avg_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
-    """The averages of windows of images, with the scale and the zero point of the input."""
-    _check_quantized(input, "avg_pool2d")
-    options = stride, padding, ceil_mode, count_include_pad, divisor_override
-    return FUNCTIONS["nn.functional.avg_pool2d"](input, kernel_size, *options)
+def _average_pooling(dims: int, of: str) -> Callable[..., Tensor]:
+    name = f"avg_pool{dims}d"
+
+    @named(name, of=of)
+    def pool(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> Tensor:  # fmt: skip
+        """The averages of windows of {of}, with the scale and the zero point of the input."""
+        _check_quantized(input, name)
+        options = stride, padding, ceil_mode, count_include_pad, divisor_override
+        return FUNCTIONS[f"nn.functional.{name}"](input, kernel_size, *options)
+
+    return pool
 
 
-def avg_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
-    """The averages of windows of volumes, with the scale and the zero point of the input."""
-    _check_quantized(input, "avg_pool3d")
-    options = stride, padding, ceil_mode, count_include_pad, divisor_override
-    return FUNCTIONS["nn.functional.avg_pool3d"](input, kernel_size, *options)
+avg_pool2d, avg_pool3d = _average_pooling(2, "images"), _average_pooling(3, "volumes")
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -128,49 +129,33 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 # ---- Layers ----------------------------------------------------------------------------------------------------------
 
 
-def _conv(
-    dims: int, input: Tensor, weight: Tensor, bias: Tensor | None, geometry: tuple, groups: int, padding_mode: str,
-    scale: float, zero_point: int,
-) -> Tensor:  # fmt: skip
-    if padding_mode != "zeros":
-        raise NotImplementedError("Only zero-padding is supported!")
-    for each, dtype, kind in ((input, quint8, "activation"), (weight, qint8, "weight")):
-        if each.dtype is not dtype:
-            raise NotImplementedError(f"Only {dtype} is supported for {kind} tensor!")
-    if input.dim() != dims + 2:
-        raise ValueError(f"Input shape must be `(N, C, {', '.join('DHW'[-dims:] if dims > 1 else 'L')})`!")
-    stride, padding, dilation = (
-        each if isinstance(each, (tuple, list)) else (each,) * dims for each in geometry
-    )
-    packed = getattr(ops.quantized, f"conv{dims}d_prepack")(weight, bias, stride, padding, dilation, groups)
-    return getattr(ops.quantized, f"conv{dims}d")(input, packed, scale, zero_point)
+def _convolution(dims: int) -> Callable[..., Tensor]:
+    sizes = ", ".join("DHW"[-dims:] if dims > 1 else "L")
+
+    @named(f"conv{dims}d", sizes=sizes)
+    def conv(
+        input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+        groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = quint8,
+    ) -> Tensor:  # fmt: skip
+        """The convolution [N, C, {sizes}] of a quint8 input and a qint8 weight; the bias is of floats."""
+        if padding_mode != "zeros":
+            raise NotImplementedError("Only zero-padding is supported!")
+        for each, wanted, kind in ((input, quint8, "activation"), (weight, qint8, "weight")):
+            if each.dtype is not wanted:
+                raise NotImplementedError(f"Only {wanted} is supported for {kind} tensor!")
+        if input.dim() != dims + 2:
+            raise ValueError(f"Input shape must be `(N, C, {sizes})`!")
+        steps = (
+            each if isinstance(each, (tuple, list)) else (each,) * dims
+            for each in (stride, padding, dilation)
+        )
+        packed = getattr(ops.quantized, f"conv{dims}d_prepack")(weight, bias, *steps, groups)
+        return getattr(ops.quantized, f"conv{dims}d")(input, packed, scale, zero_point)
+
+    return conv
 
 
-def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = quint8,
-) -> Tensor:  # fmt: skip
-    """The convolution [N, C, L] of a quint8 input and a qint8 weight; the bias is of floats."""
-    geometry = stride, padding, dilation
-    return _conv(1, input, weight, bias, geometry, groups, padding_mode, scale, zero_point)
-
-
-def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = quint8,
-) -> Tensor:  # fmt: skip
-    """The convolution [N, C, H, W] of a quint8 input and a qint8 weight; the bias is of floats."""
-    geometry = stride, padding, dilation
-    return _conv(2, input, weight, bias, geometry, groups, padding_mode, scale, zero_point)
-
-
-def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: Any = quint8,
-) -> Tensor:  # fmt: skip
-    """The convolution [N, C, D, H, W] of a quint8 input and a qint8 weight; the bias is of floats."""
-    geometry = stride, padding, dilation
-    return _conv(3, input, weight, bias, geometry, groups, padding_mode, scale, zero_point)
+conv1d, conv2d, conv3d = (_convolution(dims) for dims in (1, 2, 3))
 
 
 def linear(

@@ -14,7 +14,7 @@ from .....ops.creation.from_data import tensor
 from .....ops.creation.random import randn
 from ...quantizable.modules.activation import MultiheadAttention as QuantizableMultiheadAttention
 from .. import functional as F
-from .utils import result_parameters
+from .utils import converted, result_parameters
 
 __all__ = ["ELU", "Hardswish", "LeakyReLU", "MultiheadAttention", "PReLU", "ReLU6", "Sigmoid", "Softmax"]
 
@@ -37,6 +37,10 @@ class ReLU6(nn.ReLU):
 class _Activation(nn.Module):
     """An activation whose result has a scale and a zero point of its own."""
 
+    _arguments: tuple[
+        str, ...
+    ] = ()  # attributes of the layer of floats that the constructor takes after the scale and the zero point
+
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
         """The quantized layer of a layer that was observed."""
@@ -45,7 +49,10 @@ class _Activation(nn.Module):
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Any:
         """The quantized layer of a layer of floats, with the parameters of the result."""
-        raise NotImplementedError
+        return cls(float(scale), int(zero_point), *(getattr(mod, name) for name in cls._arguments))
+
+    def _get_name(self) -> str:
+        return f"Quantized{type(self).__name__}"
 
 
 class Hardswish(_Activation, nn.Hardswish):
@@ -62,17 +69,11 @@ class Hardswish(_Activation, nn.Hardswish):
     def forward(self, input: Tensor) -> Tensor:
         return ops.quantized.hardswish(input, float(self.scale), int(self.zero_point))
 
-    def _get_name(self) -> str:
-        return "QuantizedHardswish"
-
-    @classmethod
-    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Hardswish:
-        """The quantized layer of a layer of floats, with the parameters of the result."""
-        return cls(float(scale), int(zero_point))
-
 
 class ELU(_Activation, nn.ELU):
     """max(0, x) + min(0, alpha * (exp(x) - 1))."""
+
+    _arguments = ("alpha",)
 
     def __init__(self, scale: Any, zero_point: Any, alpha: float = 1.0):
         super().__init__(alpha)
@@ -81,18 +82,11 @@ class ELU(_Activation, nn.ELU):
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.scale, self.zero_point, self.alpha)
 
-    def _get_name(self) -> str:
-        return "QuantizedELU"
-
-    @classmethod
-    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> ELU:
-        """The quantized layer of a layer of floats, with the parameters of the result."""
-        return cls(float(scale), int(zero_point), mod.alpha)
-
 
 class LeakyReLU(_Activation, nn.LeakyReLU):
     """max(0, x) + negative_slope * min(0, x)."""
 
+    _arguments = ("negative_slope", "inplace")
     scale: Tensor
     zero_point: Tensor
 
@@ -108,14 +102,6 @@ class LeakyReLU(_Activation, nn.LeakyReLU):
         by = float(self.scale), int(self.zero_point)
         return ops.quantized.leaky_relu(input, self.negative_slope, self.inplace, *by)
 
-    def _get_name(self) -> str:
-        return "QuantizedLeakyReLU"
-
-    @classmethod
-    def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> LeakyReLU:
-        """The quantized layer of a layer of floats, with the parameters of the result."""
-        return cls(float(scale), int(zero_point), mod.negative_slope, mod.inplace)
-
 
 class Sigmoid(_Activation, nn.Sigmoid):
     """1 / (1 + exp(-x))."""
@@ -127,10 +113,13 @@ class Sigmoid(_Activation, nn.Sigmoid):
     def forward(self, input: Tensor) -> Tensor:
         return ops.quantized.sigmoid(input, self.output_scale, self.output_zero_point)
 
+    def _get_name(self) -> str:
+        return "Sigmoid"
+
     @classmethod
     def from_reference(cls, mod: Any, output_scale: Any, output_zero_point: Any) -> Sigmoid:  # type: ignore[override]
         """The quantized layer of a layer of floats, with the parameters of the result."""
-        return cls(float(output_scale), int(output_zero_point))
+        return super().from_reference(mod, output_scale, output_zero_point)
 
 
 class Softmax(_Activation, nn.Softmax):
@@ -143,9 +132,6 @@ class Softmax(_Activation, nn.Softmax):
     def forward(self, input: Tensor) -> Tensor:
         dim = _get_softmax_dim("softmax", input.dim(), 3) if self.dim is None else self.dim
         return ops.quantized.softmax(input, dim, self.scale, self.zero_point)
-
-    def _get_name(self) -> str:
-        return "QuantizedSoftmax"
 
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> Softmax:
@@ -168,9 +154,6 @@ class PReLU(_Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         return ops.quantized.prelu(input, self.weight, self.scale, self.zero_point)
-
-    def _get_name(self) -> str:
-        return "QuantizedPReLU"
 
     @classmethod
     def from_reference(cls, mod: Any, scale: Any, zero_point: Any) -> PReLU:
@@ -204,12 +187,7 @@ class MultiheadAttention(QuantizableMultiheadAttention):
     @classmethod
     def from_observed(cls, other: Any) -> Any:
         """The quantized layer of an observed one."""
-        from ....quantization.quantize import convert  # that module imports this one
-
-        if not isinstance(other, cls._FLOAT_MODULE):
-            raise AssertionError(f"Expected module type {cls._FLOAT_MODULE}, got {type(other)}")
-        made = convert(other, inplace=False, remove_qconfig=True)
-        made.__class__ = cls
+        made = converted(cls, other)
         for name in ("bias_k", "bias_v"):
             bias = made._parameters.pop(name, None)
             quantized = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...quantizable.modules.rnn import LSTM as QuantizableLSTM
+from .utils import converted
 
 __all__ = ["LSTM"]
 
@@ -27,10 +28,4 @@ class LSTM(QuantizableLSTM):
     @classmethod
     def from_observed(cls, other: Any) -> Any:
         """The quantized layers of observed ones."""
-        from ....quantization.quantize import convert  # that module imports this one
-
-        if not isinstance(other, cls._FLOAT_MODULE):
-            raise AssertionError(f"Expected module type {cls._FLOAT_MODULE}, got {type(other)}")
-        made = convert(other, inplace=False, remove_qconfig=True)
-        made.__class__ = cls
-        return made
+        return converted(cls, other)

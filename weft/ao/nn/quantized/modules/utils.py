@@ -137,3 +137,17 @@ def result_parameters(module: Any) -> tuple[float, int]:
     """The scale and the zero point for the results of a module that was observed."""
     scale, zero_point = module.activation_post_process.calculate_qparams()
     return float(scale), int(zero_point)
+
+
+def converted(cls: Any, observed: Any) -> Any:
+    """The layer of class `cls` of an observed one whose parts are converted.
+
+    Raises: AssertionError for a layer of another class than `cls` is made of.
+    """
+    from ....quantization.quantize import convert  # that module imports this one
+
+    if not isinstance(observed, cls._FLOAT_MODULE):
+        raise AssertionError(f"Expected module type {cls._FLOAT_MODULE}, got {type(observed)}")
+    made = convert(observed, inplace=False, remove_qconfig=True)
+    made.__class__ = cls
+    return made

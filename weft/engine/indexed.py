@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ..core.dtype import DType
 from .llvm import Block, memory_type
-from .loops import BROADCAST, MEMSET, METADATA, Inner, Result, nest_ir
+from .loops import BROADCAST, METADATA, Inner, Result
+from .nests import nest_ir
 from .structured import Body, function
 
 
@@ -33,7 +34,9 @@ class IndexedKernel(NamedTuple):
 
 def indexed_ir(kernel: IndexedKernel) -> str:
     row = _IndexedRow(kernel)
-    return f"{row.ir()}\n{nest_ir('loop', 'row', row.operands)}\n{MEMSET}\n{METADATA}{_NO_VECTORS}"
+    text = row.text()
+    loop = nest_ir("loop", row.operands, row.declarations, "row")
+    return "\n".join([*sorted(row.declarations), text, loop, METADATA, _NO_VECTORS])
 
 
 _NO_VECTORS = """
@@ -200,7 +203,7 @@ def pack_ir(kernel: PackKernel) -> str:
     there before). So a packed target has one element more, the last, which nobody keeps.
     """
     kind, align = f"i{8 * kernel.nbytes}", min(kernel.itemsize, 8)
-    declarations = {MEMSET}
+    declarations: set[str] = set()
 
     def write(b: Body) -> None:
         cursor, last = b.load("ptr", "%params"), b.load("i64", b.at("%params", 8))
@@ -222,4 +225,5 @@ def pack_ir(kernel: PackKernel) -> str:
 
     operands = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(3))
     row = function("row", f"{operands}, ptr %params, i64 %n", declarations, write, "internal")
-    return "\n".join([*sorted(declarations), row, nest_ir("loop", "row", 3)])
+    loop = nest_ir("loop", 3, declarations, "row")
+    return "\n".join([*sorted(declarations), row, loop])

@@ -23,17 +23,16 @@ from .loops import (
     BACKWARDS,
     BROADCAST,
     CONTIGUOUS,
-    MEMSET,
     STRIDED,
     MapKernel,
     Result,
     element_size,
     meta_words,
-    shared_loop_ir,
 )
 from .map_rows import map_ir
 from .memory import FENCE
 from .monoid import CARRIED_ROWS, STREAMS, Monoid, block_width, chunk_bytes, chunks, vector_lanes
+from .nests import nest_ir
 from .reduce import ABREAST, GATHER, META_HEADER, VECTOR, ReduceKernel, chunks_ir, reduce_ir
 from .streaming import HAS_STREAMS, STREAMED_BYTES, streaming_loop_ir
 from .structured import LOOP, Body, function
@@ -172,7 +171,9 @@ def _in_loop(row: int, functions: tuple[int, ...]) -> Code:
 
 @functools.cache
 def _shared(operands: int, letters: str) -> tuple[int, ...]:
-    return _compile_shared(f"{shared_loop_ir(operands)}{MEMSET}", operands, letters)
+    declarations: set[str] = set()
+    loop = nest_ir("loop", operands, declarations)
+    return _compile_shared("\n".join([loop, *sorted(declarations)]), operands, letters)
 
 
 @functools.cache

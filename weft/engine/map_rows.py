@@ -32,7 +32,7 @@ def _baseline(kernel: MapKernel) -> Source:
 
 @functools.partial(source_of, baseline=_baseline)
 def map_ir(kernel: MapKernel) -> str:
-    """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
+    """The IR of the kernel's `row`; `nest_ir` has the loop that calls it."""
     if _in_groups(kernel):
         return f"{_Groups(kernel).ir()}\n{_metadata(_abreast(kernel))}{_MASKED if has_masks() else _SINGLE}"
     return f"{Inner(kernel).ir()}\n{_metadata(2 if _operations(kernel) <= _FEW else 1)}"

@@ -19,7 +19,6 @@ from .expr import load
 from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK, Places, Tasks, dot_products, tasks_of
 from .kernel import Code, Launch, loop_code, shared
 from .llvm import emit
-from .loops import MEMSET
 from .structured import Body, each_height, function
 from .vectors import add_pairs, broadcast, lanes_below, load_lanes, store_lanes, transposed
 
@@ -41,7 +40,7 @@ _PAIRS = f"<{_LANES} x i32>"
 
 @functools.cache
 def _code(result: DType, order: str) -> Code:
-    declarations = {MEMSET}
+    declarations: set[str] = set()
     parts = [_tile(rows, result, declarations) for rows in _TILES]
     parts += [_pack_rows(declarations), _pack_columns(declarations)]
     return loop_code(lambda body: _loop(body, result, order), 3, parts=parts, declarations=declarations)
@@ -129,7 +128,7 @@ def _pack_columns(declarations: set[str]) -> str:
         with body.when(body.let(f"icmp slt i64 %columns, {_COLUMNS}")):
             pairs = body.integer("lshr", body.integer("add", "%terms", 1), 1)
             nbytes = body.integer("mul", pairs, _PAIR_BYTES)
-            body.do(f"call void @llvm.memset.p0.i64(ptr align 64 %panel, i8 0, i64 {nbytes}, i1 false)")
+            body.clear("%panel", nbytes)
         squares = body.integer("and", whole, -_LANES)
         squares = body.let(f"select i1 {body.let(f'icmp eq i64 %columns, {_COLUMNS}')}, i64 {squares}, i64 0")
         for first in range(0, _COLUMNS, _LANES):

@@ -184,7 +184,7 @@ class Panels(Kernel):
             if transposed:
                 self.transpose(b, lines)
             elif edge and not has_masks():
-                self.clear(b, "%panel", b.integer("mul", "%terms", LINE))
+                b.clear("%panel", b.integer("mul", "%terms", LINE))
                 self.copy_columns(b, "%terms", "%columns", ("%panel", LINE), ("%b", "%b_row"))
             else:
                 inside = lanes_below(b, self.lanes, "%columns") if edge else ""

@@ -20,8 +20,9 @@ from typing import NamedTuple
 from ..core.dtype import DType, bool_, int64
 from .expr import Expr, postorder
 from .llvm import constant, emit, memory_type, value_type
-from .loops import BROADCAST, CONTIGUOUS, MEMSET, STRIDED, nest_ir
+from .loops import BROADCAST, CONTIGUOUS, STRIDED
 from .monoid import CHUNK_ROWS, LEVELS, PANEL, STREAMS, Monoid, chunk_bytes, index, slot_bytes, vector_lanes
+from .nests import nest_ir
 from .source import Source, source_of
 from .structured import Body, function
 from .vectors import has_masks, splat, transposed
@@ -99,7 +100,6 @@ class _Writer:
             "declare i64 @llvm.ctlz.i64(i64, i1)",
             "declare i64 @llvm.smax.i64(i64, i64)",
             "declare i64 @llvm.smin.i64(i64, i64)",
-            MEMSET,
         }
         self.lanes = vector_lanes(self.monoid)
         self.width = kernel.block or STREAMS * self.lanes  # states side by side
@@ -109,10 +109,12 @@ class _Writer:
 
     def text(self) -> str:
         parts = [self._one(), self._run("run", self._scalar_run)]
-        parts.append(nest_ir("reduced", "run", len(self.inputs), "internal"))
+        parts.append(nest_ir("reduced", len(self.inputs), self.declarations, "run", "internal", True))
         if self.kernel.block:
             parts += [self._panel(), self._run("run_panel", self._panel_run)]
-            parts.append(nest_ir("reduced_panel", "run_panel", len(self.inputs), "internal"))
+            parts.append(
+                nest_ir("reduced_panel", len(self.inputs), self.declarations, "run_panel", "internal", True)
+            )
         if self.kernel.short == GATHER:
             parts.append(self._abreast(self._in_order))
         if self.kernel.short == VECTOR:

@@ -34,7 +34,7 @@ class ScanKernel(NamedTuple):
 
 @source_of
 def scan_ir(kernel: ScanKernel) -> str:
-    """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
+    """The IR of the kernel's `row`; `nest_ir` has the loop that calls it."""
     if kernel.monoid.exact and set(kernel.strides) == {CONTIGUOUS}:
         return _VectorScan(kernel).ir()
     return f"{_ScanRow(kernel).ir()}\n{METADATA}"

@@ -22,7 +22,6 @@ from ..core.dtype import DType
 from .host import cpu
 from .kernel import Code, loop_code
 from .llvm import value_type
-from .loops import MEMSET
 from .structured import Body, function
 from .vectors import broadcast, has_masks, lane_sums, lanes_below, load_lanes, store_lanes
 
@@ -112,10 +111,6 @@ class Kernel:
         """Return the element at `address` in every lane."""
         one = b.let(f"load {self.element}, ptr {address}, align {self.size}")
         return broadcast(b, self.element, self.lanes, one)
-
-    def clear(self, b: Body, address: str, nbytes: str) -> None:
-        self.declarations.add(MEMSET)
-        b.do(f"call void @llvm.memset.p0.i64(ptr {address}, i8 0, i64 {nbytes}, i1 false)")
 
     def copy_rows(self) -> str:
         """copy_rows(target, source, table, rows, target step, source step): elements `size` bytes apart are copied faster.
@@ -267,7 +262,7 @@ class Sums(Kernel):
                 group = b.integer("srem", unit, meta["groups"])
                 own = b.fields(b.place(strip_table, (strip, 8 * len(STRIP))), STRIP)
                 with b.when(b.let(f"icmp ne i64 {b.get(filled, 'i64')}, {strip}")):
-                    self.clear(b, lines, meta["line_bytes"])
+                    b.clear(lines, meta["line_bytes"])
                     b.set(filled, "i64", strip)
                 source = b.place(input, (unit, meta["input_unit"]))
                 table = b.pointer(own["row_table"])
@@ -402,7 +397,7 @@ class _Products(Kernel):
                 low, high = b.maximum(low, 0), b.minimum(high, meta["made"])
                 target = b.place(weight, (group, meta["weight_group"]), (low, meta["weight_row"]))
                 rows = b.integer("sub", high, low)
-                self.clear(b, target, b.integer("mul", rows, meta["weight_row"]))
+                b.clear(target, b.integer("mul", rows, meta["weight_row"]))
                 source = b.place(input, (group, meta["input_group"]))
                 other = b.place(result, (group, meta["result_group"]), (low, meta["result_plane"]))
                 with b.loop(0, meta["units"], meta["at_once"]) as unit:
@@ -415,7 +410,7 @@ class _Products(Kernel):
         strips = b.pointer(meta["strip_table"])
         own = b.fields(b.place(strips, (strip, 8 * len(PRODUCTS_STRIP))), PRODUCTS_STRIP)
         with b.when(b.let(f"icmp ne i64 {b.get(filled, 'i64')}, {strip}")):
-            self.clear(b, lines, meta["scratch"])
+            b.clear(lines, meta["scratch"])
             b.set(filled, "i64", strip)
         images = b.integer("sub", last, first)
         with b.loop(0, images) as k:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from .llvm import Block
-from .loops import MEMSET
 
 # The parameters of a loop over tasks: see `loops.py`.
 LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
@@ -75,7 +74,7 @@ class Structured(Block):
 
     @contextmanager
     def repeat(self) -> Iterator[Callable[[str], None]]:
-        """while (true). Call the value with a condition, and the loop ends where that is false."""
+        """while (true). Call the value with a condition, also in loops within, and the loop ends where that is false."""
         head, after = self._label("head"), self._label("after")
 
         def go_on_if(condition: str) -> None:
@@ -105,14 +104,17 @@ class Body(Structured):
         return name
 
     def zeros(self, nbytes: int) -> str:
-        """The address of new memory, set to zero.
+        """Return the address of new memory, set to zero."""
+        self.clear(name := self.room(nbytes), nbytes)
+        return name
+
+    def clear(self, address: str, nbytes: str | int) -> None:
+        """Set memory to zero.
 
         It calls memset, because LLVM splits a store of an array into its bytes, and then takes seconds to compile them.
         """
-        name = self.room(nbytes)
-        self.declarations.add(MEMSET)
-        self.do(f"call void @llvm.memset.p0.i64(ptr align 64 {name}, i8 0, i64 {nbytes}, i1 false)")
-        return name
+        self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.do(f"call void @llvm.memset.p0.i64(ptr {address}, i8 0, i64 {nbytes}, i1 false)")
 
     def at(self, base: str, nbytes: str | int) -> str:
         """Return the address `nbytes` beyond `base`."""
@@ -155,16 +157,17 @@ def function(
     write: Callable[[Body], str | None],
     linkage: str = "",
     result: str = "void",
+    inline: bool = False,
 ) -> str:
     """A function whose body `write` fills in; it returns the value to return, if there is one.
 
-    Internal functions are not inlined, because each contains one hot loop.
+    Internal functions are not inlined, because each contains one hot loop, unless `inline`.
     """
     body = Body(declarations)
     returned = f"ret {result} {write(body) or ''}".rstrip()
     lines = "\n".join([*body.variables, *body.lines])
-    inline = "noinline " if linkage == "internal" else ""
-    return f"define {linkage} {result} @{name}({parameters}) {inline}#0 {{\nentry:\n{lines}\n{returned}\n}}"
+    attributes = "noinline #0" if linkage == "internal" and not inline else "#0"
+    return f"define {linkage} {result} @{name}({parameters}) {attributes} {{\nentry:\n{lines}\n{returned}\n}}"
 
 
 def each_height(b: Body, rows: str, heights: Sequence[int], write: Callable[[str, int], None]) -> None:

@@ -20,7 +20,7 @@ from ..engine.call_tables import (
     table_of_self,
     word,
 )
-from ..engine.loops import MEMSET, nest_ir
+from ..engine.nests import nest_ir
 from ..engine.objects import NUMBER_METHODS, NUMBER_SLOTS, STORAGE, TENSOR, Function, name
 
 # Answers that are no objects; null means that an error is set.
@@ -102,12 +102,9 @@ def run(operands: int) -> Function:
 
 def loops() -> list[str]:
     """`loop2` and so on, which call the row whose address stands before the operands."""
-    found = []
-    for operands in range(2, STRIDES + 1):
-        text = nest_ir(f"loop{operands}", "%row", operands, "internal").replace("@%row", "%row")
-        first = "start:\n%prow = getelementptr i64, ptr %operands, i64 -1\n%row = load ptr, ptr %prow\n"
-        found.append(text.replace("start:\n", first, 1).replace(") #0 {", ") noinline #0 {"))
-    return [*found, MEMSET]
+    declarations: set[str] = set()
+    found = [nest_ir(f"loop{n}", n, declarations, linkage="internal") for n in range(2, STRIDES + 1)]
+    return [*found, *sorted(declarations)]
 
 
 class Call(Function):

@@ -73,7 +73,8 @@ _PACKAGES, _OUR_PACKAGES = (tuple(f"{name}." for name in table) for table in (_S
 # Folders whose modules have names of PyTorch's, so that each of them answers for the names that it lacks (missing.py). Modules of other
 # folders say so themselves: Python reads attributes of a module with `__getattr__` in 17 ns instead of 4 (AMD Zen 3).
 _ANSWERING = tuple(
-    f"{ROOT}.{folder}." for folder in ("ao", "compat.torch", "export", "fx", "jit", "library", "onnx")
+    f"{ROOT}.{folder}."
+    for folder in ("ao", "compat.torch", "export", "fx", "jit", "library", "onnx", "profiler", "utils")
 )
 # What weft/compat/torch has: names of modules of the root.
 NAMES = frozenset(entry.partition(".")[0] for entry in os.listdir(FOLDER)) - {"__init__", "__pycache__"}

@@ -35,13 +35,7 @@ for _module in (node, proxy, graph):
 __getattr__ = module_getattr(
     __name__,
     (
-        "_lazy_graph_module",
-        "annotate",
-        "config",
-        "experimental",
-        "operator_schemas",
-        "passes",
-        "tensor_type",
-        "traceback",
+        "_lazy_graph_module", "annotate", "config", "experimental", "operator_schemas", "passes",
+        "tensor_type", "traceback",
     ),
-)
+)  # fmt: skip

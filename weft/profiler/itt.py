@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from ..compat.missing import module_getattr
-
 __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
 
 _NOT_THERE = "ITT functions not installed. Are you sure you have a ITT build?"
@@ -41,6 +39,3 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         yield
     finally:
         range_pop()
-
-
-__getattr__ = module_getattr(__name__)

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from ..autograd import profiler as ranges
 from ..autograd.profiler_util import EventList
-from ..compat.missing import module_getattr
 from ..core.warn import user_level
 from . import ProfilerActivity
 
@@ -386,6 +385,3 @@ class ExecutionTraceObserver(_ITraceObserver):
         if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") == "1":
             ExecutionTraceObserver().register_callback("")
         return None
-
-
-__getattr__ = module_getattr(__name__)

@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar, cast
 
-from ..compat.missing import module_getattr
-
 FuncType = Callable[..., Any]
 F = TypeVar("F", bound=FuncType)
 
@@ -107,6 +105,3 @@ class _NoParamDecoratorContextManager(_DecoratorContextManager):
         if orig_func is None:
             return super().__new__(cls)
         return cls()(orig_func)
-
-
-__getattr__ = module_getattr(__name__)

@@ -12,7 +12,6 @@ from ..autograd.backward import backward as _backward
 from ..autograd.function import Function
 from ..autograd.hooks import running, saved_tensors_hooks
 from ..autograd.tensor import require_grad
-from ..compat.missing import module_getattr
 from ..core.device import device
 from ..core.generator import states
 from ..core.grad_mode import enable_grad
@@ -281,4 +280,3 @@ def checkpoint_sequential(
 
 
 name_public(__name__, "utils._recomputation", "utils._selective")
-__getattr__ = module_getattr(__name__)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.hooks import register_multi_grad_hook
-from ..compat.missing import module_getattr
 from ..core.dispatch import PLAIN
 from ..core.overrides import modes
 from ..core.tensor import Tensor
@@ -416,6 +415,3 @@ def _with_suffix(number: int, total: int) -> str:
     """Return the number with the suffix (K, M, ...) that suits the total."""
     place = min(len(_SUFFIXES) - 1, (len(str(total)) - 1) // 3)
     return f"{number / 1000**place:.3f}{_SUFFIXES[place]}" if place else str(number)
-
-
-__getattr__ = module_getattr(__name__)

@@ -24,8 +24,6 @@ from urllib.request import Request, urlopen
 
 from tqdm import tqdm
 
-from ..compat.missing import module_getattr as _module_getattr
-
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 ENV_TORCH_HOME = "TORCH_HOME"
@@ -217,6 +215,3 @@ def load_state_dict_from_url(
                 extracted = archive.extract(members[0], folder)
                 return read(extracted, map_location=map_location, weights_only=weights_only)
     return read(path, map_location=map_location, weights_only=weights_only)
-
-
-__getattr__ = _module_getattr(__name__)

@@ -1,6 +1,5 @@
 """Timing of statements: `Timer` measures, `Measurement` summarises, `Compare` tabulates."""
 
-from ...compat.missing import module_getattr
 from .utils.common import (
     Measurement,
     TaskSpec,
@@ -19,5 +18,3 @@ __all__ = [
     "ParameterAlias", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads", "timer",
     "trim_sigfig", "unit_to_english",
 ]  # fmt: skip
-
-__getattr__ = module_getattr(__name__, ("op_fuzzers", "utils"))

@@ -1,5 +1,1 @@
 """Pictures of memory. weft has none of them."""
-
-from ...compat.missing import module_getattr
-
-__getattr__ = module_getattr(__name__)

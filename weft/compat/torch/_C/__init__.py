@@ -204,18 +204,11 @@ _LATER = {
 __getattr__ = module_getattr(
     __name__,
     (
-        "_autograd",
-        "_distributed_c10d",
-        "_fft",
-        "_functions",
-        "_functorch",
-        "_linalg",
-        "_nn",
-        "_profiler",
-        "_special",
+        "_autograd", "_distributed_c10d", "_fft", "_functions", "_functorch", "_linalg", "_nn",
+        "_profiler", "_special",
     ),
     _LATER,
-)
+)  # fmt: skip
 
 name_public(
     __name__,

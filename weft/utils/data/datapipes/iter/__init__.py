@@ -1,6 +1,5 @@
 """Pipes that are iterated, by their short names."""
 
-from .....compat.missing import module_getattr
 from .callable import CollatorIterDataPipe as Collator
 from .callable import MapperIterDataPipe as Mapper
 from .combinatorics import SamplerIterDataPipe as Sampler
@@ -26,5 +25,3 @@ __all__ = [
     "IterableWrapper", "Mapper", "Multiplexer", "RoutedDecoder", "Sampler", "ShardingFilter", "Shuffler",
     "StreamReader", "UnBatcher", "Zipper",
 ]  # fmt: skip
-
-__getattr__ = module_getattr(__name__)

@@ -1,6 +1,5 @@
 """Pipes with indices, by their short names."""
 
-from .....compat.missing import module_getattr
 from .callable import MapperMapDataPipe as Mapper
 from .combinatorics import ShufflerIterDataPipe as Shuffler
 from .combining import ConcaterMapDataPipe as Concater
@@ -9,5 +8,3 @@ from .grouping import BatcherMapDataPipe as Batcher
 from .utils import SequenceWrapperMapDataPipe as SequenceWrapper
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
-
-__getattr__ = module_getattr(__name__)

@@ -27,16 +27,13 @@ class Bernoulli(FromProbsOrLogits, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0.0
+    _expanded = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         name, value = which_is_given(probs, logits)
         (value,) = broadcast_all(value)
         self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Bernoulli, _instance)
-        return self._expand_to(new, batch_shape, probs=0, logits=0)
 
     @property
     def mean(self) -> Tensor:

@@ -25,6 +25,7 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
+    _expanded = {"_dirichlet": 0}
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
         both = weft.stack(broadcast_all(concentration1, concentration0), -1)
@@ -51,11 +52,6 @@ class Beta(ExponentialFamily):
     def variance(self) -> Tensor:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Beta, _instance)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        return self._expand_to(new, batch_shape)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape)[..., 0]

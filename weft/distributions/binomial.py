@@ -28,6 +28,7 @@ class Binomial(FromProbsOrLogits):
         "logits": constraints.real,
     }
     has_enumerate_support = True
+    _expanded = {"total_count": 0, "probs": 0, "logits": 0}
 
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -37,10 +38,6 @@ class Binomial(FromProbsOrLogits):
         self.total_count = total_count.type_as(value)
         self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Binomial, _instance)
-        return self._expand_to(new, batch_shape, probs=0, logits=0, total_count=0)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:

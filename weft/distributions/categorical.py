@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import weft
 
 from ..core.grad_mode import no_grad
@@ -26,6 +24,7 @@ class Categorical(FromProbsOrLogits):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
     _is_binary = False
+    _expanded = {"probs": 1, "logits": 1, "_num_events": None}
 
     def __init__(
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
@@ -40,11 +39,6 @@ class Categorical(FromProbsOrLogits):
         self._set_param(name, value)
         self._num_events = value.size(-1)
         super().__init__(value.shape[:-1], validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Categorical, _instance)
-        new._num_events = self._num_events
-        return self._expand_to(new, batch_shape, probs=1, logits=1)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:

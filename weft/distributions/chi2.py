@@ -6,7 +6,6 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape
 from .gamma import Gamma
 from .utils import broadcast_all
 
@@ -20,6 +19,7 @@ class Chi2(Gamma):
     """
 
     arg_constraints = {"df": constraints.positive}
+    _expanded = {}
 
     def __init__(self, df: Any, validate_args: bool | None = None):
         (df,) = broadcast_all(df)
@@ -28,7 +28,3 @@ class Chi2(Gamma):
     @property
     def df(self) -> Tensor:
         return self.concentration * 2
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Chi2, _instance)
-        return super().expand(batch_shape, new)

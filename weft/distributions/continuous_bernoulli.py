@@ -30,6 +30,7 @@ class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0.0
+    _expanded = {"probs": 0, "logits": 0, "_lims": None}
 
     def __init__(
         self,
@@ -45,11 +46,6 @@ class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
         super().__init__(value.shape, validate_args=validate_args)
         if logits is None:
             self._set_param("probs", clamp_probs(value))
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(ContinuousBernoulli, _instance)
-        new._lims = self._lims
-        return self._expand_to(new, batch_shape, probs=0, logits=0)
 
     @lazy_property
     def probs(self) -> Any:

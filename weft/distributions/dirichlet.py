@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import weft
 
 from ..core.tensor import Tensor
@@ -29,16 +27,13 @@ class Dirichlet(ExponentialFamily):
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
+    _expanded = {"concentration": 1}
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None):
         if concentration.dim() < 1:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Dirichlet, _instance)
-        return self._expand_to(new, batch_shape, concentration=1)
 
     @property
     def mean(self) -> Tensor:

@@ -31,6 +31,9 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
+    # By the names of the attributes that `expand` expands, or keeps (None): how many of their last dims are no batch dims. A class with
+    # an `__init__` of its own has such a table, to which those of its base classes are added.
+    _expanded: dict[str, int | None]
 
     def __init__(
         self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None
@@ -55,7 +58,7 @@ class Distribution:
         A subclass that overrides `__init__` also overrides this method. It passes the new object as `_instance` to the
         method of its base class, which sets the parameters.
         """
-        raise NotImplementedError
+        return self._expand_to(self._new_instance(_instance), batch_shape)
 
     @property
     def batch_shape(self) -> Size:
@@ -146,15 +149,26 @@ class Distribution:
             )
         return kind.__new__(kind)
 
-    def _expand_to(self, new: Any, batch_shape: Shape, **event_dims: int) -> Any:
-        """`new`, with the named parameters of `self`, each expanded to `batch_shape` and as many of its own last dims.
+    def _new_instance(self, given: Any) -> Any:
+        """Return the object that `expand` fills."""
+        for cls in type(self).__mro__:
+            if "_expanded" in vars(cls):
+                return self._get_checked_instance(cls, given)
+        raise NotImplementedError
+
+    def _expand_to(self, new: Any, batch_shape: Shape) -> Any:
+        """Return `new`, with the attributes of `self` that `_expanded` names.
 
         A lazy parameter that is not computed yet is not computed.
         """
-        for name, n_own in event_dims.items():
-            if name in self.__dict__ or not _is_lazy(type(self), name):
-                value = getattr(self, name)
-                setattr(new, name, value.expand((*batch_shape, *value.shape[value.dim() - n_own :])))
+        for cls in type(self).__mro__:
+            for name, n_own in vars(cls).get("_expanded", {}).items():
+                if name in self.__dict__ or not _is_lazy(type(self), name):
+                    value = getattr(self, name)
+                    if n_own is not None:
+                        shape = value.batch_shape if isinstance(value, Distribution) else value.shape
+                        value = value.expand((*batch_shape, *shape[len(shape) - n_own :]))
+                    setattr(new, name, value)
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new

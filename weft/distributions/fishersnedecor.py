@@ -24,16 +24,12 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _expanded = {"df1": 0, "df2": 0, "_gamma1": 0, "_gamma2": 0}
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None):
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1, self._gamma2 = Gamma(self.df1 * 0.5, self.df1), Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(FisherSnedecor, _instance)
-        new._gamma1, new._gamma2 = self._gamma1.expand(batch_shape), self._gamma2.expand(batch_shape)
-        return self._expand_to(new, batch_shape, df1=0, df2=0)
 
     @property
     def mean(self) -> Tensor:

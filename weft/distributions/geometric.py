@@ -24,6 +24,7 @@ class Geometric(FromProbsOrLogits):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
+    _expanded = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         name, value = which_is_given(probs, logits)
@@ -35,10 +36,6 @@ class Geometric(FromProbsOrLogits):
                 f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                 f"{self!r} to be positive but found invalid values:\n{value[value <= 0]}"
             )
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Geometric, _instance)
-        return self._expand_to(new, batch_shape, probs=0, logits=0)
 
     @property
     def mean(self) -> Tensor:

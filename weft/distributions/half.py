@@ -9,7 +9,6 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape
 from .location_scale import LocationScale
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
@@ -22,14 +21,11 @@ class Half(TransformedDistribution):
     support = constraints.nonnegative
     base_dist: LocationScale
     _family: type[LocationScale]
+    _expanded = {}
 
     def __init__(self, scale: Any, validate_args: bool | None = None):
         base = self._family(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Half, _instance)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def scale(self) -> Tensor:

@@ -23,6 +23,7 @@ class Independent(Distribution, Generic[D]):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
+    _expanded = {"reinterpreted_batch_ndims": None}
 
     def __init__(
         self,
@@ -70,10 +71,9 @@ class Independent(Distribution, Generic[D]):
         return self.base_dist.variance
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Independent, _instance)
-        n = self.reinterpreted_batch_ndims
-        new.base_dist = self.base_dist.expand((*batch_shape, *self.event_shape[:n]))
-        new.reinterpreted_batch_ndims = n
+        new = self._new_instance(_instance)
+        own = self.event_shape[: self.reinterpreted_batch_ndims]
+        new.base_dist = self.base_dist.expand((*batch_shape, *own))
         return self._expand_to(new, batch_shape)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:

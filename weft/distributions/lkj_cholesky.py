@@ -27,6 +27,7 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _expanded = {"concentration": 0, "_beta": 1, "dim": None}
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None):
         if dim < 2:
@@ -39,12 +40,6 @@ class LKJCholesky(Distribution):
         marginal = self.concentration + 0.5 * (dim - 2)
         self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LKJCholesky, _instance)
-        new.dim = self.dim
-        new._beta = self._beta.expand((*batch_shape, self.dim))
-        return self._expand_to(new, batch_shape, concentration=0)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Draw each row as a point in the unit ball, by a direction and a norm."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape
+from .distribution import Distribution
 from .utils import broadcast_all
 
 
@@ -16,14 +16,11 @@ class LocationScale(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _expanded = {"loc": 0, "scale": 0}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LocationScale, _instance)
-        return self._expand_to(new, batch_shape, loc=0, scale=0)
 
     @property
     def mean(self) -> Tensor:

@@ -6,7 +6,6 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
@@ -23,13 +22,10 @@ class LogNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     base_dist: Normal
+    _expanded = {}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LogNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def loc(self) -> Tensor:

@@ -6,7 +6,6 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import StickBreakingTransform
@@ -22,16 +21,13 @@ class LogisticNormal(TransformedDistribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
+    _expanded = {}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         normal = Normal(loc, scale, validate_args)
         if not normal.batch_shape:  # two numbers make vectors of one element
             normal = normal.expand([1])
         super().__init__(normal, StickBreakingTransform(), validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LogisticNormal, _instance)
-        return super().expand(batch_shape, _instance=new)
 
     @property
     def loc(self) -> Tensor:

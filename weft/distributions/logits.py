@@ -33,8 +33,8 @@ class FromProbsOrLogits(Distribution):
         setattr(self, name, value)
         self._param = value
 
-    def _expand_to(self, new: Any, batch_shape: Any, **event_dims: int) -> Any:
-        super()._expand_to(new, batch_shape, **event_dims)
+    def _expand_to(self, new: Any, batch_shape: Any) -> Any:
+        super()._expand_to(new, batch_shape)
         known = [new.__dict__[name] for name in ("logits", "probs") if name in new.__dict__]
         if known:
             new._param = known[0]

@@ -33,6 +33,10 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _expanded = {
+        "loc": 1, "cov_factor": 2, "cov_diag": 1,
+        "_unbroadcasted_cov_factor": None, "_unbroadcasted_cov_diag": None, "_capacitance_tril": None,
+    }  # fmt: skip
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None):
         if loc.dim() < 1:
@@ -58,13 +62,6 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_diag = cov_diag.expand((*batch, -1))
         self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
-        new._unbroadcasted_cov_factor = self._unbroadcasted_cov_factor
-        new._unbroadcasted_cov_diag = self._unbroadcasted_cov_diag
-        new._capacitance_tril = self._capacitance_tril
-        return self._expand_to(new, batch_shape, loc=1, cov_factor=2, cov_diag=1)
 
     @property
     def mean(self) -> Tensor:

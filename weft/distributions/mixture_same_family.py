@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
@@ -23,6 +21,12 @@ class MixtureSameFamily(Distribution):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
+    _expanded = {
+        "_mixture_distribution": 0,
+        "_component_distribution": 1,
+        "_num_component": None,
+        "_event_ndims": None,
+    }
 
     def __init__(
         self,
@@ -90,14 +94,6 @@ class MixtureSameFamily(Distribution):
     def variance(self) -> Tensor:
         within = self._averaged(self._component_distribution.variance)
         return within + self._averaged((self._component_distribution.mean - self._pad(self.mean)).pow(2))
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
-        new._num_component, new._event_ndims = self._num_component, self._event_ndims
-        components = (*batch_shape, self._num_component)
-        new._component_distribution = self._component_distribution.expand(components)
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        return self._expand_to(new, batch_shape)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         n_event = self._event_ndims

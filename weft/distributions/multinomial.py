@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import weft
 
 from ..core.grad_mode import no_grad
@@ -23,6 +21,7 @@ class Multinomial(OfCategorical):
     """
 
     total_count: int
+    _expanded = {"total_count": None, "_binomial": 1}
 
     def __init__(
         self,
@@ -36,12 +35,6 @@ class Multinomial(OfCategorical):
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Multinomial, _instance)
-        new.total_count = self.total_count
-        new._binomial = self._binomial.expand((*batch_shape, *self.event_shape))
-        return super().expand(batch_shape, _instance=new)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import weft
 
@@ -31,6 +30,13 @@ class MultivariateNormal(OfCovariance):
     }
     support = constraints.real_vector
     has_rsample = True
+    _expanded = {
+        "loc": 1,
+        "covariance_matrix": 2,
+        "precision_matrix": 2,
+        "scale_tril": 2,
+        "_unbroadcasted_scale_tril": None,
+    }
 
     def __init__(
         self,
@@ -48,11 +54,6 @@ class MultivariateNormal(OfCovariance):
         self.loc = loc.expand((*batch_shape, -1))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factorize(name, matrix)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(MultivariateNormal, _instance)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        return self._expand_to(new, batch_shape, loc=1, covariance_matrix=2, precision_matrix=2, scale_tril=2)
 
     @property
     def mean(self) -> Tensor:

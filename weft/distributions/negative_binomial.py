@@ -29,6 +29,7 @@ class NegativeBinomial(FromProbsOrLogits):
         "logits": constraints.real,
     }
     support = constraints.nonnegative_integer
+    _expanded = {"total_count": 0, "probs": 0, "logits": 0}
 
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -38,10 +39,6 @@ class NegativeBinomial(FromProbsOrLogits):
         self.total_count = total_count.type_as(value)
         self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(NegativeBinomial, _instance)
-        return self._expand_to(new, batch_shape, total_count=0, probs=0, logits=0)
 
     @lazy_property
     def _gamma(self) -> Gamma:

@@ -7,13 +7,14 @@ from typing import Any
 from ..core.tensor import Tensor
 from . import constraints
 from .categorical import Categorical
-from .distribution import Distribution, Shape
+from .distribution import Distribution
 
 
 class OfCategorical(Distribution):
     """Events are vectors with one element per category; `_categorical` has the parameters."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _expanded = {"_categorical": 0}
 
     def __init__(
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
@@ -21,11 +22,6 @@ class OfCategorical(Distribution):
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(OfCategorical, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return self._expand_to(new, batch_shape)
 
     @property
     def probs(self) -> Tensor:

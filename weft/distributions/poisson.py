@@ -24,14 +24,11 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    _expanded = {"rate": 0}
 
     def __init__(self, rate: Any, validate_args: bool | None = None):
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Poisson, _instance)
-        return self._expand_to(new, batch_shape, rate=0)
 
     @property
     def mean(self) -> Tensor:

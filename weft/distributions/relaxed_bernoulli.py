@@ -21,6 +21,7 @@ class LogitRelaxedBernoulli(FromProbsOrLogits):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
     has_rsample = True
+    _expanded = {"probs": 0, "logits": 0, "temperature": None}
 
     def __init__(
         self, temperature: Tensor, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -30,11 +31,6 @@ class LogitRelaxedBernoulli(FromProbsOrLogits):
         (value,) = broadcast_all(value)
         self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
-        new.temperature = self.temperature
-        return self._expand_to(new, batch_shape, probs=0, logits=0)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         probs = clamp_probs(self.probs.expand(self._extended_shape(sample_shape)))
@@ -60,13 +56,10 @@ class RelaxedBernoulli(Relaxed):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     base_dist: LogitRelaxedBernoulli
+    _expanded = {}
 
     def __init__(
         self, temperature: Tensor, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(RelaxedBernoulli, _instance)
-        return super().expand(batch_shape, _instance=new)

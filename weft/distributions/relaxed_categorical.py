@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import weft
 
 from ..core.tensor import Tensor
@@ -20,6 +18,7 @@ class ExpRelaxedCategorical(OfCategorical):
 
     support = constraints.real_vector  # as in PyTorch, although not every real vector is possible
     has_rsample = True
+    _expanded = {"temperature": None}
 
     def __init__(
         self,
@@ -30,11 +29,6 @@ class ExpRelaxedCategorical(OfCategorical):
     ):
         self.temperature = temperature
         super().__init__(probs, logits, validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
-        new.temperature = self.temperature
-        return super().expand(batch_shape, _instance=new)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -63,6 +57,7 @@ class RelaxedOneHotCategorical(Relaxed):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     base_dist: ExpRelaxedCategorical
+    _expanded = {}
 
     def __init__(
         self,
@@ -73,7 +68,3 @@ class RelaxedOneHotCategorical(Relaxed):
     ):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
-        return super().expand(batch_shape, _instance=new)

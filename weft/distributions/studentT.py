@@ -25,16 +25,12 @@ class StudentT(Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    _expanded = {"df": 0, "loc": 0, "scale": 0, "_chi2": 0}
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(StudentT, _instance)
-        new._chi2 = self._chi2.expand(batch_shape)
-        return self._expand_to(new, batch_shape, df=0, loc=0, scale=0)
 
     @property
     def mean(self) -> Tensor:

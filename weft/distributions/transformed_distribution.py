@@ -24,6 +24,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
+    _expanded = {"transforms": None}
 
     def __init__(
         self,
@@ -63,11 +64,10 @@ class TransformedDistribution(Distribution):
         return constraints.independent(found, extra) if extra > 0 else found
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(TransformedDistribution, _instance)
+        new = self._new_instance(_instance)
         shape = Size((*batch_shape, *self.event_shape))
         shape = ComposeTransform(self.transforms).inverse_shape(shape)
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
-        new.transforms = self.transforms
         return self._expand_to(new, batch_shape)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:

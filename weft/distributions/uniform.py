@@ -22,6 +22,7 @@ class Uniform(Distribution):
     """
 
     has_rsample = True
+    _expanded = {"low": 0, "high": 0}
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None):
         self.low, self.high = broadcast_all(low, high)
@@ -50,10 +51,6 @@ class Uniform(Distribution):
     @property
     def variance(self) -> Tensor:
         return (self.high - self.low).pow(2) / 12
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Uniform, _instance)
-        return self._expand_to(new, batch_shape, low=0, high=0)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)

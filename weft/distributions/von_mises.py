@@ -24,14 +24,11 @@ class VonMises(Distribution):
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
+    _expanded = {"loc": 0, "concentration": 0}
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None):
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(VonMises, _instance)
-        return self._expand_to(new, batch_shape, loc=0, concentration=0)
 
     @property
     def mean(self) -> Tensor:

@@ -8,7 +8,6 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
@@ -25,6 +24,7 @@ class Weibull(TransformedDistribution):
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
+    _expanded = {"scale": 0, "concentration": 0, "concentration_reciprocal": 0}
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None):
         self.scale, self.concentration = broadcast_all(scale, concentration)
@@ -34,21 +34,6 @@ class Weibull(TransformedDistribution):
             [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)],
             validate_args,
         )
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Weibull, _instance)
-        new.scale = self.scale.expand(batch_shape)
-        new.concentration = self.concentration.expand(batch_shape)
-        new.concentration_reciprocal = new.concentration.reciprocal()
-        # Expand the base distribution and the transforms as well, because the exponent depends on a parameter.
-        base = self.base_dist.expand(batch_shape)
-        transforms = [
-            PowerTransform(exponent=new.concentration_reciprocal),
-            AffineTransform(loc=0, scale=new.scale),
-        ]
-        TransformedDistribution.__init__(new, base, transforms, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     def _moment(self, n: int) -> Tensor:
         """The mean of the n-th powers, for scale 1."""

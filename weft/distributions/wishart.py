@@ -29,6 +29,13 @@ class Wishart(OfCovariance, ExponentialFamily):
 
     support = constraints.positive_definite
     has_rsample = True
+    _expanded = {
+        "covariance_matrix": 2,
+        "precision_matrix": 2,
+        "scale_tril": 2,
+        "df": 0,
+        "_unbroadcasted_scale_tril": None,
+    }
     _mean_carrier_measure = 0.0
 
     def __init__(
@@ -74,9 +81,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return Chi2(self.df.unsqueeze(-1) - steps.expand((*self._batch_shape, -1)))
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Wishart, _instance)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        self._expand_to(new, batch_shape, covariance_matrix=2, precision_matrix=2, scale_tril=2, df=0)
+        new = super().expand(batch_shape, _instance)
         new._batch_dims = [-(dim + 1) for dim in range(len(batch_shape))]
         new._dist_chi2 = Wishart._of_diagonals(new)
         return new

@@ -308,7 +308,16 @@ class ReLU6(Hardtanh):
     extra_repr = _Inplace.extra_repr
 
 
-class ELU(_Inplace):
+class _OfAlpha(_Inplace):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def extra_repr(self) -> str:
+        return self._with_inplace(f"alpha={self.alpha}")
+
+
+class ELU(_OfAlpha):
     """Keeps positive x, and computes alpha * (exp(x) - 1) of others. Source: Clevert, Unterthiner, Hochreiter 2015.
 
     Shapes: any -> the same.
@@ -318,18 +327,11 @@ class ELU(_Inplace):
     tensor([-0.6321,  0.0000,  2.0000])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__(inplace)
-        self.alpha = alpha
-
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return self._with_inplace(f"alpha={self.alpha}")
 
-
-class CELU(_Inplace):
+class CELU(_OfAlpha):
     """Keeps positive x, and computes alpha * (exp(x / alpha) - 1) of others. Source: Barron 2017.
 
     Shapes: any -> the same.
@@ -339,15 +341,8 @@ class CELU(_Inplace):
     tensor([-0.6321,  0.0000,  2.0000])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__(inplace)
-        self.alpha = alpha
-
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return self._with_inplace(f"alpha={self.alpha}")
 
 
 class LeakyReLU(_Inplace):
@@ -416,7 +411,16 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class Hardshrink(Module):
+class _Shrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
     """Sets x within [-lambd, lambd] to 0.
 
     Shapes: any -> the same.
@@ -426,18 +430,11 @@ class Hardshrink(Module):
     tensor([-1.,  0.,  2.])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        return f"{self.lambd}"
 
-
-class Softshrink(Module):
+class Softshrink(_Shrink):
     """Moves x by `lambd` towards 0, but not past 0.
 
     Shapes: any -> the same.
@@ -447,15 +444,8 @@ class Softshrink(Module):
     tensor([-0.5000,  0.0000,  1.5000])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
 
 
 class Softplus(Module):
@@ -512,7 +502,16 @@ class PReLU(Module):
 # ---- Along a dim ---------------------------------------------------------------------------------------------------
 
 
-class Softmax(Module):
+class _AlongDim(Module):
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softmax(_AlongDim):
     """Computes exp(x) scaled to sum 1 along `dim`.
 
     >>> import weft as torch
@@ -520,18 +519,11 @@ class Softmax(Module):
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, 5)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
-class Softmin(Module):
+class Softmin(_AlongDim):
     """Computes exp(-x) scaled to sum 1 along `dim`.
 
     Shapes: any -> the same.
@@ -541,18 +533,11 @@ class Softmin(Module):
     tensor([0.5000, 0.5000])
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, 5)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
-class LogSoftmax(Module):
+class LogSoftmax(_AlongDim):
     """Computes the logarithm of `Softmax` without overflow.
 
     Shapes: any -> the same.
@@ -562,15 +547,8 @@ class LogSoftmax(Module):
     tensor([-0.6931, -0.6931])
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, 5)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmax2d(Module):

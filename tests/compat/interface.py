@@ -33,7 +33,9 @@ WIDTH = 120
 
 NO_DEVICE = "weft has no such devices; test torch.{}.is_available() first"
 NOT_FOR_CUDA = "weft's CUDA devices do not have it"
-ONE_PROCESS = "this version of weft runs in one process only"
+NOT_OF_DISTRIBUTED = (
+    "weft has groups of processes and their collectives, but not this part of torch.distributed"
+)
 QUANTIZED = "weft has quantized tensors and the eager workflow of quantization, but not this"
 SPARSE = "weft has sparse tensors, but not this"
 TWO_OF_FOUR = "matrices with two of four elements are products of CUDA's"
@@ -49,7 +51,7 @@ PACKAGES = {
     "torch.contrib": "it shows the graphs of TorchScript, which weft does not have",
     "torch.backends.cudnn.rnn": NOT_FOR_CUDA,
     "torch.cuda": NOT_FOR_CUDA,
-    "torch.distributed": ONE_PROCESS,
+    "torch.distributed": NOT_OF_DISTRIBUTED,
     "torch.fx.experimental.accelerator_partitioner": UNSPLIT,
     "torch.fx.experimental.dynamic_spec": NO_SYMBOLS,
     "torch.fx.experimental.graph_gradual_typechecker": GRADUAL,
@@ -74,7 +76,7 @@ PACKAGES = {
     "torch.mps": NO_DEVICE.format("mps"),
     "torch.mtia": NO_DEVICE.format("mtia"),
     "torch.nativert": TORCHSCRIPT,
-    "torch.distributed.nn.jit": ONE_PROCESS,
+    "torch.distributed.nn.jit": NOT_OF_DISTRIBUTED,
     "torch.nn.backends": "weft has no THNN",
     "torch.nn.cpp": "weft has no modules of C++",
     "torch.numa": "weft binds no processes to the memory of one socket",

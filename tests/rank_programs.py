@@ -252,3 +252,135 @@ def collectives_with_gradients(torch, rank, size):
         sum((each * weights).sum() * (place + rank + 1) for place, each in enumerate(results)).backward()
         found.append((results, x.grad))
     return found
+
+
+def _model(torch, seed=0):
+    torch.manual_seed(seed)
+    layers = (
+        torch.nn.Linear(4, 8),
+        torch.nn.BatchNorm1d(8),
+        torch.nn.ReLU(),
+        torch.nn.Linear(8, 600),
+        torch.nn.Linear(600, 3),
+    )
+    return torch.nn.Sequential(*layers).double()
+
+
+def _set_parameters(torch, model):
+    """Parameters that do not depend on a generator of random numbers."""
+    with torch.no_grad():
+        for place, each in enumerate(model.parameters()):
+            each.copy_(((torch.arange(each.numel()) * 7 + place) % 11 - 5).reshape(each.shape) / 40)
+
+
+def _trained(torch, rank, size, steps=4, hook=None, accumulate=False, **options):
+    model = _model(torch, rank)  # the ranks begin with different parameters
+    if rank == 0:
+        _set_parameters(torch, model)
+    model = torch.nn.parallel.DistributedDataParallel(model, **options)
+    if hook is not None:
+        model.register_comm_hook(None, hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    losses = []
+    for step in range(steps):
+        x = _numbers(torch, rank + step, 6, 4, dtype="float64") / 7
+        if accumulate and step % 2 == 0:
+            with model.no_sync():
+                model(x).square().mean().backward()
+            continue
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss)
+    return losses, [each.sum() for each in model.parameters()], [each.clone() for each in model.buffers()]
+
+
+def data_parallel_training(torch, rank, size):
+    return _trained(torch, rank, size)
+
+
+def data_parallel_with_several_buckets(torch, rank, size):
+    return _trained(torch, rank, size, bucket_cap_mb=0.005), _trained(
+        torch, rank, size, gradient_as_bucket_view=True
+    )
+
+
+def data_parallel_accumulation(torch, rank, size):
+    return _trained(torch, rank, size, accumulate=True), _trained(torch, rank, size, broadcast_buffers=False)
+
+
+def communication_hooks(torch, rank, size):
+    import importlib
+
+    hooks = importlib.import_module(f"{torch.__name__}.distributed.algorithms.ddp_comm_hooks.default_hooks")
+    found = _trained(torch, rank, size, hook=hooks.allreduce_hook)
+    coarse = [
+        _trained(torch, rank, size, hook=each)
+        for each in (hooks.fp16_compress_hook, hooks.bf16_compress_hook)
+    ]
+    return found, [[round(float(each), 2) for each in losses] for losses, _, _ in coarse]
+
+
+class _Branches:
+    """A module whose second branch is used by odd ranks only, and whose third by none."""
+
+    @staticmethod
+    def made(torch):
+        class Branches(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second, self.third = (torch.nn.Linear(3, 3) for _ in range(3))
+
+            def forward(self, x, both):
+                return self.second(self.first(x)) if both else self.first(x)
+
+        module = Branches()
+        _set_parameters(torch, module)
+        return module
+
+
+def unused_parameters(torch, rank, size):
+    model = torch.nn.parallel.DistributedDataParallel(_Branches.made(torch), find_unused_parameters=True)
+    found = []
+    for _ in range(2):
+        model(_numbers(torch, rank, 2, 3), rank % 2 == 1).square().sum().backward()
+        found.append([None if each.grad is None else each.grad.clone() for each in model.parameters()])
+    return found
+
+
+def parameters_that_are_unused_by_mistake(torch, rank, size):
+    model = torch.nn.parallel.DistributedDataParallel(_Branches.made(torch))
+    model(_numbers(torch, rank, 2, 3), True).sum().backward()
+    try:
+        model(_numbers(torch, rank, 2, 3), True)
+    except RuntimeError as error:
+        return "find_unused_parameters" in str(error), f"for rank {rank}: 4 5" in str(error)
+
+
+def uneven_inputs(torch, rank, size):
+    found = []
+    for by_initial in (True, False):
+        model = _model(torch)
+        _set_parameters(torch, model)
+        model = torch.nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        with model.join(divide_by_initial_world_size=by_initial):
+            for step in range(2 + rank):
+                model(_numbers(torch, rank + step, 6, 4, dtype="float64") / 7).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        found.append(
+            ([each.sum() for each in model.parameters()], [each.clone() for each in model.buffers()])
+        )
+    return found
+
+
+def early_termination(torch, rank, size):
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))
+    try:
+        with model.join(throw_on_early_termination=True):
+            for _ in range(2 + rank):
+                model(_numbers(torch, rank, 3, 4)).sum().backward()
+    except RuntimeError as error:
+        return str(error)

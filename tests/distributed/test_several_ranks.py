@@ -6,7 +6,7 @@ from several_ranks import outcomes, programs
 
 def close(ours, theirs):
     if isinstance(ours, float | complex) and isinstance(theirs, float | complex):
-        return ours == theirs or ours == pytest.approx(theirs, rel=1e-5, nan_ok=True)
+        return ours == theirs or ours == pytest.approx(theirs, rel=1e-5, abs=1e-12, nan_ok=True)
     if isinstance(ours, list | tuple) and isinstance(theirs, list | tuple):
         return len(ours) == len(theirs) and all(map(close, ours, theirs))
     return ours == theirs

@@ -7,6 +7,7 @@ from one_rank import groups, same
 
 import weft
 import weft.nn as nn
+from weft.distributed._reducer import grouped
 from weft.nn.parallel import DistributedDataParallel
 
 Pair = collections.namedtuple("Pair", "a b")
@@ -163,14 +164,11 @@ def test_communication_hook():
 
 
 def test_buckets_have_limits():
-    with groups():
-        model = DistributedDataParallel(
-            nn.Sequential(*(nn.Linear(512, 512) for _ in range(3))), bucket_cap_mb=2
-        )
-        sizes = [sum(each.numel() * 4 for each in bucket) for bucket in model._buckets()]
-        first, last = model.module[0].weight, model.module[2].bias
-        assert any(each is last for each in model._buckets()[0])
-        assert any(each is first for each in model._buckets()[-1])
+    model = nn.Sequential(*(nn.Linear(512, 512) for _ in range(3)))
+    buckets = grouped(list(model.parameters()), 2 << 20)
+    sizes = [sum(each.numel() * 4 for each in bucket) for bucket in buckets]
+    assert any(each is model[2].bias for each in buckets[0])
+    assert any(each is model[0].weight for each in buckets[-1])
     assert len(sizes) > 1 and sum(sizes) == 3 * 4 * (512 * 512 + 512)
 
 

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..ops.assembly.joining import cat
-
-FIRST_BUCKET = 1 << 20  # bytes; PyTorch's limit of the first bucket, so that the first message leaves early
-
-
-def gradient(parameter: Tensor) -> Tensor:
-    assert parameter.grad is not None
-    return parameter.grad
 
 
 class GradBucket:
-    """Gradients that a communication hook gets at once."""
+    """Gradients that a communication hook gets at once: `buffer` has them one after the other."""
 
-    def __init__(self, index: int, parameters: list[Tensor], is_last: bool) -> None:
+    def __init__(self, index: int, buffer: Tensor, parameters: list[Tensor], is_last: bool) -> None:
         self._index = index
+        self._buffer = buffer
         self._parameters = parameters
         self._is_last = is_last
-        self._buffer = cat([gradient(each).reshape(-1) for each in parameters])
 
     def index(self) -> int:
         return self._index

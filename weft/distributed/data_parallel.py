@@ -1,4 +1,4 @@
-"""DistributedDataParallel: a module of which every process has a copy. With one process gradients are its own."""
+"""DistributedDataParallel: a module of which every process has a copy, and whose gradients are averages over the processes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.dtype import DType
+from ..core.dtype import DType, int32
+from ..core.grad_mode import is_grad_enabled
 from ..core.tensor import Tensor
 from ..nn.module import Module
-from ._grad_bucket import FIRST_BUCKET, GradBucket, gradient
-from ._world import check_one_rank
+from ..ops.creation.from_data import tensor
+from ._coalesced import broadcast_coalesced
+from ._collectives import all_reduce
+from ._grad_bucket import GradBucket
+from ._objects import all_gather_object
+from ._reduce_op import ReduceOp
+from ._reducer import Reducer
+from .algorithms.ddp_comm_hooks.default_hooks import allreduce_hook, fp16_compress_hook
 from .algorithms.join import Join, Joinable, JoinHook
 from .distributed_c10d import ProcessGroup, _get_default_group
 
@@ -32,9 +39,13 @@ class _MixedPrecision:
 
 
 class DistributedDataParallel(Module, Joinable):
-    """Calls `module`; after backward every process has the average gradient of all. So far there is one process.
+    """Calls `module`; after backward every process has the average gradient of all.
 
-    Raises: ValueError without a process group, RuntimeError for a module without parameters that require a gradient.
+    At first, all processes get the parameters and buffers of rank 0; its buffers also before each call. `static_graph` implies
+    `find_unused_parameters`.
+
+    Raises: ValueError without a process group, RuntimeError for a module without parameters that require a gradient, or if the
+    processes have parameters of other sizes.
 
     >>> import weft as torch
     >>> dist = torch.distributed
@@ -82,7 +93,6 @@ class DistributedDataParallel(Module, Joinable):
         self.process_group = (
             device_mesh.get_group(0) if device_mesh is not None else process_group or _get_default_group()
         )
-        check_one_rank("DistributedDataParallel", self.process_group)
         self.device_mesh = device_mesh
         ignored = getattr(module, "_ddp_params_and_buffers_to_ignore", ())
         self.parameters_to_ignore = set(ignored)
@@ -118,17 +128,90 @@ class DistributedDataParallel(Module, Joinable):
         self.require_forward_param_sync = True
         self.bucket_bytes_cap = (25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE
         self._comm_hooks: list[tuple[Callable, Any]] = []
-        self._hook_handles: list[Any] = []
-        self._waiting: set[int] = set()
+        self._reducer: Reducer | None = None
+        self._divide_by_initial_world_size = True
+        if self.process_group.size() > 1:
+            self._check_parameters()
+            if init_sync:
+                self._sync_module_states(0)
+            self._start_reducer()
         if static_graph:
             self._set_static_graph()
+
+    def _check_parameters(self) -> None:
+        """Raise RuntimeError unless all ranks have parameters of the same sizes."""
+        own = [tuple(each.shape) for each in self._module_parameters]
+        shapes: list[Any] = [None] * self.process_group.size()
+        all_gather_object(shapes, own, self.process_group)
+        for rank, theirs in enumerate(shapes):
+            if len(theirs) != len(own):
+                raise RuntimeError(
+                    "DDP expects same model across all ranks, but Rank "
+                    f"{self.process_group.rank()} has {len(own)} params, while rank {rank} has inconsistent {len(theirs)} params."
+                )
+            for index, (a, b) in enumerate(zip(own, theirs)):
+                if a != b:
+                    raise RuntimeError(
+                        f"DDP: parameter {index} has the size {a} on rank {self.process_group.rank()} and {b} on rank {rank}"
+                    )
+
+    def _start_reducer(self) -> None:
+        self._reducer = Reducer(
+            self._module_parameters,
+            self.process_group,
+            self.bucket_bytes_cap,
+            self.find_unused_parameters,
+            self.gradient_as_bucket_view,
+        )
+
+    def _sync_module_states(self, root: int) -> None:
+        """Send the parameters and buffers of a rank of the group to all."""
+        states = [
+            each
+            for name, each in (*self.module.named_parameters(), *self.module.named_buffers())
+            if name not in self.parameters_to_ignore
+        ]
+        broadcast_coalesced(self.process_group, states, root)
 
     # ---- Calls
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        Join.notify_join_context(self)
-        self._waiting = {id(each) for each in self._module_parameters}
+        active = Join.notify_join_context(self)
+        if self._reducer is not None:
+            self._prepare(self._reducer, active)
         return self.module(*inputs, **kwargs)
+
+    def _prepare(self, reducer: Reducer, active: Any) -> None:
+        """What all ranks do before a call. `active`: within `join` a Work with the number of ranks that still have inputs."""
+        reducer.divisor = self.process_group.size()
+        if active is not None:
+            active.wait()
+            if not self._divide_by_initial_world_size:
+                reducer.divisor = int(active.result()[0].item())
+        if self._join_config.enable:
+            self._sync_backward(self.require_backward_grad_sync)
+        if self.will_sync_module_buffers():
+            self._sync_buffers(joined=False)
+        self.require_forward_param_sync = is_grad_enabled() and self.require_backward_grad_sync
+        if self.require_forward_param_sync:
+            reducer.prepare()
+
+    def _sync_backward(self, wanted: bool) -> bool:
+        """Whether a rank that has inputs averages in this iteration, as all of them learn."""
+        flag = tensor([int(wanted)], dtype=int32)
+        all_reduce(flag, group=self.process_group)
+        return bool(flag.item())
+
+    def _sync_buffers(self, joined: bool) -> None:
+        """Send the buffers of rank 0, or within `join` of the last rank that has inputs, to all."""
+        root = self._last_rank(not joined) if self._join_config.enable else 0
+        broadcast_coalesced(self.process_group, self.modules_buffers, root)
+
+    def _last_rank(self, candidate: bool) -> int:
+        """The highest rank that is a candidate."""
+        rank = tensor([self.process_group.rank() if candidate else -1], dtype=int32)
+        all_reduce(rank, op=ReduceOp.MAX, group=self.process_group)
+        return int(rank.item())
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -169,6 +252,8 @@ class DistributedDataParallel(Module, Joinable):
     def _set_static_graph(self) -> None:
         """Promise that all passes use the same parameters."""
         self.static_graph = True
+        if self._reducer is not None:
+            self._reducer.find_unused = True
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(
@@ -197,7 +282,7 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Iterator[None]:
-        """Within, processes may have different numbers of inputs. A single process does not wait."""
+        """Within, processes may have different numbers of inputs."""
         with Join(
             [self],
             enable,
@@ -207,7 +292,8 @@ class DistributedDataParallel(Module, Joinable):
             yield
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        return JoinHook()
+        self._divide_by_initial_world_size = kwargs.get("divide_by_initial_world_size", True)
+        return _DDPJoinHook(self)
 
     @property
     def join_device(self) -> Any:
@@ -236,41 +322,44 @@ class DistributedDataParallel(Module, Joinable):
             "dist.GradBucket",
         ):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
-        self._comm_hooks.append((hook, state))
-        self._hook_handles = [
-            each.register_post_accumulate_grad_hook(self._gradient_is_ready)
-            for each in self._module_parameters
-        ]
+        self._use_hook(hook, state)
 
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
-        """Do nothing: the built-in hooks compress messages, and one process sends none."""
+        """Let one of PyTorch's built-in hooks average gradients: ALLREDUCE or FP16_COMPRESS."""
+        if self._comm_hooks:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        name = getattr(comm_hook_type, "name", comm_hook_type)
+        hooks = {"ALLREDUCE": allreduce_hook, "FP16_COMPRESS": fp16_compress_hook}
+        self._use_hook(hooks[name], self.process_group)
 
-    def _gradient_is_ready(self, parameter: Tensor) -> None:
-        self._waiting.discard(id(parameter))
-        if not self._waiting and self.require_backward_grad_sync:
-            self._run_comm_hook()
+    def _use_hook(self, hook: Callable, state: object) -> None:
+        self._comm_hooks.append((hook, state))
+        if self._reducer is None:  # one process averages only for the sake of a hook
+            self._start_reducer()
+        assert self._reducer is not None
+        self._reducer.hook = hook, state
 
-    def _run_comm_hook(self) -> None:
-        ((hook, state),) = self._comm_hooks
-        buckets = self._buckets()
-        for index, parameters in enumerate(buckets):
-            bucket = GradBucket(index, parameters, index == len(buckets) - 1)
-            result = hook(state, bucket).wait()
-            bucket.set_buffer(result[0] if isinstance(result, list | tuple) else result)
-            for parameter, averaged in zip(parameters, bucket.gradients()):
-                gradient(parameter).copy_(averaged)
 
-    def _buckets(self) -> list[list[Tensor]]:
-        """Parameters by bucket. Those that are used last have their gradients first, so they are the first bucket."""
-        buckets: list[list[Tensor]] = [[]]
-        size = 0
-        for parameter in self._module_parameters:
-            buckets[-1].append(parameter)
-            size += parameter.numel() * parameter.element_size()
-            if size >= (FIRST_BUCKET if len(buckets) == 1 else self.bucket_bytes_cap):
-                buckets.append([])
-                size = 0
-        return [bucket for bucket in reversed(buckets) if bucket]
+class _DDPJoinHook(JoinHook):
+    """Calls the collectives of a module's iterations while other processes still have inputs."""
+
+    def __init__(self, owner: DistributedDataParallel) -> None:
+        self.owner = owner
+
+    def main_hook(self) -> None:
+        owner = self.owner
+        if owner._reducer is None:
+            return
+        sync = owner._sync_backward(False)
+        if owner.will_sync_module_buffers():
+            owner._sync_buffers(joined=True)
+        owner.require_forward_param_sync = sync
+        if sync:
+            owner._reducer.shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        if self.owner._reducer is not None:
+            self.owner._sync_module_states(self.owner._last_rank(is_last_joiner))
 
 
 def _find_tensors(obj: Any) -> list[Tensor]:

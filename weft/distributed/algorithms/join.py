@@ -1,4 +1,8 @@
-"""Join: training loops in which processes have different numbers of inputs. A single process does not wait."""
+"""Join: training loops in which processes have different numbers of inputs.
+
+In each iteration all processes count those that still have inputs. A process without inputs takes part in this, and calls the collectives
+that the iterations of the others call (`JoinHook.main_hook`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from ...ops.creation.creation import ones, zeros
+from .._collectives import all_reduce
 from .._group import ProcessGroup, Work
 
 __all__ = ["JoinHook", "Joinable", "Join"]
@@ -81,6 +87,7 @@ class Join:
         self._joinables = joinables
         self._join_hooks = [joinable.join_hook(**kwargs) for joinable in joinables]
         self._enable = enable
+        self._throw_on_early_termination = throw_on_early_termination
         for index, joinable in enumerate(joinables):
             joinable._join_config = _JoinConfig(enable, throw_on_early_termination, index == 0)
         for name in ("join_process_group", "join_device"):
@@ -100,8 +107,22 @@ class Join:
     ) -> None:
         if not self._enable or type is not None:
             return
+        is_last = True
+        while self._count_active():
+            if self._throw_on_early_termination:
+                _is_stopped(self._process_group, True)
+                raise RuntimeError(f"Rank {self._process_group.rank()} exhausted all inputs.")
+            is_last = False
+            for hook in self._join_hooks:
+                hook.main_hook()
         for hook in self._join_hooks:
-            hook.post_hook(True)
+            hook.post_hook(is_last)
+
+    def _count_active(self) -> int:
+        """How many processes have begun another iteration; this one has not."""
+        count = zeros(1)
+        all_reduce(count, group=self._process_group)
+        return int(count.item())
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Work | None:
@@ -110,4 +131,17 @@ class Join:
         assert config is not None, (
             f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor"
         )
-        return Work() if config.enable and config.is_first_joinable else None
+        if not config.enable or not config.is_first_joinable:
+            return None
+        group = joinable.join_process_group
+        work = all_reduce(ones(1), group=group, async_op=True)
+        if config.throw_on_early_termination and _is_stopped(group, False):
+            raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
+        return work
+
+
+def _is_stopped(group: ProcessGroup, stop: bool) -> bool:
+    """Whether one of the processes of the group stops, as all of them learn."""
+    stopped = ones(1) if stop else zeros(1)
+    all_reduce(stopped, group=group)
+    return bool(stopped.item())

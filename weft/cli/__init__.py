@@ -12,6 +12,8 @@ weft: PyTorch's tensor library in pure Python
   weft run -m module [arguments]   the same for a module,
   weft run -c code [arguments]     for a piece of code,
   weft run - [arguments]           and for a script on standard input
+  weft torchrun [options] script.py [arguments]
+                                   run a script in several processes, with the options of torchrun
   weft warm script.py [arguments]  the same as run, and keep the compiled kernels of the program on disk;
                                    for images of containers, whose programs then start at full speed
   weft doctor                      say what weft found on this machine
@@ -79,6 +81,8 @@ def main(arguments: list[str] | None = None) -> int:
             return _refuse(f"{command} does not know the option {first!r}")
         case ["run", *program]:
             return _run(program)
+        case ["torchrun", *options]:
+            return _run(["-m", "torch.distributed.run", *options])
         case ["warm", *program]:
             if problem := _cache_problem():
                 return problem

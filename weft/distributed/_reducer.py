@@ -54,7 +54,7 @@ class _Bucket:
 
     def write_back(self, averaged: Sequence[Tensor], unused: set[int]) -> None:
         """Let the gradients be these, but for the parameters with the ids `unused`."""
-        places = self.views or [None] * len(self.parameters)
+        places: Sequence[Tensor | None] = self.views or [None] * len(self.parameters)
         for parameter, average, view in zip(self.parameters, averaged, places):
             if id(parameter) in unused:
                 continue

@@ -155,7 +155,9 @@ class TCPStore(Store):
     def clone(self) -> TCPStore:
         return TCPStore(self._host, self._port, timeout=self._timeout)
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_finalizing():  # modules that closing needs may be gone, and the system closes everything anyway
+            return
         if "_stream" in self.__dict__:
             self._stream.close()
             self._connection.close()
@@ -200,18 +202,14 @@ class _Server(socketserver.ThreadingTCPServer):
             del _servers[key]
         self.close_soon()
 
-    def close_soon(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+    def close_soon(self) -> None:
         """Stop listening. `shutdown` waits for the loop, so another thread calls it."""
 
         def close() -> None:
             self.shutdown()
             self.server_close()
 
-        # While the interpreter ends, a new thread never runs, and `start` would wait for it for ever.
-        if is_finalizing():
-            self.socket.close()
-        else:
-            threading.Thread(target=close, daemon=True).start()
+        threading.Thread(target=close, daemon=True).start()
 
 
 class _Handler(socketserver.StreamRequestHandler):

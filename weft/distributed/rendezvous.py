@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from ..compat.missing import module_getattr
 from ._file_store import FileStore
-from ._store import Store
+from ._store import PrefixStore, Store
 from .constants import default_pg_timeout
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
@@ -125,7 +125,8 @@ def _create_c10d_store(
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        return TCPStore(hostname, port, world_size, False, timeout)
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(hostname, port, None, False, timeout))
     return TCPStore(hostname, port, world_size, rank == 0, timeout, multi_tenant=True)
 
 

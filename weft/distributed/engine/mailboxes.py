@@ -100,11 +100,10 @@ class _Arriving:
 class Mail:
     """All messages of this rank in one group."""
 
-    def __init__(self, segment: Segment, peers: Sequence[Peer], rank: int, looks: int):
+    def __init__(self, segment: Segment, peers: Sequence[Peer], rank: int):
         self.segment = segment
         self.peers = peers
         self.rank = rank
-        self.looks = looks
         self.lock = threading.RLock()
         self.outgoing: dict[int, deque[_Sent]] = {}  # by receiver
         self.wanted: list[_Received] = []  # in the order in which programs asked
@@ -164,7 +163,7 @@ class Mail:
             (ctypes.c_char * ENVELOPE).from_address(place), 0, message.tag, message.dtype, message.nbytes
         )
         length = min(MAIL, message.nbytes - message.moved)
-        steps = Steps(self.looks)
+        steps = Steps()
         steps.copy(place + ENVELOPE, message.address + message.moved, length)
         steps.arrive(box, written + 1)
         steps.ring(self.segment.bell(dst))
@@ -177,7 +176,7 @@ class Mail:
         """Take a parcel from a mailbox; whether there was one."""
         box = self.segment.mailbox(src, self.rank)
         read = number_at(box + LINE)
-        steps = Steps(self.looks)
+        steps = Steps()
         steps.wait(box, 1, read + 1)
         if number_at(box) <= read or steps.carry_out() is not None:
             return False
@@ -186,7 +185,7 @@ class Mail:
         if message is None:
             message = self._announced(src, *_envelope.unpack(ctypes.string_at(place, _envelope.size)))
         length = min(MAIL, message.nbytes - message.moved)
-        steps = Steps(self.looks)
+        steps = Steps()
         steps.copy(message.address + message.moved, place + ENVELOPE, length)
         steps.arrive(box + LINE, read + 1)
         steps.ring(self.segment.bell(src))
@@ -230,7 +229,7 @@ class Mail:
             ctypes.memmove(wanted.address, message.aside, message.nbytes)
         wanted.source = src
         wanted.done = True
-        steps = Steps(self.looks)
+        steps = Steps()
         steps.ring(self.segment.bell(self.rank))  # another thread may wait for this message
         steps.carry_out()
 
@@ -261,7 +260,7 @@ class Mail:
 
     def _listen(self, heard: int) -> bool:
         """Wait until the bell is rung once more than `heard` times, or for a slice; whether it was."""
-        steps = Steps(self.looks)
+        steps = Steps()
         steps.wait(self.segment.bell(self.rank), 1, heard + 1)
         return steps.carry_out() is None
 

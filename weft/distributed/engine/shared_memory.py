@@ -26,7 +26,7 @@ from .mailboxes import Mail
 from .meeting import meet
 from .reductions import Loop, fold, loop
 from .segment import AREA, CHUNK, KEY, number_at
-from .steps import SAME, Steps, polls
+from .steps import SAME, Steps
 from .waiting import Waiting
 
 # Bytes; up to here every rank combines all of a tensor. Measured on two processors (AMD Zen 3) with two ranks and float32.
@@ -77,15 +77,14 @@ class SharedMemory(Engine):
         super().__init__(rank, size, timeout)
         self.segment, self.peers = meet(store, rank, size, timeout)
         self.others = [other for other in range(size) if other != rank]
-        self.looks = polls(size)
         self.phase = 0
         self.broken: str | None = None  # why the group cannot be used any more
-        self.mail = Mail(self.segment, self.peers, rank, self.looks)
+        self.mail = Mail(self.segment, self.peers, rank)
         self.barrier()  # the process that keeps the store may end once all ranks are here
 
     def close(self) -> None:
         """Leave: ranks that wait for this one raise an error."""
-        steps = Steps(self.looks)
+        steps = Steps()
         steps.arrive(self.segment.left(self.rank), 1)
         steps.carry_out()
         self.broken = "the group was destroyed"
@@ -102,7 +101,7 @@ class SharedMemory(Engine):
         self.phase += 1
         self.first = self.phase
         ctypes.memmove(self.segment.key(self.rank, self.phase), call.key(), KEY)
-        return Steps(self.looks)
+        return Steps()
 
     def _meet(self, steps: Steps) -> None:
         """End the writing of a phase and begin the reading."""
@@ -141,7 +140,7 @@ class SharedMemory(Engine):
         self.phase = self.first + 1
         text = str(call).encode()[:TEXT]
         ctypes.memmove(self.segment.area(self.rank, self.phase), text.ljust(TEXT), TEXT)
-        steps = Steps(self.looks)
+        steps = Steps()
         self._meet(steps)
         self._carry_out(steps, call)
         calls = [ctypes.string_at(self.segment.area(rank, self.phase), TEXT) for rank in range(self.size)]
@@ -198,7 +197,7 @@ class SharedMemory(Engine):
         call = Call("all_to_all", inputs[0], sized=False)
         sent, received = ([each.spec.nbytes for each in tensors] for tensors in (inputs, outputs))
         longest = self._agree_on_sizes(call, sent, received)
-        steps = Steps(self.looks)
+        steps = Steps()
         self.phase += 1
         self._deal(
             steps, [*map(address, inputs)], sent, dict(enumerate(map(address, outputs))), received, longest

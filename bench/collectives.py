@@ -20,7 +20,11 @@ from bench.rounds import ROOT
 
 RANKS = 2
 SIZES = {"1 KiB": 1 << 10, "1 MiB": 1 << 20, "100 MiB": 100 << 20}  # bytes of a tensor
-CALLS = {"1 KiB": 500, "1 MiB": 200, "100 MiB": 9}  # times that a collective is called, of which the first tenth does not count
+CALLS = {
+    "1 KiB": 500,
+    "1 MiB": 200,
+    "100 MiB": 9,
+}  # times that a collective is called, of which the first tenth does not count
 STEPS = 100
 
 
@@ -82,7 +86,8 @@ def measured(library: str) -> dict[str, float]:
         command = [sys.executable, "-m", "bench.collectives", "--work", library, folder]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         processes = [
-            subprocess.Popen([*command, "--rank", str(rank)], env=environment, cwd=ROOT) for rank in range(RANKS)
+            subprocess.Popen([*command, "--rank", str(rank)], env=environment, cwd=ROOT)
+            for rank in range(RANKS)
         ]
         codes = [process.wait() for process in processes]
         times = Path(folder, "times")

@@ -18,7 +18,8 @@ dist.init_process_group("gloo")
 x = torch.ones(1) * dist.get_rank()
 dist.all_reduce(x)
 names = "LOCAL_RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT", "OMP_NUM_THREADS"
-print(int(x), *[os.environ[name] for name in names], *sys.argv[1:], flush=True)
+words = [str(int(x)), *[os.environ[name] for name in names], *sys.argv[1:]]
+sys.stdout.write(" ".join(words) + chr(10))  # at once, so that the lines of two processes do not mix
 if "fail" in sys.argv and dist.get_rank() == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
     raise KeyError("a reason")
 if "fail" in sys.argv:

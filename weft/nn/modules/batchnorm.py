@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.parameter import UninitializedBuffer, UninitializedParameter
+from ...core.above import above
 from ...core.dtype import DType, int64
 from ...core.tensor import Tensor
 from ...ops.creation.creation import ones, zeros
@@ -113,6 +114,11 @@ class _BatchNorm(_NormBase):
                 running_mean = running_var = None
         else:
             measure = running_mean is None and running_var is None
+        return self._normalized(input, running_mean, running_var, measure, share)
+
+    def _normalized(
+        self, input: Tensor, running_mean: Any, running_var: Any, measure: bool, share: float
+    ) -> Tensor:
         return F.batch_norm(
             input, running_mean, running_var, self.weight, self.bias, measure, share, self.eps
         )
@@ -186,6 +192,18 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def _normalized(
+        self, input: Tensor, running_mean: Any, running_var: Any, measure: bool, share: float
+    ) -> Tensor:
+        if self.training and measure:
+            synchronized = above("distributed._batch_norm")
+            group = synchronized.group_of(self.process_group)
+            if group is not None:
+                return synchronized.batch_norm(
+                    input, running_mean, running_var, self.weight, self.bias, share, self.eps, group
+                )
+        return super()._normalized(input, running_mean, running_var, measure, share)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -40,7 +40,7 @@ def batch_norm(
     own = input.numel() // max(input.size(1), 1)
     # The deviations from the mean are summed afterwards: the difference of two large sums would be less accurate.
     sums = all_reduce(cat([input.sum(dims), tensor([own], dtype=input.dtype)]), group=group)
-    count = float(sums[-1])
+    count = float(sums[-1].detach())
     if count == 1:
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {input.size()}"

@@ -13,7 +13,7 @@ from typing import Any
 from ..autograd import grad
 from ..compat.missing import module_getattr
 from ..core.grad_mode import enable_grad
-from ..core.names import set_name
+from ..core.names import named
 from ..core.tensor import Tensor
 from . import functional as F
 
@@ -21,8 +21,7 @@ __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "co
 
 
 def _input_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the function `name`, which computes the gradient of the input of a convolution."""
-
+    @named(name, convolve=convolve.__name__)
     def gradient(
         input_size: Sequence[int],
         weight: Tensor,
@@ -32,20 +31,18 @@ def _input_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[...,
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
+        """Compute the gradient of the input of `{convolve}` from the gradient of its output."""
         with enable_grad():
             # A convolution is linear, so its gradient does not depend on the values of the input.
             input = grad_output.new_zeros(input_size, requires_grad=True)
             output = convolve(input, weight, None, stride, padding, dilation, groups)
             return grad(output, input, grad_output)[0]
 
-    gradient.__doc__ = f"The gradient of the input of `{convolve.__name__}`, from the gradient of its output."
-    set_name(gradient, __name__, name)
     return gradient
 
 
 def _weight_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the function `name`, which computes the gradient of the weight of a convolution."""
-
+    @named(name, convolve=convolve.__name__)
     def gradient(
         input: Tensor,
         weight_size: Sequence[int],
@@ -55,15 +52,12 @@ def _weight_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[...
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
+        """Compute the gradient of the weight of `{convolve}` from the gradient of its output."""
         with enable_grad():
             weight = grad_output.new_zeros(weight_size, requires_grad=True)
             output = convolve(input, weight, None, stride, padding, dilation, groups)
             return grad(output, weight, grad_output)[0]
 
-    gradient.__doc__ = (
-        f"The gradient of the weight of `{convolve.__name__}`, from the gradient of its output."
-    )
-    set_name(gradient, __name__, name)
     return gradient
 
 

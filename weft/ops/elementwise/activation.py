@@ -12,6 +12,7 @@ from ...core.derivative import round_once
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.entry import entry
 from ...core.limits import check_number, largest
+from ...core.names import named
 from ...core.public import public
 from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor
@@ -350,14 +351,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def _inplace_form(name: str, function: Any) -> None:
-    """`torch.name_` and `torch.nn.functional.name_`."""
+    """Define `torch.name_` and `torch.nn.functional.name_`."""
 
+    @entry
+    @named(f"{name}_", function=name)
     def method(input, *args, **kwargs):
+        """Apply `{function}` in place."""
         return function(input, *args, inplace=True, **kwargs)
 
-    method.__name__ = f"{name}_"
-    method.__doc__ = f"In-place form of `{name}`."
-    method = entry(method)
     add_function(f"nn.functional.{name}_", method)
     if name in ("celu", "selu", "threshold"):
         add_function(f"{name}_", method)

@@ -353,32 +353,32 @@ TRANSFORMS: tuple[tuple[str, Callable, Callable, bool, str], ...] = (
 
 
 def _define_one(name: str, transform: Callable, forward: bool, what: str) -> None:
+    of = "input" if name in ("fft", "ifft", "rfft", "ihfft") else "result"
+
+    @public(name=f"fft.{name}", out=True, autocast="raise", words={"what": what, "of": of})
     def function(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        """Compute {what}, along one dim.
+
+        n: the size of the {of} along `dim`, cut off or padded with zeros; norm: where to divide by n: "backward" (in inverse
+        transforms), "forward" or "ortho" (by its root in both).
+        """
         _check_input(input, name)
         return transform(input, n, dim, norm, forward, name)
-
-    function.__name__ = function.__qualname__ = f"fft_{name}"
-    function.__doc__ = f"""Along one dim: {what}.
-
-    n: the size of the {"input" if name in ("fft", "ifft", "rfft", "ihfft") else "result"} along `dim`, cut off or padded
-    with zeros; norm: where to divide by n: "backward" (in inverse transforms), "forward" or "ortho" (by its root in both).
-    """
-    public(name=f"fft.{name}", out=True, autocast="raise")(function)
 
 
 def _define_many(
     name: str, transform: Callable, forward: bool, what: str, default: tuple[int, ...] | None
 ) -> None:
+    over = "the last two dims, or those given" if default else "all dims, or the last len(s), or those given"
+
+    @public(name=f"fft.{name}", out=True, autocast="raise", words={"what": what, "over": over})
     def function(input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None) -> Tensor:
+        """Compute {what}, over {over}.
+
+        s: a size for each of the dims (-1: as it is), cut off or padded with zeros; norm: as in the transform of one dim.
+        """
         _check_input(input, name)
         return transform(input, s, dim, norm, forward, name)
-
-    function.__name__ = function.__qualname__ = f"fft_{name}"
-    function.__doc__ = f"""Over {"the last two dims, or those given" if default else "all dims, or the last len(s), or those given"}: {what}.
-
-    s: a size for each of the dims (-1: as it is), cut off or padded with zeros; norm: as in the transform of one dim.
-    """
-    public(name=f"fft.{name}", out=True, autocast="raise")(function)
 
 
 for _name, _one, _many, _forward, _what in TRANSFORMS:

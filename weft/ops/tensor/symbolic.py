@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...core.names import named
 from ...core.registry import add_function
 
 
@@ -128,11 +129,11 @@ def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int 
 def _math(name: str) -> Callable[[Any], float]:
     function = getattr(math, name)
 
+    @named(f"_sym_{name}", function=name)
     def sym(a: Any) -> float:
+        """Compute math.{function} of a number."""
         return function(a)
 
-    sym.__name__ = sym.__qualname__ = f"_sym_{name}"
-    sym.__doc__ = f"math.{name} of a number."
     return sym
 
 

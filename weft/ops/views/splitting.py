@@ -199,17 +199,14 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Pieces:
 def _unsafe(name: str, safe: Callable, step: str) -> None:
     op = _Several(step, _joined)
 
+    @public("function method", name=name, words={"safe": safe.__name__})
     def unsafe(input: Tensor, *args: Any, **kwargs: Any) -> Pieces:
+        """Split as `{safe}`, but for autograd the pieces are no views: they may be written to."""
         pieces = safe(input.detach(), *args, **kwargs)
         for piece in pieces:
             piece._base = None
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
         return op.recorded(pieces, (input,), (dim,))
-
-    unsafe.__doc__ = (
-        f"As `{safe.__name__}`, but for autograd the pieces are no views: they may be written to."
-    )
-    public("function method", name=name)(unsafe)
 
 
 _unsafe("unsafe_split", _split_method, "unsafe_split")
@@ -278,7 +275,12 @@ def _listed(where: Tensor) -> Any:
 
 
 def _along(name: str, least: int, dim: int):
+    @public("function method", name=name, words={"dim": dim, "least": least})
     def split_along(input: Tensor, *args: Any, indices: Any = None, sections: int | None = None) -> Pieces:
+        """Split as `tensor_split` along dimension {dim}, into sections of equal size or before indices.
+
+        Raises: RuntimeError if the sections cannot be equal, or there are fewer than {least} dimensions.
+        """
         ndim = input.spec.ndim
         if ndim < least:
             raise RuntimeError(
@@ -301,12 +303,6 @@ def _along(name: str, least: int, dim: int):
                     f"not divisible by the split_size {count}!"
                 )
         return tensor_split(input, where, along)
-
-    split_along.__doc__ = f"""`tensor_split` along dimension {dim}, into sections of equal size or before indices.
-
-    Raises: RuntimeError if the sections cannot be equal, or there are fewer than {least} dimensions.
-    """
-    public("function method", name=name)(split_along)
 
 
 _along("hsplit", 1, 1)

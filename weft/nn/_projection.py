@@ -13,15 +13,6 @@ from ..ops.creation.creation import zeros_like
 from ..ops.nn.linear import linear
 
 
-def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
-    """Return the dim of a softmax that was called without one: 0 for 0, 1 and 3 dimensions, otherwise 1."""
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=user_level(),
-    )
-    return 0 if ndim in (0, 1, 3) else 1
-
-
 def _verify_batch_size(size: Sequence[int]) -> None:
     """Raise ValueError if each channel has a single value, which has no variance."""
     if math.prod((size[0], *size[2:])) == 1:

@@ -9,9 +9,9 @@ from ..core.names import name_public
 from ..core.registry import namespace
 from ..ops.linalg.scaled_matmul import ScalingType as ScalingType
 from ..ops.linalg.scaled_matmul import SwizzleType as SwizzleType
+from ..ops.reductions.softmax import _get_softmax_dim as _get_softmax_dim
 from ._projection import (  # noqa: F401 (other libraries import these from here)
     _canonical_mask,
-    _get_softmax_dim,
     _in_projection,
     _in_projection_packed,
     _mha_shape_check,

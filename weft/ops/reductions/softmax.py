@@ -194,7 +194,8 @@ def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
 # ---- The functions of nn.functional, where the dim may be left out ---
 
 
-def _implied_dim(name: str, ndim: int) -> int:
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    """Return the dim of a softmax that was called without one: 0 for 0, 1 and 3 dimensions, otherwise 1."""
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=user_level(),
@@ -207,7 +208,7 @@ def _functional_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """Compute exp(input) scaled to sum 1 along `dim`."""
-    dim = _implied_dim("softmax", input.spec.ndim) if dim is None else dim
+    dim = _get_softmax_dim("softmax", input.spec.ndim, _stacklevel) if dim is None else dim
     return softmax(input, dim, dtype)
 
 
@@ -216,7 +217,7 @@ def _functional_softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """Compute exp(-input) scaled to sum 1 along `dim`."""
-    dim = _implied_dim("softmin", input.spec.ndim) if dim is None else dim
+    dim = _get_softmax_dim("softmin", input.spec.ndim, _stacklevel) if dim is None else dim
     return softmax(-input, dim, dtype)
 
 
@@ -225,5 +226,5 @@ def _functional_log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """Compute log(softmax(input)) along `dim`, without overflow."""
-    dim = _implied_dim("log_softmax", input.spec.ndim) if dim is None else dim
+    dim = _get_softmax_dim("log_softmax", input.spec.ndim, _stacklevel) if dim is None else dim
     return log_softmax(input, dim, dtype)

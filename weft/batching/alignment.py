@@ -31,7 +31,7 @@ def aligned(tensors: Sequence[Any], level: Level) -> list[Any]:
 
 
 def align(tensor: Tensor, ndim: int, level: Level) -> Tensor:
-    """The batch of a sample, with `ndim` dims after the batch dim."""
+    """Return the batch of a sample, with `ndim` dims after the batch dim."""
     value = physical(tensor, level)
     missing = ndim - len(tensor.spec.shape)
     if missing > 0 and batched_at(tensor, level):

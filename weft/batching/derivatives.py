@@ -1,4 +1,4 @@
-"""The derivative of an op for each sample of a batch: its rules run on samples, like any other code."""
+"""Defines the derivative of an op for each sample of a batch: its rules run on samples, like any other code."""
 
 from __future__ import annotations
 

@@ -92,13 +92,13 @@ def looped(level: Level, name: str, function: Callable, args: tuple, kwargs: dic
 
 
 class _Looped(Op):
-    """A function of samples as a recorded step: its derivative runs sample by sample as well."""
+    """Wraps a function of samples as a recorded step: its derivative runs sample by sample as well."""
 
     def __init__(self, name: str, function: Callable, leaves: Sequence[Any], structure: Any):
         from ..autograd import grad  # which the rules of derivatives are part of
 
         def pulled(cts: Sequence[Any], *inputs: Any) -> list:
-            """The cotangents of one sample."""
+            """Return the cotangents of one sample."""
             recording = mode.enabled  # a derivative of these cotangents is wanted
             with enable_grad():
                 values = [_as_input(x, recording) if _is_smooth(x) else x for x in inputs]
@@ -143,7 +143,7 @@ def _is_smooth(x: Any) -> bool:
 
 
 def per_sample(level: Level, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The results of all samples, stacked."""
+    """Return the results of all samples, stacked."""
     leaves, structure = tree_flatten((args, kwargs))
     if not any_batched(leaves, level) and level.randomness != "different":
         given, named = tree_unflatten(

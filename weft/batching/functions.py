@@ -1,4 +1,4 @@
-"""`torch.autograd.Function` on samples: by its static method `vmap`, by its `forward` on samples, or sample by sample."""
+"""Applies `torch.autograd.Function` to samples: by its method `vmap`, its `forward`, or sample by sample."""
 
 from __future__ import annotations
 

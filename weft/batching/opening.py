@@ -16,7 +16,7 @@ _count = 0  # of the open levels, in all threads
 
 
 class opened(Restoring):  # noqa: N801 (used like a function)
-    """A level for `size` samples: `with opened(size) as level`."""
+    """Opens a level for `size` samples: `with opened(size) as level`."""
 
     __slots__ = ("level", "outer", "is_open")
 

@@ -14,7 +14,7 @@ from .rules import Recordable, any_batched, batching_rule
 
 
 def wrapped(found: Any, level: Level) -> Any:
-    """A batch, or several of them, as samples."""
+    """Return a batch, or several of them, as samples."""
     if isinstance(found, Tensor):
         return wrap(found, level)
     return type(found)([wrap(each, level) for each in found])

@@ -120,7 +120,7 @@ def _outside(op: Any, args: tuple, static: dict[str, Any]) -> Any:
 
 
 def highest(args: Any, level: Level | None) -> Level | None:
-    """The innermost level of the samples among arguments."""
+    """Return the innermost level of the samples among arguments."""
     for each in args:
         kind = type(each)
         if kind is Tensor or kind is int:
@@ -153,7 +153,7 @@ def _rule_of(op: Any, method: str) -> Rule:
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple, level: Level) -> Any:
-    """`result`, as the result of a recorded step within the level.
+    """Compute `result`, as the result of a recorded step within the level.
 
     The operation on the batch has already been recorded around the level.
     """
@@ -192,7 +192,7 @@ def any_batched(inputs: Sequence[Any], level: Level) -> bool:
 
 
 def outer_autograd(inputs: Sequence[Any], level: Level) -> bool:
-    """Whether autograd around the level records operations on these tensors."""
+    """Return whether autograd around the level records operations on these tensors."""
     return mode.enabled and any(isinstance(x, Tensor) and takes_part(physical(x, level)) for x in inputs)
 
 

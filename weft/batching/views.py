@@ -30,7 +30,7 @@ from .rules import Recordable, batching_rule, record, rule_for
 
 
 class BatchedView(View):
-    """A view of each sample of a batch."""
+    """Represents a view of each sample of a batch."""
 
     def __init__(self, view: View):
         super().__init__(self._of_batch, name=view.name, node_name=view.node_name)

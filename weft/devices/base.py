@@ -204,7 +204,7 @@ class Backend(ABC):
     @property
     @abstractmethod
     def xp(self) -> Any:
-        """The array namespace: NumPy, or a module with its interface whose arrays obey NumPy's dispatch protocol.
+        """Return the array namespace: NumPy, or a module with its interface whose arrays obey NumPy's dispatch protocol.
 
         Raises: NotImplementedError without memory.
         """

@@ -1,4 +1,4 @@
-"""weft.distributions: probability distributions with tensors as parameters, and differentiable samples."""
+"""Defines weft.distributions: probability distributions with tensors as parameters, and differentiable samples."""
 
 from ..compat.missing import module_getattr
 from . import constraints, transforms, utils

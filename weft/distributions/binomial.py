@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Binomial(FromProbsOrLogits):
-    """The number of successes in `total_count` trials with success probability `probs` (or log-odds `logits`).
+    """Models the number of successes in `total_count` trials with probability `probs` (or log-odds `logits`).
 
     >>> import weft as torch
     >>> torch.distributions.Binomial(4, torch.tensor(0.5)).variance

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Constraint:
-    """A set of tensors. The last `event_dim` dims of a tensor form one event."""
+    """Represents a set of tensors. The last `event_dim` dims of a tensor form one event."""
 
     is_discrete: Any = False
     event_dim: Any = 0

@@ -58,7 +58,7 @@ class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
         return (self.probs <= low) | (self.probs > high)
 
     def _cut_probs(self) -> Tensor:
-        """The probability, replaced by a bound of `lims` near 0.5."""
+        """Return the probability, replaced by a bound of `lims` near 0.5."""
         return self.probs.where(self._outside_unstable_region(), self._lims[0])
 
     def _cont_bern_log_norm(self) -> Tensor:

@@ -97,21 +97,21 @@ class Distribution:
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """`sample((n,))`; PyTorch deprecates this method."""
+        """Compute `sample((n,))`; PyTorch deprecates this method."""
         warnings.warn(
             "sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning, stacklevel=2
         )
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density (or probability) at `value`, for each event.
+        """Return the logarithm of the density (or probability) at `value`, for each event.
 
         Raises: ValueError for a value outside of the support, if `validate_args` is set.
         """
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of a sample <= `value`."""
+        """Return the probability of a sample <= `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:

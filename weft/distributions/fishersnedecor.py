@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """The distribution of the ratio of the mean squares of `df1` and of `df2` standard normal variables.
+    """Represents the distribution of the ratio of the mean squares of `df1` and of `df2` standard normal variables.
 
     >>> import weft as torch
     >>> torch.distributions.FisherSnedecor(1.0, 4.0).mean

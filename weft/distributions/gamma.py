@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution with shape parameter `concentration` and mean concentration / rate.
+    """Represents the gamma distribution with shape parameter `concentration` and mean concentration / rate.
 
     >>> import weft as torch
     >>> torch.distributions.Gamma(3.0, 2.0).mean

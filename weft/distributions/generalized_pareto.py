@@ -39,7 +39,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, upper)
 
     def _exponential(self) -> tuple[Tensor, Tensor]:
-        """A mask of zero concentrations, and the concentrations with the zeros replaced by a safe divisor."""
+        """Return a mask of zero concentrations, and the concentrations with the zeros replaced by a safe divisor."""
         zero = self.concentration.isclose(self.concentration.new_zeros(()))
         return zero, self.concentration.masked_fill(zero, 1.0)
 

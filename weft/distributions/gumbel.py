@@ -16,7 +16,7 @@ from .utils import broadcast_all, euler_constant
 
 
 class Gumbel(TransformedDistribution):
-    """The distribution of loc - scale * log(-log(u)) with uniform u, a limit for the maximum of many variables.
+    """Represents the distribution of loc - scale * log(-log(u)) with uniform u, a limit for maxima of many variables.
 
     >>> import weft as torch
     >>> torch.distributions.Gumbel(0.0, 1.0).mean

@@ -10,7 +10,7 @@ from .normal import Normal
 
 
 class HalfNormal(Half):
-    """The distribution of abs(x) with x from a normal distribution with standard deviation `scale`.
+    """Represents the distribution of abs(x) with x from a normal distribution with standard deviation `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.HalfNormal(1.0).mean

@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence between distributions of known types."""
+"""Defines the Kullback-Leibler divergence between distributions of known types."""
 
 from __future__ import annotations
 
@@ -511,7 +511,7 @@ def _kl_uniform_pareto(p, q):
 
 
 def _against_gumbel(p, q, mean_exp):
-    """With E[exp(-x / q.scale)] under p."""
+    """Compute the divergence with E[exp(-x / q.scale)] under p."""
     return -p.entropy() + q.scale.log() + (p.mean - q.loc) / q.scale + (q.loc / q.scale).exp() * mean_exp
 
 

@@ -11,7 +11,7 @@ from .utils import broadcast_all
 
 
 class LocationScale(Distribution):
-    """A distribution of real numbers with the parameters `loc` (mean and mode) and `scale`."""
+    """Represents a distribution of real numbers with the parameters `loc` (mean and mode) and `scale`."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -12,7 +12,7 @@ from .transforms import ExpTransform
 
 
 class LogNormal(TransformedDistribution):
-    """The distribution of exp(x) with x from a normal distribution with mean `loc` and standard deviation `scale`.
+    """Represents the distribution of exp(x), x normal with mean `loc` and standard deviation `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.LogNormal(0.0, 1.0).mean

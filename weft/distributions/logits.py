@@ -54,7 +54,7 @@ class FromProbsOrLogits(Distribution):
 
 
 def which_is_given(probs: Any, logits: Any) -> tuple[str, Any]:
-    """("probs", probs) or ("logits", logits).
+    """Return ("probs", probs) or ("logits", logits).
 
     Raises: ValueError if both are given, or none.
     """

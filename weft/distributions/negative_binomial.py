@@ -16,7 +16,7 @@ from .utils import broadcast_all, lazy_property
 
 
 class NegativeBinomial(FromProbsOrLogits):
-    """The number of successes before `total_count` failures, with success probability `probs` (or log-odds `logits`).
+    """Models the number of successes before `total_count` failures, with probability `probs` (or log-odds `logits`).
 
     >>> import weft as torch
     >>> torch.distributions.NegativeBinomial(3.0, torch.tensor(0.5)).mean

@@ -15,7 +15,7 @@ from .utils import _standard_normal
 
 
 class Normal(LocationScale, ExponentialFamily):
-    """The normal distribution with mean `loc` and standard deviation `scale`.
+    """Represents the normal distribution with mean `loc` and standard deviation `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.Normal(0.0, 1.0).log_prob(torch.tensor(0.0))

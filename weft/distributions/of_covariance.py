@@ -1,4 +1,4 @@
-"""Base class of distributions with a covariance matrix, given as the matrix, its inverse, or its Cholesky factor."""
+"""Defines the base class of distributions with a covariance matrix, its inverse, or its Cholesky factor."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def given_matrix(*matrices: Tensor | None) -> tuple[str, Tensor]:
 
 
 def factorize(name: str, matrix: Tensor) -> Tensor:
-    """The lower Cholesky factor of the covariance matrix, given one of `MATRICES`."""
+    """Return the lower Cholesky factor of the covariance matrix, given one of `MATRICES`."""
     if name == "scale_tril":
         return matrix
     return weft.linalg.cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)

@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Poisson(ExponentialFamily):
-    """The number of independent events with mean `rate`.
+    """Models the number of independent events with mean `rate`.
 
     >>> import weft as torch
     >>> torch.distributions.Poisson(2.0).log_prob(torch.tensor(0.0))

@@ -16,7 +16,7 @@ from .utils import broadcast_all, clamp_probs
 
 
 class LogitRelaxedBernoulli(FromProbsOrLogits):
-    """The log-odds of samples of `RelaxedBernoulli`."""
+    """Models the log-odds of samples of `RelaxedBernoulli`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real

@@ -14,7 +14,7 @@ from .utils import clamp_probs
 
 
 class ExpRelaxedCategorical(OfCategorical):
-    """The logarithms of samples of `RelaxedOneHotCategorical`."""
+    """Models the logarithms of samples of `RelaxedOneHotCategorical`."""
 
     support = constraints.real_vector  # as in PyTorch, although not every real vector is possible
     has_rsample = True

@@ -532,7 +532,7 @@ class PowerTransform(Transform):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale * x, where the last `event_dim` dims form an event.
+    """Computes y = loc + scale * x, where the last `event_dim` dims form an event.
 
     >>> import weft as torch
     >>> torch.distributions.transforms.AffineTransform(1.0, 2.0).inv(torch.tensor(5.0))
@@ -710,7 +710,7 @@ class CorrCholeskyTransform(Transform):
 
 
 def _shifted(left: Tensor) -> Tensor:
-    """The remainder before each element, given the remainder after it."""
+    """Return the remainder before each element, given the remainder after it."""
     return weft.nn.functional.pad(left[..., :-1], [1, 0], value=1)
 
 
@@ -836,7 +836,7 @@ class StackTransform(_PartsTransform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = distribution.cdf(x), which maps samples of the distribution to uniform numbers."""
+    """Computes y = distribution.cdf(x), which maps samples of the distribution to uniform numbers."""
 
     bijective = True
     codomain = constraints.unit_interval
@@ -867,7 +867,7 @@ class CumulativeDistributionTransform(Transform):
 
 
 def as_transforms(transforms: Any) -> list[Transform]:
-    """One transform, or a list of them, as a list.
+    """Return one transform, or a list of them, as a list.
 
     Raises: ValueError for anything else.
     """

@@ -1,4 +1,4 @@
-"""Functions and decorators for the implementation of distributions, also used by libraries."""
+"""Defines functions and decorators for the implementation of distributions, also used by libraries."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class _lazy_property_and_property(lazy_property, property):
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """[..., count] -> [..., n, n]: the numbers in the lower triangle up to diagonal `diag`, row by row; zeros elsewhere.
+    """Map [..., count] -> [..., n, n]: numbers in the lower triangle up to diagonal `diag`, row by row; zeros elsewhere.
 
     >>> import weft as torch
     >>> vec_to_tril_matrix(torch.tensor([1.0, 2.0, 3.0]))
@@ -139,7 +139,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """[..., n, n] -> [..., count]: the lower triangle up to diagonal `diag`, row by row."""
+    """Map [..., n, n] -> [..., count]: the lower triangle up to diagonal `diag`, row by row."""
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")

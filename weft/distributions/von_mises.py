@@ -40,7 +40,7 @@ class VonMises(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        """The circular variance: 1 minus the length of the mean direction."""
+        """Return the circular variance: 1 minus the length of the mean direction."""
         return 1 - weft.special.i1e(self.concentration) / weft.special.i0e(self.concentration)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ class Weibull(TransformedDistribution):
         )
 
     def _moment(self, n: int) -> Tensor:
-        """The mean of the n-th powers, for scale 1."""
+        """Return the mean of the n-th powers, for scale 1."""
         return (1 + n / self.concentration).lgamma().exp()
 
     @property

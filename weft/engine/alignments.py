@@ -50,7 +50,7 @@ def alignment_steps(steps: int, batch: int, states: int, dtype: DType) -> Launch
 
 
 def _reached(*ways: Expr) -> Expr:
-    """The logarithm of a sum of probabilities, given their logarithms."""
+    """Return the logarithm of a sum of probabilities, given their logarithms."""
     largest = functools.reduce(lambda a, b: select(a < b, b, a), ways)
     base = select(largest > -math.inf, largest, 0.0)
     first, *others = (exp(each - base) for each in ways)

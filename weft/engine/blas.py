@@ -1,4 +1,4 @@
-"""The OpenBLAS libraries inside NumPy and SciPy: their numbers of threads, and the addresses of NumPy's matrix products.
+"""Finds the OpenBLAS libraries inside NumPy and SciPy: their threads, and the addresses of matrix products.
 
 If NumPy uses another BLAS, its setting of threads is not touched, and it is called through NumPy and SciPy only.
 """

@@ -64,7 +64,7 @@ class _Loop:
                 start = stop
 
     def sums(self, result: str, planes: list[str], tables: list[str], point: str) -> None:
-        """One point of some channels."""
+        """Compute one point of some channels."""
         b, kind = self.body, self.kind
         totals = [""] * len(planes)
         for tap in range(self.taps):

@@ -15,7 +15,7 @@ from .kernel import Launch
 def byte_convolution(
     epilogue: Epilogue, images: int, channels: int, columns: int, groups: int, places: Places
 ) -> Launch:
-    """`c[image, position] = epilogue(the sum over taps and channels of a[image, element] * weight[tap, channel])`.
+    """Write `c[image, position] = epilogue(the sum over taps and channels of a[image, element] * weight[tap, channel])`.
 
     Call it as the launch of `byte_products`. a: [images, *sizes, channels], contiguous. The terms of the weight are [*kernel, channels
     of a group], and a group has a multiple of four channels. columns: those that a group makes. c: [images, *positions, groups * columns].

@@ -28,7 +28,7 @@ def byte_products(
     groups: int,
     pieces: Pieces | None = None,
 ) -> Launch:
-    """`c[i] = epilogue(a[i] @ b[i])`, as `entry(c, a, lines of b, columns..., rows..., params..., meta, tasks)`.
+    """Write `c[i] = epilogue(a[i] @ b[i])` as `entry(c, a, lines of b, columns..., rows..., params..., meta, tasks)`.
 
     sizes: rows, terms and columns of each product. a_row, c_row: from row to row, in elements. The rows of the groups lie side by side: those
     of a[i] begin `terms` elements behind those of a[i - 1], and those of c[i] `columns` elements behind. The lines of the groups follow

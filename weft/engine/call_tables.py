@@ -154,7 +154,7 @@ def lookup(f: Function, table: str, *key: str) -> str:
 
 
 def lookup_words(f: Function, table: str, hashed: str, words: str, count: str) -> str:
-    """As `lookup`, for `count` (i64) words at an address."""
+    """Look up as `lookup`, for `count` (i64) words at an address."""
     record = find(f, table, hashed, words, count)
     f.require(f.differ(record, "null"), "missing")
     _missing(f, table, hashed)

@@ -97,7 +97,7 @@ class _Writer:
             self._store(body, after, places, lanes)
 
     def _element(self, body: Body, places: list[str], position: str, lanes: int) -> list[str]:
-        """The state of one element of each row."""
+        """Return the state of one element of each row."""
         outputs = len(self.monoid.finish)
         names: dict[Expr, str] = {}
         for leaf in postorder(self.monoid.to_state):

@@ -173,7 +173,7 @@ class Places(NamedTuple):
 
 
 def depthwise(epilogue: Epilogue, images: int, channels: int, places: Places) -> Launch:
-    """`c[image, position] = epilogue(the sum over taps of a[image, element] * weight[tap])`, for each channel.
+    """Compute `c[image, position] = epilogue(the sum over taps of a[image, element] * weight[tap])`, for each channel.
 
     Call `entry(c, a, weights, columns..., params..., meta, rows)`. a: [images, *sizes, channels in whole blocks], contiguous. weights: for
     each block of channels and four taps the quads of the channels in `weight_order`; missing taps are 0. c: [images, *positions, channels].

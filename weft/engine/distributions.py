@@ -368,7 +368,7 @@ def cauchy(generator: Generator, out: int, n: int, median: float, sigma: float, 
 
 
 def log_normal(generator: Generator, out: int, n: int, mean: float, std: float, dtype: DType) -> None:
-    """exp of a normal with this mean and std."""
+    """Compute exp of a normal with this mean and std."""
     _from_normal(generator, out, n, _LOG_NORMAL, dtype, mean, std)
 
 
@@ -380,7 +380,7 @@ def bernoulli(generator: Generator, out: int, n: int, p: float, dtype: DType) ->
 def multinomial(
     generator: Generator, p: np.ndarray, count: int, replacement: bool, dtype: DType
 ) -> np.ndarray:
-    """`count` indices from each row of p, weighted by it.
+    """Draw `count` indices from each row of p, weighted by it.
 
     Shapes: p [rows, categories] in `dtype` -> [rows, count] int64. Without replacement equal scores, likely only in the
     narrow floats, come in the order of their indices; PyTorch leaves that order to its top-k.

@@ -21,7 +21,7 @@ from .vectors import add_pairs, lane_sums, lanes_below, load_lanes, store_lanes
 
 @functools.cache
 def dots_code(dtype: DType, result: DType, order: str) -> Code:
-    """`entry` with the meta of `panels.py` for products of one row: `c[n] = the sum over k of a[k] * b[k, n]`.
+    """Write `entry` with the meta of `panels.py` for products of one row: `c[n] = the sum over k of a[k] * b[k, n]`.
 
     The terms of a and of each column of b are neighbours. order: of the operands, "cab" or "cba". result: the dtype of c.
     """

@@ -37,7 +37,7 @@ _interned: WeakValueDictionary[tuple, Expr] = WeakValueDictionary()
 
 
 class Expr:
-    """One scalar value in a kernel, built by the functions of this module or by operators."""
+    """Represents one scalar value in a kernel, built by the functions of this module or by operators."""
 
     __slots__ = ("op", "dtype", "args", "value", "digest", "__weakref__")
 
@@ -161,7 +161,7 @@ def ldexp(y: Expr, k: Expr) -> Expr:
 
 
 def fma(a: Any, b: Any, c: Any) -> Expr:
-    """a * b + c, rounded once."""
+    """Compute a * b + c, rounded once."""
     like = next(x for x in (a, b, c) if isinstance(x, Expr))
     a, b, c = as_expr(a, like), as_expr(b, like), as_expr(c, like)
     _same("fma", a, b)
@@ -231,7 +231,7 @@ def postorder(roots: tuple[Expr, ...]) -> list[Expr]:
 
 
 def substitute(roots: tuple[Expr, ...], leaf: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
-    """The expressions with `leaf(each)` in place of each load and param.
+    """Return the expressions with `leaf(each)` in place of each load and param.
 
     The exception of a `slow_path` stays as it is, because its loads stand for operands of the node.
     """

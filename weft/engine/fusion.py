@@ -90,7 +90,7 @@ def _leaf(parts: list, wiring: Sequence[int], first: int, number: Callable, expr
 
 
 def reduced(steps: Sequence[Step], to_state: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], list[Spec]]:
-    """The state of an element of the last step, and the operands: those of the chain, then its numbers as 0-dim tensors.
+    """Return the state of an element of the last step, and the operands: the chain's, then its numbers as tensors.
 
     Raises: NotImplementedError if the kernel of a reduction cannot compute the chain.
     """

@@ -48,7 +48,7 @@ def _one(b: Body, dtype: DType) -> str:
     names: dict[Expr, str] = {}
 
     def known(name: str) -> Expr:
-        """The number of this name, in expressions."""
+        """Return the number of this name, in expressions."""
         leaf = load(len(names), float64)
         names[leaf] = name
         return leaf
@@ -92,7 +92,7 @@ def _gamma(dtype: DType) -> Callable:
 
 
 def gamma(generator: Generator, out: int, shapes: int, n: int, dtype: DType) -> None:
-    """A gamma number of rate 1 for each shape >= 0: float64 at address `shapes` to float64 at address `out`.
+    """Return a gamma number of rate 1 for each shape >= 0: float64 at address `shapes` to float64 at address `out`.
 
     With float32, what depends on the shape alone is rounded as PyTorch rounds it for tensors of that dtype.
     """

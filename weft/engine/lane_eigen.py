@@ -254,7 +254,7 @@ class _Tridiagonal:
                 g.write_part(2, g.place(basis, 0, j), self.n, place, self.n)
 
     def _place(self, j: str) -> str:
-        """How many eigenvalues come before number j."""
+        """Return how many eigenvalues come before number j."""
         g, b = self.g, self.g.b
         own, count = g.load(self.diagonal, j, 0), b.variable(g.integers, "zeroinitializer")
         with b.loop(0, self.n) as i:

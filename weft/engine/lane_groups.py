@@ -60,7 +60,7 @@ class Group:
         return self.b.let(f"fcmp {condition} {self.vector} {x}, {y}")
 
     def index(self, value: str) -> str:
-        """An index in every lane."""
+        """Return an index in every lane."""
         return broadcast(self.b, "i32", self.lanes, self.b.let(f"trunc i64 {value} to i32"))
 
     # ---- The workspace ----

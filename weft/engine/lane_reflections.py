@@ -1,4 +1,4 @@
-"""Householder's reflections of a group of matrices (`lane_groups.py`), and QR factorizations made of them."""
+"""Computes Householder's reflections of a group of matrices (`lane_groups.py`), and QR factorizations made of them."""
 
 from __future__ import annotations
 

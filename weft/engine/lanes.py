@@ -1,4 +1,4 @@
-"""Factorizations of stacks of small matrices in machine code, one matrix in each lane of the vectors.
+"""Computes factorizations of stacks of small matrices in machine code, one matrix in each lane of the vectors.
 
 On AMD Zen 4 LAPACK needs 0.2 to 0.6 us for a 4x4 matrix and 4 us for one of 32x32, because its vectors run along columns that are
 shorter than a vector. Here a vector holds one element of as many matrices as it has lanes, a *group*, so that every instruction works on all lanes at

@@ -170,7 +170,7 @@ def _ldexp(block, expr, lanes, y, k):
 
 
 def scaled(block, expr, lanes, y, k):
-    """y * 2**k without an instruction for it, as y * 2**(k >> 1) * 2**(k - (k >> 1)).
+    """Compute y * 2**k without an instruction for it, as y * 2**(k >> 1) * 2**(k - (k >> 1)).
 
     Both powers are normal numbers. The first product is exact, because y is near 1, so that the result is rounded once.
     """
@@ -343,7 +343,7 @@ def _slow_path(block, expr, lanes, *operands):
 
 
 def _arguments(expr: Expr, lanes: int, names: Iterable[str] = ()) -> str:
-    """The arguments of the functions of a `slow_path`: the values `names`, or the formal parameters."""
+    """Return the arguments of the functions of a `slow_path`: the values `names`, or the formal parameters."""
     given = names or [*_stand_ins(expr).values(), "%usual"]
     return ", ".join(f"{value_type(arg.dtype, lanes)} {n}" for arg, n in zip(expr.args, given, strict=True))
 

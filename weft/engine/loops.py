@@ -86,7 +86,7 @@ class Inner:
         in_order: bool = False,
         called: bool = False,
     ) -> str:
-        """The function with `body` for each element `%i`.
+        """Write the function with `body` for each element `%i`.
 
         `states` are variables that each element passes to the next one, and `finish` runs after the last element. `in_order`: an
         element depends on the elements before it. `called`: a loop in the same module calls the function, which is not inlined.

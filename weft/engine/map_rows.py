@@ -18,7 +18,7 @@ def _plain_ir(kernel: MapKernel) -> str:
 
 
 def _baseline(kernel: MapKernel) -> Source:
-    """One kernel for contiguous and strided operands.
+    """Write one kernel for contiguous and strided operands.
 
     An output that is broadcast has one element, and then all operands are strided. Otherwise inputs that are broadcast stay so,
     because the output may lie in the memory of an input.
@@ -117,7 +117,7 @@ def _conditions(kernel: MapKernel) -> int:
 
 
 class _Groups(Inner):
-    """A loop over whole groups of vectors, and one over the elements behind them, vector by vector.
+    """Writes a loop over whole groups of vectors, and one over the elements behind them, vector by vector.
 
     The second takes all elements of short rows. Under masks 2000 rows of 15 float32 take 12 us for exp, with a loop that ends element by
     element 23; rows of 64 take 19 instead of 15 (AMD Zen 5, one thread).

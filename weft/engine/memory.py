@@ -40,7 +40,7 @@ class Bin(list):
         self.total = 0
 
     def take(self, nbytes: int) -> int:
-        """The address of a block, for `nbytes` of its bytes.
+        """Return the address of a block, for `nbytes` of its bytes.
 
         Raises: RuntimeError, naming `nbytes`, if there is no memory.
         """
@@ -219,7 +219,7 @@ def note_peak(current: int) -> None:
 
 
 def memory_stats() -> dict[str, int]:
-    """Bytes: held by tensors, the highest value of that since the last reset, and taken from the system in all.
+    """Return bytes: held by tensors, the highest value of that since the last reset, and taken from the system in all.
 
     >>> import weft
     >>> sorted(weft.cpu.memory_stats())

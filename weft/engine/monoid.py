@@ -1,4 +1,4 @@
-"""Monoid: a reduction as expressions: the state of one element, the combination of two states, the results of the last state.
+"""Describes reductions by expressions: the state of one element, the combination of two, the results of the last.
 
 The constants below fix the order of combination. It depends on the number of elements only, so that the bits of a result do not
 depend on the number of threads. Lanes, streams and levels are those of PyTorch's sum on one thread.

@@ -196,7 +196,7 @@ def products(
     right: Sequence[int],
     places: Places,
 ) -> Launch:
-    """`c[i] = a[i] @ b[i]` of narrow floats, as `entry(c, a, b, meta, count)` with three addresses.
+    """Compute `c[i] = a[i] @ b[i]` of narrow floats, as `entry(c, a, b, meta, count)` with three addresses.
 
     dtype: of a and b; float16 only for products with a vector. result: the dtype of c, that of a and b or float32.
     sizes: rows, terms and columns of each product; at most MOST_TERMS terms, but for products with a vector whose terms are

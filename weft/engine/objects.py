@@ -159,7 +159,7 @@ class Function:
         self.lines.append(instruction)
 
     def let(self, instruction: str) -> str:
-        """The name of the result of an instruction."""
+        """Return the name of the result of an instruction."""
         self._count += 1
         self.do(f"%v{self._count} = {instruction}")
         return f"%v{self._count}"

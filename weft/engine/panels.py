@@ -41,7 +41,7 @@ TASK = ("rows", "columns", "c", "a", "b")
 
 @functools.cache
 def panels_code(dtype: DType, transposed: bool, order: str, lines: int) -> Code:
-    """`entry(c, a, b, meta, tasks)`, or with the operands in another `order`, such as "cba".
+    """Write `entry(c, a, b, meta, tasks)`, or with the operands in another `order`, such as "cba".
 
     transposed: the terms of a column of b are neighbours, not the columns of a term. lines: vectors of a panel.
     """
@@ -58,7 +58,7 @@ def panels_code(dtype: DType, transposed: bool, order: str, lines: int) -> Code:
 
 @functools.cache
 def tiles(dtype: DType, rows: int, lines: int, chains: int = 1) -> tuple[int, ...]:
-    """The addresses of the machine code for `rows` rows: with a panel at the edge of b, and with a whole one of `lines` vectors.
+    """Return the addresses of the code for `rows` rows: with a panel at the edge of b, and a whole one of `lines` vectors.
 
     Each is compiled once and serves all products with tiles of this height.
     """
@@ -69,7 +69,7 @@ def tiles(dtype: DType, rows: int, lines: int, chains: int = 1) -> tuple[int, ..
 
 
 def panel_lines(rows: int) -> int:
-    """The vectors of a panel for a product of so many rows.
+    """Return the vectors of a panel for a product of so many rows.
 
     With 16 registers, few rows take more vectors, so that an addition need not wait for the last. One row has chains instead.
     """

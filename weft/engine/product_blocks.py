@@ -137,7 +137,7 @@ class _Blocks(Panels):
     # ---- Copies of a ---------------------------------------------------------------------------------------------------
 
     def near_rows(self, b: Body, meta, a: str, near: str, rows: str, terms: str) -> tuple[str, str, str]:
-        """Where the tiles read some rows of a: the address, the distance of rows, and that of columns."""
+        """Return where the tiles read some rows of a: the address, the distance of rows, and that of columns."""
         step = tile().rows * self.size
         apart = b.let(f"icmp sge i64 {b.integer('mul', terms, meta['a_column'])}, {APART_BYTES}")
         with b.when(apart):

@@ -80,7 +80,7 @@ def _writer_ir(kernel: ReduceKernel) -> str:
 
 @functools.partial(source_of, baseline=_baseline)
 def reduce_ir(kernel: ReduceKernel) -> str:
-    """The IR of `row` for this reduction: it runs along the innermost kept dim."""
+    """Return the IR of `row` for this reduction: it runs along the innermost kept dim."""
     return _Writer(kernel).text()
 
 
@@ -283,7 +283,7 @@ class _Writer:
         return self.lanes if self.kernel.short == VECTOR else ABREAST
 
     def _abreast(self, combined: Callable[[Body, str, list[str]], list[str]]) -> str:
-        """`abreast(outputs, inputs with strides, params)`: some neighbouring outputs, each of one short run.
+        """Write `abreast(outputs, inputs with strides, params)`: some neighbouring outputs, each of one short run.
 
         Lane k of every vector belongs to output k. Each lane combines its elements in the order of `_scalar_run`.
         """
@@ -337,7 +337,7 @@ class _Writer:
         return self._combine(body, self._identity(lanes), self._get(body, total, lanes), lanes)
 
     def _vectors(self) -> str:
-        """`vectors(inputs, n, out)`: the partial results of the lanes of one short run."""
+        """Write `vectors(inputs, n, out)`: the partial results of the lanes of one short run."""
         inputs = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in self.inputs)
 
         def write(body: Body) -> None:
@@ -385,7 +385,7 @@ class _Writer:
     def _element(
         self, body: Body, lanes: int, addresses: Sequence[str], how: str, position: str
     ) -> list[str]:
-        """The states of `lanes` elements."""
+        """Return the states of `lanes` elements."""
         names: dict[Expr, str] = {}
         for leaf in self.loads:
             operand, part = leaf.value if isinstance(leaf.value, tuple) else (leaf.value, None)

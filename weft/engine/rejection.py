@@ -38,7 +38,7 @@ class Sampler(NamedTuple):
     start: tuple[float, ...] = ()  # what the first turn starts from
 
     def write(self, b: Body) -> str:
-        """One sample."""
+        """Write one sample."""
         draws = b.room(8 * self.draws)
         first, second = load(0, float64), load(1, float64)
         leaves = {first: "%a", second: "%b"}
@@ -99,7 +99,7 @@ _PRODUCT = Sampler(lambda rate, _: (libm("exp", -rate),), _product, 1, (1.0, 0.0
 
 
 def sample(b: Body, name: str, x: str = "0.0", y: str = "0.0") -> str:
-    """A number of the function `name` of a module of samplers."""
+    """Draw a number by the function `name` of a module of samplers."""
     return b.let(f"call double @{name}(ptr %state, double {x}, double {y})")
 
 
@@ -232,7 +232,7 @@ def _binomial(dtype: DType) -> Callable:
 
 
 def binomial(generator: Generator, out: int, counts: int, probabilities: int, n: int, dtype: DType) -> None:
-    """A binomial number for each count and probability: float64 at these addresses to float64 at address `out`.
+    """Return a binomial number for each count and probability: float64 at these addresses to float64 at address `out`.
 
     With float32 the constants of a sampler are rounded as PyTorch rounds them for tensors of that dtype.
     """

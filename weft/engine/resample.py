@@ -76,7 +76,7 @@ class Sums:
         return splat(b, self.sum, lanes, b.let(f"trunc i64 {half} to i32"))
 
     def byte(self, value: str, lanes: int) -> str:
-        """A sum with `bits` behind the point as a byte."""
+        """Return a sum with `bits` behind the point as a byte."""
         b = self.body
         kind = "i32" if lanes == 1 else f"<{lanes} x i32>"
         suffix = "i32" if lanes == 1 else f"v{lanes}i32"

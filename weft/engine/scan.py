@@ -129,7 +129,7 @@ class _VectorScan:
         return changes
 
     def _scanned(self, body: Body, state: list[str]) -> list[str]:
-        """The states of neighbouring elements, each combined with those before it."""
+        """Return the states of neighbouring elements, each combined with those before it."""
         distance = 1
         while distance < LANES:
             state = self._combine(body, self._behind_identity(body, state, distance), state, LANES)
@@ -141,7 +141,7 @@ class _VectorScan:
         return [body.get(variable, kind) for variable, kind in zip(variables, kinds, strict=True)]
 
     def _elements(self, body: Body, first: str, lanes: int) -> list[str]:
-        """The states of neighbouring elements."""
+        """Return the states of neighbouring elements."""
         names: dict[Expr, str] = {}
         for leaf in postorder(self.monoid.to_state):
             if leaf is index():

@@ -1,4 +1,4 @@
-"""Selection of the k smallest elements of each row, as LLVM IR.
+"""Selects the k smallest elements of each row, as LLVM IR.
 
 Each row is read once. The positions of the k smallest elements so far are kept in order. Most blocks of a row contain nothing
 smaller than the last of these, so that one comparison of vectors skips the block.
@@ -46,7 +46,7 @@ def _key(b: Body, bits: int, row: str, position: str) -> str:
 
 
 def _worst(b: Body, bits: int, row: str, found: str, last: str) -> str:
-    """The last key of those found."""
+    """Return the last key of those found."""
     return _key(b, bits, row, b.load("i64", b.place(found, (last, 8))))
 
 

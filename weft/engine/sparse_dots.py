@@ -137,7 +137,7 @@ class _Rows:
         return b.let(f"call {kind} @llvm.umin.{name}({kind} {minors}, {kind} {self.last})")
 
     def _gathered(self, places: str, part: int, mask: str) -> str:
-        """The parts of the numbers at some places of the vector: the real parts, or the imaginary ones.
+        """Return the parts of the numbers at some places of the vector: the real parts, or the imaginary ones.
 
         Loads of single numbers are faster than instructions that gather. Lanes outside of the mask have place 0.
         """
@@ -160,12 +160,12 @@ class _Rows:
 
 
 def _wide(b: Body, word: str, value: str) -> str:
-    """An index as int64."""
+    """Return an index as int64."""
     return value if word == "i64" else b.let(f"zext {word} {value} to i64")
 
 
 def _last(b: Body, matrix: Matrix) -> str:
-    """The last minor as an index."""
+    """Return the last minor as an index."""
     if matrix.index.itemsize == 8:
         return matrix.last_minor
     return b.let(f"trunc i64 {b.minimum(matrix.last_minor, 2**31 - 1)} to i32")

@@ -1,4 +1,4 @@
-"""Products of two compressed sparse matrices, as LLVM IR.
+"""Computes products of two compressed sparse matrices, as LLVM IR.
 
 A thread computes row by row (Gustavson's algorithm): for each entry of the row of the left matrix, it adds the products with a row of the
 right matrix to an array of all columns. A first kernel counts the entries of each row of the result, a second one fills them in.
@@ -76,7 +76,7 @@ def count_code(index: DType) -> Code:
 
 @functools.cache
 def fill_code(dtype: DType, index: DType) -> Code:
-    """The columns, in order, and the values of the entries of the product, a loop over parts of the rows.
+    """Write the columns, in order, and the values of the entries of the product, a loop over parts of the rows.
 
     operands: columns, faults, pointers, minors and values of both matrices, values, pointers of the product (int64), bounds, room.
     meta: that of `count_code`, and the numbers of words of the levels of a set of columns.
@@ -110,7 +110,7 @@ def fill_code(dtype: DType, index: DType) -> Code:
 
 @functools.cache
 def sampled_pairs_code(dtype: DType, index: DType) -> Code:
-    """result [entries] = at each entry of a pattern, the dot product of its row of left and of its column's row of right, all sparse.
+    """Write result [entries] = at each entry of a pattern, the dot product of a row of left and a column of right.
 
     operands: result, faults, pointers, minors and values (of the pattern not read) of pattern, left and right, bounds, room for marks,
     room for values. meta: majors, minors and entries of the three, the bytes of both rooms of a part.
@@ -254,7 +254,7 @@ def _store(b: Body, dtype: DType, base: str, i: str, parts: Sequence[str]) -> No
 
 
 def _times(b: Body, dtype: DType, x: Sequence[str], y: Sequence[str]) -> list[str]:
-    """The product of two numbers, given by their parts."""
+    """Return the product of two numbers, given by their parts."""
     real = value_type(dtype.part or dtype)
 
     def operate(operation: str, left: str, right: str) -> str:

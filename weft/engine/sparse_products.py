@@ -173,7 +173,7 @@ class _Columns:
 
 @functools.cache
 def rows_code(dtype: DType, index: DType) -> Code:
-    """result [majors, width] = matrix @ dense [minors, width], a loop over parts of the majors.
+    """Write result [majors, width] = matrix @ dense [minors, width], a loop over parts of the majors.
 
     operands: result, faults, pointers, minors, values, dense, and the first major of each part and of none, int64.
     meta: majors, minors, entries, the real numbers of a row of the dense matrices.
@@ -236,7 +236,7 @@ def part_of(b: Body, bounds: str) -> list[str]:
 
 @functools.cache
 def columns_code(dtype: DType, index: DType) -> Code:
-    """result [minors, width] += matrix transposed @ dense [majors, width], a loop over groups of columns.
+    """Write result [minors, width] += matrix transposed @ dense [majors, width], a loop over groups of columns.
 
     operands: result, faults, pointers, minors, values, dense. meta: majors, minors, entries, the real numbers of a row, those of a group.
     The terms of an element are added in the order of the majors, each fused with its product.
@@ -279,7 +279,7 @@ def columns_code(dtype: DType, index: DType) -> Code:
 
 @functools.cache
 def sampled_code(dtype: DType, index: DType) -> Code:
-    """result [entries] = at each entry, the dot product of its row of left [majors, width] and of right [minors, width].
+    """Write result [entries] = at each entry, the dot product of rows of left [majors, width] and right [minors, width].
 
     operands: result, faults, pointers, minors, left, right, and the bounds of the parts; meta: that of `rows_code`. Numbers are real;
     the terms of each lane are added in order, then the lanes in pairs.

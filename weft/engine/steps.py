@@ -35,7 +35,7 @@ class Operand(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What runs: at each step all stages, the last ones of the last step excepted.
+    """Describes what runs: at each step all stages, the last ones of the last step excepted.
 
     A stage has a launch for each number of sequences, whose outermost dim counts the sequences, or rows of them.
     """
@@ -46,7 +46,7 @@ class Steps(NamedTuple):
     left_out: int = 0  # stages of the last step
 
     def one_by_one(self) -> Launch:
-        """All steps as `entry(*addresses, meta, count)`, run by Python."""
+        """Run all steps as `entry(*addresses, meta, count)` by Python."""
 
         def entry(*addresses: int) -> None:
             last = len(self.sequences) - 1
@@ -63,7 +63,7 @@ class Steps(NamedTuple):
         return Launch(entry, 0, 0, None)
 
     def as_one(self, addresses: int, grain: int, work: int) -> Launch:
-        """All steps as `entry(*addresses, meta, count)`, run by machine code and shared.
+        """Run all steps as `entry(*addresses, meta, count)` by machine code, shared.
 
         addresses: their number. grain: threads get multiples of so many sequences. work: multiplications.
         """

@@ -121,7 +121,7 @@ class Body(Structured):
         return self.let(f"getelementptr i8, ptr {base}, i64 {nbytes}")
 
     def place(self, base: str, *steps: tuple[str | int, str | int]) -> str:
-        """The address `index * nbytes` beyond `base`, for each (index, nbytes) of the steps."""
+        """Return the address `index * nbytes` beyond `base`, for each (index, nbytes) of the steps."""
         for index, nbytes in steps:
             base = self.at(base, self.integer("mul", index, nbytes))
         return base
@@ -138,7 +138,7 @@ class Body(Structured):
         return [self.load(kind, self.at(base, 8 * k)) for k in range(*span)]
 
     def fields(self, base: str, names: Sequence[str], kind: str = "i64") -> dict[str, str]:
-        """The first int64 at an address, by names."""
+        """Return the first int64 at an address, by names."""
         return dict(zip(names, self.words(base, len(names), kind=kind), strict=True))
 
     def operands(self, *span: int) -> list[str]:

@@ -74,7 +74,7 @@ def regions(
 
 
 def _in_blocks(whole: Region) -> list[Region]:
-    """The two innermost dims changed places, the longer one cut into blocks, and the rest behind them."""
+    """Exchange the two innermost dims, cut the longer one into blocks, and put the rest behind them."""
     *outer, long, short = whole.sizes
     turned = [(*row[:-2], row[-1], row[-2]) for row in whole.strides]
     if long < 2 * BLOCK:

@@ -1,4 +1,4 @@
-"""The Mersenne Twister (Matsumoto and Nishimura, 1998), compiled: it advances the state of a `Generator` in place."""
+"""Compiles the Mersenne Twister (Matsumoto, Nishimura 1998), which advances a `Generator` in place."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ def _renew(b: Body) -> None:
 
 
 def _tempered(b: Body, word: str) -> str:
-    """A number of 32 bits from a word of the state."""
+    """Return a number of 32 bits from a word of the state."""
     x = b.let(f"trunc i64 {word} to i32")
     for shift, bits, mask in (
         ("lshr", 11, -1),

@@ -105,7 +105,7 @@ def _add_one_of_each_pair(
 
 
 def add_quads(b: Body, how: str, lanes: int, total: str, x: str, y: str) -> str:
-    """`total`, of int32, plus the products of the four unsigned bytes in each lane of x and the four signed ones in that of y.
+    """Add to `total`, of int32, the products of the four unsigned bytes in each lane of x and the signed ones of y.
 
     how: "vpdpbusd" multiplies all four at once, "pmaddwd" two pairs of int16, "" one after the other in int32.
     """
@@ -167,7 +167,7 @@ def lane_sums(b: Body, dtype: DType, lanes: int, vectors: Sequence[str]) -> str:
 
 
 def _halves_added(b: Body, kind: str, x: str, y: str, lanes: int, used: int, group: int) -> str:
-    """The sums of both halves of each group of lanes, among the first `used` lanes of x and y together."""
+    """Return the sums of both halves of each group of lanes, among the first `used` lanes of x and y together."""
     half = group // 2
     parts = []
     for offset in (0, half):

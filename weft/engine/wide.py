@@ -75,7 +75,7 @@ def _plus(first: Expr, *rest: Expr | None) -> Expr:
 
 
 def two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """The rounded sum and its exact error."""
+    """Return the rounded sum and its exact error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)

@@ -1,4 +1,4 @@
-"""`vmap`: a function of one sample as a function of a batch.
+"""Defines `vmap`: a function of one sample as a function of a batch.
 
 The function runs once. Each of its operations does what the batching rule of the op says (`weft/batching`), for all
 samples together.
@@ -29,7 +29,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable:
-    """A function that maps `func` over a dimension of its positional arguments.
+    """Return a function that maps `func` over a dimension of its positional arguments.
 
     in_dims: the dimension of each argument, an int or None for all, or a pytree of them. out_dims: where the new dimension
     goes in the results. randomness: "error" forbids random numbers, "different" draws new ones for each sample, "same"
@@ -98,7 +98,7 @@ def _of_one_sample(
     func: Callable, dims: Sequence[int | None], structure: Any, out_dims: Any, kwargs: dict[str, Any],
     batch: Sequence[Any], size: int,
 ) -> Any:  # fmt: skip
-    """The results of `func` for a batch of one sample."""
+    """Return the results of `func` for a batch of one sample."""
     sample = [x if d is None else x.select(d, 0) for x, d in zip(batch, dims, strict=True)]
     result = func(*tree_unflatten(sample, structure), **kwargs)
     leaves, found = tree_flatten(result)

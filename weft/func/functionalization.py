@@ -12,7 +12,7 @@ from .running import running
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """A function with the results of `func`.
+    """Return a function with the results of `func`.
 
     PyTorch replaces in-place operations for its tracers. weft traces Python code, so the function itself is returned.
 

@@ -77,7 +77,7 @@ def _functional_call(
 
 
 def _complete(module: Any, given: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> dict[str, Tensor]:
-    """`given`, and the other names of the tensors in it."""
+    """Compute `given`, and the other names of the tensors in it."""
     if not tie_weights and not strict:
         return dict(given)
     names = defaultdict(list)  # by the tensor they have in the module

@@ -33,7 +33,7 @@ def _process_batched_inputs(in_dims: Any, args: tuple, func: Callable) -> tuple[
 def _create_batched_inputs(
     flat_in_dims: Sequence[int | None], flat_args: Sequence[Any], vmap_level: int, args_spec: Any
 ) -> Any:
-    """The arguments of one sample."""
+    """Return the arguments of one sample."""
     samples = [
         x if d is None else _add_batch_dim(x, d, vmap_level)
         for x, d in zip(flat_args, flat_in_dims, strict=True)
@@ -44,7 +44,7 @@ def _create_batched_inputs(
 def _unwrap_batched(
     batched_outputs: Any, out_dims: Any, vmap_level: int, batch_size: int, func: Callable
 ) -> Any:
-    """The results for the whole batch, made of the results of a sample."""
+    """Return the results for the whole batch, made of the results of a sample."""
     leaves, structure = tree_flatten(batched_outputs)
     dims = _out_dims(func, out_dims, batched_outputs, structure)
     name = _get_name(func)
@@ -131,7 +131,7 @@ def _spread(dim: Any, tree: Any) -> list:
 
 
 def _wrapped(call: str, leaves: Sequence[Any], dims: Sequence[Any]) -> list:
-    """The dimensions counted from the front."""
+    """Return the dimensions counted from the front."""
     found: list = []
     for x, d in zip(leaves, dims, strict=True):
         if d is not None and not isinstance(x, Tensor):

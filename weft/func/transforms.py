@@ -1,4 +1,4 @@
-"""Function transforms: gradients, vjp and jvp. All of them nest.
+"""Defines function transforms: gradients, vjp and jvp. All of them nest.
 
 A transform differentiates with respect to a stand-in for each argument: a new leaf, or a view of the tensor if an outer
 transform differentiates it as well. Results keep a grad_fn only if they depend on a tensor that requires grad outside of the
@@ -164,7 +164,7 @@ def split_aux(call: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def chosen(args: tuple, argnums: Any) -> tuple[int, ...]:
-    """The positions in `argnums`, an int or a tuple of ints.
+    """Return the positions in `argnums`, an int or a tuple of ints.
 
     Raises: RuntimeError for anything else, and for a position that is out of range or appears twice.
     """

@@ -8,7 +8,7 @@ _PACKAGES = {"PIL": "pillow"}
 
 
 def library(name: str, extra: str) -> Any:
-    """The module of this name.
+    """Return the module of this name.
 
     Raises: ImportError that names the extra of weft to install.
     """

@@ -1,4 +1,4 @@
-"""HDF5 files through h5py: nested dicts and lists of tensors, read at once or by slices.
+"""Reads and writes HDF5 files through h5py: nested dicts and lists of tensors, read at once or by slices.
 
 A dict becomes a group with the same order. A list or tuple becomes a group with the attribute `sequence` and members named
 0, 1, ... A tensor becomes a dataset. bfloat16 and float8 become custom floating-point types, which other programs read as
@@ -124,7 +124,7 @@ def _fields(dtype: DType) -> tuple[int, int, int, int, int]:
 
 
 def _dtype_of(h5py: Any, dataset: Any) -> DType:
-    """The dtype of a dataset.
+    """Return the dtype of a dataset.
 
     Raises: TypeError if weft has no such dtype.
     """

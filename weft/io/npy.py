@@ -67,7 +67,7 @@ class Layout(NamedTuple):
 
 
 def array_to_write(tensor: Any) -> np.ndarray:
-    """The array of a tensor.
+    """Return the array of a tensor.
 
     Raises: TypeError if `tensor` is not a tensor, or if the format does not support its dtype.
     """

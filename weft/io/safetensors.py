@@ -135,11 +135,11 @@ class safe_open:
         """Do nothing, because tensors can still be read: the file is mapped, or stays open until this object is deleted."""
 
     def keys(self) -> list[str]:
-        """The names of the tensors, sorted."""
+        """Return the names of the tensors, sorted."""
         return sorted(self._entries)
 
     def offset_keys(self) -> list[str]:
-        """The names of the tensors in the order of the file."""
+        """Return the names of the tensors in the order of the file."""
         return list(self._entries)
 
     def metadata(self) -> dict[str, str] | None:
@@ -147,7 +147,7 @@ class safe_open:
         return self._metadata
 
     def get_tensor(self, name: str) -> Tensor:
-        """A tensor.
+        """Return a tensor.
 
         Raises: KeyError if the file has no tensor of this name.
         """
@@ -160,7 +160,7 @@ class safe_open:
         return _tensor(memory, entry).to(self._device)
 
     def get_tensors(self) -> dict[str, Tensor]:
-        """All tensors by their names."""
+        """Return all tensors by their names."""
         return {name: self.get_tensor(name) for name in self._entries}
 
     def get_slice(self, name: str) -> Slice:
@@ -197,7 +197,7 @@ class Slice:
 
 
 def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """The bytes of a file with these tensors.
+    """Return the bytes of a file with these tensors.
 
     Raises: as `save_file`.
     """
@@ -328,7 +328,7 @@ def _duplicates(state: dict[str, Tensor], preferred: Collection[str] = ()) -> di
 
 
 def _sharing(tensors: dict[str, Tensor]) -> Iterator[set[str]]:
-    """The names of the tensors, in groups that overlap in memory."""
+    """Return the names of the tensors, in groups that overlap in memory."""
     regions = defaultdict(list)
     for name, tensor in tensors.items():
         if tensor.numel() and not tensor.is_meta:

@@ -63,7 +63,7 @@ for _form, _table in (("function", _FUNCTIONS), ("method", _METHODS)):
 
 
 def _names_of(self: Tensor) -> tuple[str | None, ...]:
-    """The names of the dims, None for a dim without one."""
+    """Return the names of the dims, None for a dim without one."""
     return getattr(self.spec, "names", None) or (None,) * self.dim()
 
 

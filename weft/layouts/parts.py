@@ -115,7 +115,7 @@ def _with_values(template: Tensor, values: Tensor) -> Tensor:
 
 
 def with_values(template: Tensor, values: Tensor) -> Tensor:
-    """A tensor with the structure of `template` (its parts but for the values, its shape) and these values.
+    """Return a tensor with the structure of `template` (its parts but for the values, its shape) and these values.
 
     The derivative takes from the cotangent, which may be of any layout, what stands where `template` has values.
     """

@@ -28,7 +28,7 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether a conversion swaps each parameter with its result by `torch.utils.swap_tensors`.
+    """Set whether a conversion swaps each parameter with its result by `torch.utils.swap_tensors`.
 
     Then `load_state_dict`, too, swaps each tensor with what its method `module_load` makes of the loaded one. This setting
     goes before `set_overwrite_module_params_on_conversion`.

@@ -1,4 +1,4 @@
-"""The look-up of parameters, buffers and submodules (`module.weight`) in machine code.
+"""Defines the look-up of parameters, buffers and submodules (`module.weight`) in machine code.
 
 They are not attributes for Python, so CPython raises an AttributeError, drops it, and calls `Module.__getattr__`: 0.52 us on
 AMD Zen 4. The machine code in the slot `tp_getattro` of modules looks into the same dictionaries in 0.03 us. `Module.__getattr__` stays

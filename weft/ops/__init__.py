@@ -1,4 +1,4 @@
-"""Every operation of weft, one folder for each chapter of the public interface.
+"""Defines every operation of weft, one folder for each chapter of the public interface.
 
 Importing a module makes its operations public, so this package imports all of its modules. A new file needs no entry in a
 list. The files beside the folders (`foreach.py`) are made of public methods, so they come last.

@@ -43,7 +43,7 @@ def _check(name: str, tensors: Any) -> None:
 
 
 def _one_each(name: str, tensors: Sequence[Tensor], given: Any) -> Sequence[Any]:
-    """The other operands: a list of tensors or of numbers, or one for all."""
+    """Return the other operands: a list of tensors or of numbers, or one for all."""
     if isinstance(given, (list, tuple)):
         if len(given) != len(tensors):
             if given and isinstance(given[0], NUMBERS):

@@ -1,4 +1,4 @@
-"""Lists of tensors by device and dtype, as optimizers of libraries group them, `torch.utils._foreach_utils`."""
+"""Groups tensors by device and dtype, as optimizers of libraries do: `torch.utils._foreach_utils`."""
 
 from __future__ import annotations
 

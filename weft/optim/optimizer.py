@@ -45,7 +45,7 @@ _HOOKS = (
 
 
 class Optimizer:
-    """The base of all optimizers, `torch.optim.Optimizer`.
+    """Serves as the base of all optimizers, `torch.optim.Optimizer`.
 
     `params` is an iterable of tensors, of pairs (name, tensor), or of groups: dictionaries with these under "params"
     and options of their own. `defaults` are the options of groups that do not give them. Subclasses define `step`.

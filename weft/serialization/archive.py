@@ -48,7 +48,7 @@ CRC_IN_ENTRY = slice(16, 20)
 
 
 class Reader:
-    """The records of an archive, by their names without the top folder.
+    """Reads the records of an archive, by their names without the top folder.
 
     All metadata is validated before use: the directory when the archive is opened, the header of a record when the record is
     read. So reading never allocates more memory than the file has bytes.

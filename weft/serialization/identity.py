@@ -22,7 +22,7 @@ class Identity(NamedTuple):
 
 
 def parsed(identity: Any, extra: int) -> Identity:
-    """The parts of ("storage", class, key, location, number of elements, ...), followed by `extra` further fields.
+    """Return the parts of ("storage", class, key, location, number of elements, ...), and `extra` further fields.
 
     Raises: UnpicklingError for any other value.
     """
@@ -43,7 +43,7 @@ def parsed(identity: Any, extra: int) -> Identity:
 
 
 def storage_dtype(kind: Any) -> DType | None:
-    """The dtype of a class of typed storages; None for untyped ones.
+    """Return the dtype of a class of typed storages; None for untyped ones.
 
     Raises: UnpicklingError for anything else.
     """

@@ -119,7 +119,7 @@ class _Storages:
             )
 
     def _view(self, root: Storage, view: Any, dtype: DType) -> Storage:
-        """A storage on a part of another storage, given as (key, offset, number of elements)."""
+        """Return a storage on a part of another storage, given as (key, offset, number of elements)."""
         key, offset, numel = map(as_text, _parts(view, 3))
         if [*map(type, (key, offset, numel))] != [str, int, int]:
             raise pickle.UnpicklingError("the view of a storage is not (key, offset, number of elements)")
@@ -150,7 +150,7 @@ class _Storages:
 
 
 def part(root: Storage, start: int, nbytes: int) -> Storage:
-    """A storage on a part of another storage.
+    """Return a storage on a part of another storage.
 
     Raises: RuntimeError if the part exceeds the storage.
     """
@@ -199,7 +199,7 @@ def read_tar(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callab
 
 
 def _members(source: Source) -> dict[str, io.BytesIO]:
-    """The three files of the archive.
+    """Return the three files of the archive.
 
     Python's tarfile is not used, because a malicious file can make it allocate memory or search without limit.
     Source of the layout: POSIX.1-2001, pax, "ustar Interchange Format".

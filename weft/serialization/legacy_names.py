@@ -33,7 +33,7 @@ class StorageType:
 
 
 def normalize_storage_type(storage_type: Any) -> Any:
-    """The class of typed storages with this name. For a class of a GPU, the class of the CPU."""
+    """Return the class of typed storages with this name. For a class of a GPU, the class of the CPU."""
     return FUNCTIONS[storage_type.__name__]
 
 

@@ -1,4 +1,4 @@
-"""`torch.load`."""
+"""Defines `torch.load`."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class _Storages:
         self.found: dict[str, tuple[int, Storage]] = {}
 
     def find(self, identity: Any) -> TypedStorage:
-        """The storage of a persistent id ("storage", class, key, location, number of elements).
+        """Return the storage of a persistent id ("storage", class, key, location, number of elements).
 
         Raises: UnpicklingError for any other id, RuntimeError if the record has another size.
         """

@@ -32,7 +32,7 @@ def register_package(priority: int, tagger: _Tagger, deserializer: _Deserializer
 
 
 def location_tag(storage: Any) -> str:
-    """The location tag of a storage, such as "cpu" or "cuda:0".
+    """Return the location tag of a storage, such as "cpu" or "cuda:0".
 
     Raises: RuntimeError if no registered function returns a tag.
     """
@@ -43,7 +43,7 @@ def location_tag(storage: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """The storage at the location with this tag.
+    """Return the storage at the location with this tag.
 
     Raises: RuntimeError if this machine does not have the location, or no registered function knows the tag.
     """
@@ -125,7 +125,7 @@ def _to_accelerator(kind: str) -> _Deserializer:
 
 
 def validate_device(location: str, kind: str) -> device:
-    """The device of a location tag.
+    """Return the device of a location tag.
 
     Raises: RuntimeError if this machine does not have the device.
     """
@@ -152,12 +152,12 @@ def validate_device(location: str, kind: str) -> device:
 
 
 def validate_cuda_device(location: str) -> int | None:
-    """The index of the CUDA device with this location tag."""
+    """Return the index of the CUDA device with this location tag."""
     return validate_device(location, "cuda").index
 
 
 def validate_hpu_device(location: str) -> int | None:
-    """The index of the HPU device with this location tag."""
+    """Return the index of the HPU device with this location tag."""
     return validate_device(location, "hpu").index
 
 

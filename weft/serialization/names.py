@@ -74,7 +74,7 @@ _ABSENT = frozenset(
 
 @functools.cache
 def torch_globals() -> dict[str, Any]:
-    """The default allowlist of objects with names of PyTorch, such as "torch.float32"."""
+    """Return the default allowlist of objects with names of PyTorch, such as "torch.float32"."""
     from ..autograd.parameter import Parameter
 
     named = [value for value in vars(layouts).values() if isinstance(value, layouts.MemoryFormat)]
@@ -102,7 +102,7 @@ def torch_globals() -> dict[str, Any]:
 
 @functools.cache
 def default_globals() -> dict[str, Any]:
-    """The default allowlist: full name -> object."""
+    """Return the default allowlist: full name -> object."""
     return {**{name: found for name, (found, _) in _CALLS.items()}, **torch_globals()}
 
 
@@ -139,7 +139,7 @@ def _names() -> dict[int, str]:
 
 
 def torch_name(value: Any) -> tuple[str, str] | None:
-    """The module and the name of an object of weft in PyTorch; None for other objects.
+    """Return the module and the name of an object of weft in PyTorch; None for other objects.
 
     Most classes are in a module with the same path.
     """

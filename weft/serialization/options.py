@@ -67,7 +67,7 @@ def is_big_endian(byteorder: bytes | None) -> bool:
 
 
 def get_default_mmap_options() -> int | None:
-    """The flags with which `load(mmap=True)` maps files: mmap.MAP_PRIVATE or mmap.MAP_SHARED."""
+    """Return the flags with which `load(mmap=True)` maps files: mmap.MAP_PRIVATE or mmap.MAP_SHARED."""
     return options.mmap_flags
 
 

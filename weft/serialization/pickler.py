@@ -51,7 +51,7 @@ class Storages:
         self._dtypes: dict[int, DType | None] = {}
 
     def identity(self, storage: Storage | TypedStorage) -> tuple:
-        """The persistent id of a storage.
+        """Return the persistent id of a storage.
 
         Raises: RuntimeError if the same memory already has another dtype, because the format stores one dtype per storage.
         """
@@ -214,7 +214,7 @@ class Names:
 
 @functools.cache
 def pickler_of(module: Any) -> Any:
-    """The class of picklers, derived from the pickler of `pickle` or of a module with the same interface.
+    """Return the class of picklers, derived from the pickler of `pickle` or of a module with the same interface.
 
     Raises: NotImplementedError for modules whose pickler is not written in Python, like cloudpickle.
     """

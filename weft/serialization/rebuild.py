@@ -171,7 +171,7 @@ _NAMES = "names="
 
 
 def flag_of_names(names: Sequence[str | None]) -> str:
-    """The flag of a tensor with these names of dims: "names=N,*" for ("N", None)."""
+    """Return the flag of a tensor with these names of dims: "names=N,*" for ("N", None)."""
     return _NAMES + ",".join("*" if name is None else name for name in names)
 
 
@@ -224,7 +224,7 @@ def rebuild_device(kind: str, index: int | None = None) -> device:
 
 
 def rebuild_layout(name: str) -> Layout:
-    """A layout by its name, "torch.strided"."""
+    """Return a layout by its name, "torch.strided"."""
     found = getattr(layouts, _check(name, str, "name").removeprefix("torch."), None)
     return _check(found, Layout, "the layout")
 

@@ -84,7 +84,7 @@ def bytes_of(storage: Storage) -> memoryview:
 
 
 def _top_folder(path: Any) -> str:
-    """The name of the top folder of the archive: the name of the file without its last extension."""
+    """Return the name of the top folder of the archive: the name of the file without its last extension."""
     name = os.path.basename(os.fsdecode(path))
     if not name.isascii():
         return "archive"

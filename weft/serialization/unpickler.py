@@ -1,4 +1,4 @@
-"""The restricted unpickler for untrusted files.
+"""Defines the restricted unpickler for untrusted files.
 
 A pickle is a program. This interpreter supports only the instructions that checkpoints need. Globals must be on an allowlist,
 and the interpreter never imports a module. It calls allowed callables through functions that check their arguments
@@ -356,7 +356,7 @@ def as_text(value: Any) -> Any:
 
 
 def read_global(stream: Stream) -> tuple[str, str]:
-    """The module and the name of a GLOBAL instruction, translated to Python 3."""
+    """Return the module and the name of a GLOBAL instruction, translated to Python 3."""
     module, name = stream.line(), stream.line()
     return _RENAMED.get(module, module), name
 

@@ -95,7 +95,7 @@ class GpuChain:
 
 
 def _elements(stage: Stage) -> int:
-    """The elements of a map, or the results of a reduction."""
+    """Return the elements of a map, or the results of a reduction."""
     return math.prod(stage.sizes)
 
 

@@ -34,7 +34,7 @@ class Faults(Sequence):
 
     @functools.cached_property
     def word(self) -> ctypes.c_int64:
-        """What kernels set."""
+        """Return what kernels set."""
         return self._runtime.host_word()
 
     @property

@@ -90,7 +90,7 @@ def launcher(letters: str) -> Callable:
 
 
 def bound_launcher(letters: str, meta: int) -> Callable:
-    """The same without `meta` and `count`, for one meta."""
+    """Return the same without `meta` and `count`, for one meta."""
     return _binder(letters)(meta)
 
 

@@ -56,7 +56,7 @@ def lanes_of(classes: str, itemsizes: Sequence[int]) -> int:
 
 
 def classes_of(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> str:
-    """The class of each operand's innermost stride.
+    """Return the class of each operand's innermost stride.
 
     Of several dims all are STRIDED, unless vectors lie at the same places of each row: whole vectors fill a row, and rows lie whole
     vectors apart.

@@ -56,7 +56,7 @@ class Pool:
         return found if found is not None else self._bins.setdefault(size, Bin(size, self))
 
     def take(self, bin: Bin, nbytes: int) -> int:
-        """The address of a block of a bin.
+        """Return the address of a block of a bin.
 
         Raises: OutOfMemoryError, naming `nbytes`, if there is no memory.
         """
@@ -111,7 +111,7 @@ class Pool:
     # ---- Numbers for `torch.cuda.memory` -----------------------------------------------------------------------------------
 
     def bytes_of_tensors(self) -> dict[str, int]:
-        """Bytes of tensors: now, at most, given since `reset_counts`, and given back."""
+        """Return bytes of tensors: now, at most, given since `reset_counts`, and given back."""
         return _numbers(self.allocated, self.most_allocated, self.bytes_given)
 
     def tensors(self) -> dict[str, int]:

@@ -32,7 +32,7 @@ class _Mirror:
 
 
 class Mirrors:
-    """The copies of one `Backend.inside()`."""
+    """Holds the copies of one `Backend.inside()`."""
 
     def __init__(self, runtime: Any):
         self._runtime = runtime

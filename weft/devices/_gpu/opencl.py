@@ -1,4 +1,4 @@
-"""The runtime over OpenCL 3, with raw addresses by Intel's extension for unified shared memory.
+"""Implements the runtime over OpenCL 3, with raw addresses by Intel's extension for unified shared memory.
 
 It drives Intel's GPUs, and Intel's OpenCL for processors (the package `intel-opencl-rt`), on which kernels for GPUs are tested where there is no GPU.
 """

@@ -180,7 +180,7 @@ class ReduceLoop(StateLoop):
         return body.integer("add", start, body.integer("mul", vectors, lanes))
 
     def _load_vector(self, starts: Sequence[str], i: str) -> list[list[str]]:
-        """The states of a vector of elements."""
+        """Return the states of a vector of elements."""
         body, lanes = self.body, self.kernel.lanes
         loaded: dict[Expr, str] = {}
         for leaf in postorder(self.monoid.to_state):
@@ -307,7 +307,7 @@ def prepare_reduction(
 
 
 def _lanes(monoid: Monoid, operand_dtypes: Sequence[DType], reduced: Dims, count: int, threads: int) -> int:
-    """How many neighbouring elements a thread loads at once."""
+    """Return how many neighbouring elements a thread loads at once."""
     leaves = [leaf for leaf in postorder(monoid.to_state) if leaf.op == "load" and leaf is not index()]
     runs = len(reduced[0]) == 1 and all(
         row[0] == dtype.itemsize for row, dtype in zip(reduced[1], operand_dtypes, strict=True)

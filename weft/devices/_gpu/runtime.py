@@ -67,7 +67,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def allocate(self, nbytes: int) -> int:
-        """The address of new memory, aligned to 256 bytes.
+        """Return the address of new memory, aligned to 256 bytes.
 
         Raises: MemoryError if there is not so much.
         """

@@ -294,7 +294,7 @@ def extras(gpu: Any) -> dict[str, Callable]:
 
 
 def ordered_rows(gpu: Any, bits: int, rows: int, n: int, k: int) -> Launch:
-    """The first k positions of the stable order of each row of n unsigned keys: `entry(order, keys, meta, count)`."""
+    """Return the first k positions of the stable order of rows of n unsigned keys: `entry(order, keys, meta, count)`."""
     if n > MOST_COMPARED and n * k > MOST_SELECTED:
         return _first_of_sorted(gpu, bits, rows, n, k)
     runtime = gpu.runtime
@@ -317,7 +317,7 @@ def _first_of_sorted(gpu: Any, bits: int, rows: int, n: int, k: int) -> Launch:
 
 
 def sorted_rows(gpu: Any, bits: int, rows: int, n: int) -> tuple[Launch, int]:
-    """The stable order of each row of n unsigned keys: `entry(order, keys, room, meta, count)`, and the bytes of the room."""
+    """Return the stable order of rows of n unsigned keys, `entry(order, keys, room, meta, count)`, and the room's bytes."""
     runtime, parts = gpu.runtime, -(-n // PART)
     passes = bits // BITS
     launches = []

@@ -64,7 +64,7 @@ class StateLoop:
     # ---- Memory of the group -----------------------------------------------------------------------------------------------
 
     def new_rooms(self) -> list[str]:
-        """Memory of the group for a state of each thread."""
+        """Return memory of the group for a state of each thread."""
         return [self.body.shared(each.dtype, THREADS) for each in self.monoid.identity]
 
     def share(self, rooms: Sequence[str], thread: str, state: Sequence[str]) -> None:

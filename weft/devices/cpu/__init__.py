@@ -1,4 +1,4 @@
-"""The processor: memory from the caching allocator, kernels compiled for this machine, NumPy's arrays."""
+"""Implements the processor: memory from the caching allocator, kernels compiled for this machine, NumPy's arrays."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def blend(
 
 
 def ordered_rows(bits: int, rows: int, n: int, k: int) -> Launch:
-    """The first k positions of the stable order of each row of n unsigned keys: `entry(order, keys, meta, count)`."""
+    """Return the first k positions of the stable order of rows of n unsigned keys: `entry(order, keys, meta, count)`."""
     meta = block((n, k))
     entry = sharing(_rows_code(bits, n, k), rows * n * bits // 4)
     return Launch(entry, meta.address, rows, meta)
@@ -153,7 +153,7 @@ def at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
 
 
 def sorted_rows(bits: int, rows: int, n: int) -> tuple[Launch, int]:
-    """The stable order of each row of n unsigned keys: `entry(order, keys, room, meta, count)`, and the bytes of the room."""
+    """Return the stable order of rows of n unsigned keys, `entry(order, keys, room, meta, count)`, and the room's bytes."""
     parts = min(rows, workers.get_num_threads())
     meta = block((n, rows, parts))
     work = rows * n * bits // 8 * element_bytes(bits)

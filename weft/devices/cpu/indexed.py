@@ -1,4 +1,4 @@
-"""Gather, scatter and packing by a mask as compiled kernels."""
+"""Gathers, scatters and packs by a mask as compiled kernels."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Run(NamedTuple):
 def _row_table(
     runs: Sequence[Run], source_stride, target_stride, size: int, target_base: int = 0
 ) -> np.ndarray:
-    """[rows, 3]: source and target (bytes) and count of each row of the last dim."""
+    """Return [rows, 3]: source and target (bytes) and count of each row of the last dim."""
     source, target = np.zeros((), np.int64), np.full((), target_base, np.int64)
     if any(run.count <= 0 for run in runs):
         return np.zeros((0, 3), np.int64)
@@ -120,7 +120,7 @@ class Lines(NamedTuple):
 
 
 def _phases(how) -> list[tuple[int, ...]]:
-    """The remainders by the stride of the elements that windows read."""
+    """Return the remainders by the stride of the elements that windows read."""
     each = [
         sorted({k * gap % step for k in range(count)})
         for count, gap, step in zip(how.kernel, how.dilation, how.stride, strict=True)
@@ -476,7 +476,7 @@ def sliding_sums(
     how,
     adjoint: bool,
 ) -> None:
-    """The convolution of [images, channels, *sizes] with `bias` added; if `adjoint`, its adjoint in the input.
+    """Convolve [images, channels, *sizes] with `bias` added; if `adjoint`, apply the adjoint in the input.
 
     `bias` is the address of one number for each channel of the target.
     """

@@ -18,7 +18,7 @@ from ...engine.sparse_products import SparseMatrix, columns_code, rows_code, sam
 
 
 def sparse_rows(result: int, matrix: SparseMatrix, dense: int, width: int, dtype: DType) -> None:
-    """result [majors, width] = matrix @ dense [minors, width].
+    """Compute result [majors, width] = matrix @ dense [minors, width].
 
     Raises: RuntimeError if an index is out of range.
     """
@@ -29,7 +29,7 @@ def sparse_rows(result: int, matrix: SparseMatrix, dense: int, width: int, dtype
 
 
 def sparse_columns(result: int, matrix: SparseMatrix, dense: int, width: int, dtype: DType) -> None:
-    """result [minors, width] += matrix transposed @ dense [majors, width].
+    """Compute result [minors, width] += matrix transposed @ dense [majors, width].
 
     Raises: RuntimeError if an index is out of range.
     """
@@ -46,7 +46,7 @@ def sparse_columns(result: int, matrix: SparseMatrix, dense: int, width: int, dt
 def sparse_sampled(
     result: int, matrix: SparseMatrix, left: int, right: int, width: int, dtype: DType
 ) -> None:
-    """result [entries] = at each entry, the product of its row of left [majors, width] and of right [minors, width].
+    """Compute result [entries] = at each entry, the product of rows of left [majors, width] and right [minors, width].
 
     Raises: RuntimeError if an index is out of range.
     """
@@ -77,7 +77,7 @@ def sparse_pairs_fill(
 def sparse_pairs_sampled(
     result: int, pattern: SparseMatrix, left: SparseMatrix, right: SparseMatrix, dtype: DType
 ) -> None:
-    """result [entries] = at each entry of the pattern, the dot product of its row of left and of its column's row of right.
+    """Compute result [entries] = at each entry of the pattern, the dot product of a row of left and a column of right.
 
     Raises: RuntimeError if an index is out of range.
     """

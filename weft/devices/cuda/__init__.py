@@ -27,7 +27,7 @@ def device_count() -> int:
 
 
 def backend(where: device) -> Gpu:
-    """The device of a number.
+    """Return the device of a number.
 
     Raises: RuntimeError if this computer has no such device.
     """

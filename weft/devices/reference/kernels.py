@@ -1,4 +1,4 @@
-"""Maps, reductions and scans: their expressions evaluated by the interpreter, on whole arrays of elements."""
+"""Runs maps, reductions and scans: the interpreter evaluates their expressions on whole arrays of elements."""
 
 from __future__ import annotations
 

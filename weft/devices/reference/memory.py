@@ -49,7 +49,7 @@ class Memory:
     def array(
         self, address: int, dtype: np.dtype, sizes: Sequence[int], strides: Sequence[int]
     ) -> np.ndarray:
-        """The elements at `address`, `strides` bytes apart, as an array on the memory.
+        """Return the elements at `address`, `strides` bytes apart, as an array on the memory.
 
         Raises: RuntimeError if one of them lies outside of the block.
         """

@@ -19,7 +19,7 @@ def device_count() -> int:
 
 
 def backend(where: device) -> Gpu:
-    """The device of a number.
+    """Return the device of a number.
 
     Raises: AssertionError if this computer has no such devices, AcceleratorError if it has fewer.
     """

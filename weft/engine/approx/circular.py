@@ -37,7 +37,7 @@ _HUGE = {float32: 2.0**40, float64: 2.0**30}
 
 
 def _quadrant_of_huge(x: Expr) -> tuple[Expr, Double]:
-    """x = q pi/2 + r, |r| <= pi/4, for a float64 x >= 2**20: q modulo 4 as int64, and r.
+    """Compute x = q pi/2 + r, |r| <= pi/4, for a float64 x >= 2**20: q modulo 4 as int64, and r.
 
     Source: Payne and Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18 (1983). Of the
     product of x's 53 bits with 2/pi only the bits below 4 matter: they come from 192 bits of 2/pi that begin at

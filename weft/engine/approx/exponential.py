@@ -65,7 +65,7 @@ def power_of_two(marked: Expr, more: int = 0) -> Expr:
 
 
 def scaled(y: Expr, marked: Expr) -> Expr:
-    """y * 2**k from k + magic, rounded once, so that overflow and subnormal results come out right."""
+    """Compute y * 2**k from k + magic, rounded once, so that overflow and subnormal results come out right."""
     magic = bits(FORMAT[y.dtype].magic, y.dtype)
     return ldexp(y, bitcast(marked, int_like(marked)) - magic)
 

@@ -88,7 +88,7 @@ def wide_exp(x: Wide, dtype: DType) -> tuple[Expr, Wide]:
 
 
 def wide_scale(marked: Expr, y: Wide, dtype: DType) -> Expr:
-    """2**k y, rounded to the type."""
+    """Compute 2**k y, rounded to the type."""
     if isinstance(y, Double):
         return scaled(narrow(y, dtype), marked)
     return cast(y * power_of_two(marked), dtype)  # float64 holds every float32 result

@@ -171,7 +171,7 @@ def _of_signature(function: Callable) -> dict[str, Any]:
 
 
 def _given(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by the names of parameters, and the defaults of dims."""
+    """Return the arguments by the names of parameters, and the defaults of dims."""
     by_name = dict(kwargs)
     result = {}
     rest = len(args)
@@ -191,7 +191,7 @@ def _given(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -
 def _numbered(
     name: str, function: Callable, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]]:
-    """The arguments with the numbers of dims in place of their names."""
+    """Return the arguments with the numbers of dims in place of their names."""
     values = (*args, *kwargs.values())
     if name in _INSERTING or not any(map(_has_text, values)):
         return args, kwargs
@@ -213,7 +213,7 @@ def _has_text(value: Any) -> bool:
 
 
 def _number(value: Any, names: Names, function: str) -> Any:
-    """The number of a dim, or the numbers of several, in place of the names."""
+    """Return the number of a dim, or the numbers of several, in place of the names."""
     if isinstance(value, str):
         return dim_of(value, names, function)
     if type(value) in (tuple, list) and any(isinstance(each, str) for each in value):

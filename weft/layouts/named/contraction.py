@@ -12,7 +12,7 @@ from .unification import unified
 
 
 def product_names(left: Names, right: Names, function: str) -> Names:
-    """The names of `left @ right`.
+    """Return the names of `left @ right`.
 
     Raises: RuntimeError if names of batch dims do not fit, or if a name stands twice in the result.
     """
@@ -59,7 +59,7 @@ def multiplying_all(call: Call) -> Names:
 
 
 def adding_product(call: Call) -> Names:
-    """addmm, addmv, baddbmm: the names of the product, unified with those of the input."""
+    """Return, for addmm, addmv and baddbmm, the names of the product, unified with those of the input."""
     product = product_names(call.names_at(1), call.names_at(2), call.name)
     return unified(product, call.names, call.name)
 
@@ -117,7 +117,7 @@ def tensordot(call: Call) -> Names:
 
 
 def named_dims(operands: Sequence[Any], dims: Any) -> Any:
-    """The `dims` of `tensordot` with the numbers of dims in place of their names: a list for each operand."""
+    """Return the `dims` of `tensordot` with the numbers of dims in place of their names: a list for each operand."""
     if not isinstance(dims, (tuple, list)) or len(dims) != 2:
         return dims
     return tuple(

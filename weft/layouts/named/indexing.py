@@ -1,4 +1,4 @@
-"""The names of `x[index]`."""
+"""Defines the names of `x[index]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tensors import Names, plain
 
 
 def plain_index(index: Any) -> Any:
-    """The index without names."""
+    """Return the index without names."""
     if isinstance(index, Tensor):
         return plain(index)
     return type(index)(map(plain_index, index)) if type(index) in (tuple, list) else index
@@ -54,7 +54,7 @@ def _is_bool(item: Any) -> bool:
 
 
 def _dims_of(item: Any) -> int:
-    """The number of dims of an index; 0 for an int."""
+    """Return the number of dims of an index; 0 for an int."""
     if isinstance(item, (list, tuple)):
         return 1 + (_dims_of(item[0]) if item else 0)
     return getattr(item, "ndim", 0)

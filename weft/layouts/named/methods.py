@@ -117,7 +117,7 @@ def set_names(self: Tensor, names: Any) -> None:
 
 
 def with_names(tensor: Tensor, names: Any) -> Tensor:
-    """A new tensor with names.
+    """Return a new tensor with names.
 
     Raises: RuntimeError if it has others already, as a copy of a named tensor.
     """
@@ -128,7 +128,7 @@ def with_names(tensor: Tensor, names: Any) -> Tensor:
 
 @rule("tensor")
 def tensor(data: Tensor, *, names: Any = None, **options: Any) -> Tensor:
-    """A copy of a named tensor.
+    """Return a copy of a named tensor.
 
     Raises: RuntimeError for other names than it has.
     """
@@ -178,7 +178,7 @@ def align_to(self: Tensor, *names: Any) -> Tensor:
 
 
 def align_as(self: Tensor, other: Tensor) -> Tensor:
-    """`align_to(*other.names)`.
+    """Compute `align_to(*other.names)`.
 
     >>> import weft as torch
     >>> weights = torch.tensor([0.2126, 0.7152, 0.0722], names=["channels"])
@@ -190,7 +190,7 @@ def align_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 def align_tensors(*tensors: Any) -> list[Tensor]:
-    """All tensors, aligned to the names of the one with most dims."""
+    """Return all tensors, aligned to the names of the one with most dims."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     longest = max(given, key=lambda each: each.dim())
     return [align_as(each, longest) for each in given]

@@ -70,7 +70,7 @@ class Call:
 
     @property
     def names(self) -> Names:
-        """The names of the first tensor."""
+        """Return the names of the first tensor."""
         return names_of(self.input)
 
     def names_at(self, position: int) -> Names:
@@ -99,7 +99,7 @@ def distinct(names: Sequence[str | None]) -> Names:
 
 
 def unifying(call: Call) -> Names:
-    """The names of all operands, unified from the right: a + b, where, lerp."""
+    """Return the names of all operands, unified from the right: a + b, where, lerp."""
     return unified_all([names_of(each) for each in call.operands()], call.name)
 
 
@@ -110,7 +110,7 @@ def unifying_two(call: Call) -> Names:
 
 
 def keeping(call: Call) -> Names:
-    """The names of the input: softmax, cumsum, sort, pooling."""
+    """Return the names of the input: softmax, cumsum, sort, pooling."""
     return call.names
 
 
@@ -156,19 +156,19 @@ def _common(call: Call, several: list[Names]) -> Names:
 
 
 def pairing(call: Call) -> Names:
-    """The names of the batches, unified, then that of each list of vectors: cdist."""
+    """Return the names of the batches, unified, then that of each list of vectors: cdist."""
     left, right = call.names_at(0), call.names_at(1)
     return distinct((*unified(left[:-2], right[:-2], call.name), left[-2], right[-2]))
 
 
 def looking_up(call: Call) -> Names:
-    """The names of the indices, and behind them that of the vectors in a table: embedding."""
+    """Return the names of the indices, and behind them that of the vectors in a table: embedding."""
     indices, table = call.argument("input", "indices"), call.argument("weight")
     return distinct((*names_of(indices), names_of(table)[-1]))
 
 
 def convolving(call: Call) -> Names:
-    """The names of the input, with the name of the filters in the place of the channels: conv2d."""
+    """Return the names of the input, with the name of the filters in the place of the channels: conv2d."""
     names, weight = call.names, call.names_at(1)
     if call.name == "conv_tbc":
         return distinct((*names[:-1], weight[-1]))
@@ -227,12 +227,12 @@ def comparing(call: Call, shape: Size, place: int) -> Names:
 
 
 def scoring(call: Call, shape: Size, place: int) -> Names:
-    """The names of the scores without that of the classes, the last dim: multi_margin_loss."""
+    """Return the names of the scores without that of the classes, the last dim: multi_margin_loss."""
     return call.names[:-1]
 
 
 def classifying(call: Call, shape: Size, place: int) -> Names:
-    """The names of the scores without that of the classes, dim 1 of a batch: cross_entropy."""
+    """Return the names of the scores without that of the classes, dim 1 of a batch: cross_entropy."""
     names = call.names
     return names if len(shape) == len(names) else _without(names, 1 if len(names) > 1 else 0)
 
@@ -245,7 +245,7 @@ def expanding(call: Call, shape: Size, place: int) -> Names:
 
 
 def prepending(call: Call, shape: Size, place: int) -> Names:
-    """The names of each input, with a new dim on the sides: atleast_2d."""
+    """Return the names of each input, with a new dim on the sides: atleast_2d."""
     return _at_least(names_of(list(call.operands())[place]), len(shape))
 
 
@@ -305,7 +305,7 @@ def unifying_each(call: Call, shape: Size, place: int) -> Names:
 
 
 def unsqueezing(call: Call, shape: Size, place: int) -> Names:
-    """The names of the input, and none for the new dim."""
+    """Return the names of the input, and none for the new dim."""
     names = call.names
     dim = call.argument("dim") % (len(names) + 1)
     return (*names[:dim], None, *names[dim:])

@@ -1,4 +1,4 @@
-"""A named tensor: strided memory, and a name or None for each dim.
+"""Defines a named tensor: strided memory, and a name or None for each dim.
 
 A named tensor and its plain tensor share the memory and the place in the graph of autograd. So derivatives know nothing of names:
 a call runs on the plain tensors, and only its results get names again.
@@ -23,17 +23,17 @@ Names = tuple[str | None, ...]
 
 
 def spec_names(spec: Any) -> Names:
-    """The names of all dims of a tensor with this spec; None for dims without a name."""
+    """Return the names of all dims of a tensor with this spec; None for dims without a name."""
     return (None,) * len(spec.shape) if type(spec) is Spec or spec.rules is not NAMED else spec.detail
 
 
 def names_of(tensor: Tensor) -> Names:
-    """The names of all dims; None for dims without a name."""
+    """Return the names of all dims; None for dims without a name."""
     return spec_names(tensor.spec)
 
 
 def plain(tensor: Tensor) -> Tensor:
-    """The same tensor without names."""
+    """Return the same tensor without names."""
     spec: Any = tensor.spec
     if type(spec) is Spec or spec.rules is not NAMED:
         return tensor
@@ -139,7 +139,7 @@ def shown(names: Iterable[str | None]) -> str:
 
 
 def dim_of(name: str, names: Names, function: str) -> int:
-    """The position of a name.
+    """Return the position of a name.
 
     Raises: RuntimeError if no dim has it.
     """

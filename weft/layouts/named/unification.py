@@ -10,7 +10,7 @@ from .tensors import Names, shown
 
 @functools.lru_cache(1024)  # 0.1 us instead of 3 (AMD Zen 4)
 def unified(left: Names, right: Names, function: str) -> Names:
-    """The names of an elementwise result of two operands.
+    """Return the names of an elementwise result of two operands.
 
     Dims at the same place from the right must have equal names, or one of them has none.
     Raises: RuntimeError otherwise, or if a name stands at different places.
@@ -42,7 +42,7 @@ def unified(left: Names, right: Names, function: str) -> Names:
 
 
 def unified_all(several: Sequence[Names], function: str) -> Names:
-    """The names of an elementwise result of any number of operands."""
+    """Return the names of an elementwise result of any number of operands."""
     result: Names = ()
     for names in several:
         result = unified(result, names, function)

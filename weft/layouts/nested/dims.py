@@ -47,7 +47,7 @@ rule = NESTED.rule
 
 
 def _own_dim(x: Tensor, dim: int, name: str) -> int:
-    """A dim of the components, as a dim of the nested tensor.
+    """Return a dim of the components, as a dim of the nested tensor.
 
     Raises: RuntimeError for the batch dim.
     """
@@ -527,7 +527,7 @@ def _items(x: Tensor, index: Any) -> list[Any]:
 
 
 def _chosen(x: Tensor, item: Any) -> Any:
-    """The position of a component, or a list of positions."""
+    """Return the position of a component, or a list of positions."""
     if item is None or isinstance(item, bool):
         unsqueeze(x, 0)  # raises the error
     if isinstance(item, int):

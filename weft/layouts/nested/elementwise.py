@@ -27,7 +27,7 @@ from .tensors import (
 
 
 def plain_function(name: str) -> Callable:
-    """The public function or method of this name."""
+    """Return the public function or method of this name."""
     return FUNCTIONS.get(name) or vars(Tensor)[name]
 
 

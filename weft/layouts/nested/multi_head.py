@@ -114,7 +114,7 @@ def _weights(query: Tensor, key: Tensor, is_causal: bool) -> Tensor:
 
 
 def _as_jagged(x: Tensor) -> Tensor:
-    """A nested tensor of sequences as a jagged one.
+    """Return a nested tensor of sequences as a jagged one.
 
     Raises: RuntimeError for components that are no sequences of vectors.
     """

@@ -72,7 +72,7 @@ def is_jagged(x: Tensor) -> bool:
 
 
 def dim_of(dim: int, ndim: int, function: str) -> int:
-    """A dim counted from the front.
+    """Return a dim counted from the front.
 
     Raises: IndexError if there is no such dim.
     """
@@ -144,7 +144,7 @@ def spans_of(x: Tensor) -> tuple[Span, ...]:
 
 
 def fills_values(x: Tensor) -> bool:
-    """Whether the components of a jagged tensor cover its values without gaps."""
+    """Return whether the components of a jagged tensor cover its values without gaps."""
     spans = spans_of(x)
     size = parts_of(x)[-1].shape[ragged_dim_of(x) - 1]
     ends = [span.start + span.length for span in spans]

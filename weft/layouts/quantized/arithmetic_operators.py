@@ -89,7 +89,7 @@ def _in_steps(steps: Callable[[DType], Callable], dtype: DType) -> Map:
 
 
 def _rounded(steps: Callable, operands: tuple, by: QParams, x: Tensor, relu: bool = False) -> Tensor:
-    """The quantized tensor, with the dtype of `x`, of a number of steps of the scale; none of them negative with `relu`."""
+    """Return a quantized tensor like `x` of a number of steps of the scale; none of them negative with `relu`."""
     stored = STORED[x.dtype]
     low, high = RANGES[stored]
     low = max(low, by.zero_point) if relu else low

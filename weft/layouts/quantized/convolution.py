@@ -173,7 +173,7 @@ def _float_sums(input: Tensor, zero_point: int, window: Window, packed: Packed) 
 
 @functools.lru_cache(maxsize=1024)
 def _positions(sizes: Sequence[int], window: Window) -> tuple[int, ...]:
-    """The number of positions of the kernel in each dim.
+    """Return the number of positions of the kernel in each dim.
 
     Raises: RuntimeError if the kernel does not fit.
     """

@@ -17,7 +17,7 @@ from .tensors import BITS, is_quantized, quantize, quantized, quantizer_of
 
 
 def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: DType) -> Any:
-    """A quantized tensor with one scale and one zero point, `(integer - zero_point) * scale`; for a list of tensors, a list.
+    """Return a quantized tensor with one scale and zero point, `(integer - zero_point) * scale`; for a list, a list.
 
     dtype: quint8, qint8, qint32, quint4x2 or quint2x4.
 
@@ -54,7 +54,7 @@ def _check(input: Tensor, dtype: DType) -> None:
 
 
 def quantize_per_tensor_dynamic(input: Tensor, dtype: DType, reduce_range: bool) -> Tensor:
-    """A quantized tensor whose scale and zero point suit the numbers. dtype: quint8 or qint8.
+    """Return a quantized tensor whose scale and zero point suit the numbers. dtype: quint8 or qint8.
 
     reduce_range: whether the integers use 7 bits, so that sums of products fit into 16 bits.
     """
@@ -69,7 +69,7 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: DType, reduce_range: bool)
 def quantize_per_channel(
     input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: DType
 ) -> Tensor:
-    """A quantized tensor with a scale and a zero point for each index of dim `axis`.
+    """Return a quantized tensor with a scale and a zero point for each index of dim `axis`.
 
     Zero points that are floats make a tensor of the scheme torch.per_channel_affine_float_qparams.
 

@@ -38,7 +38,7 @@ def embedding_bag_byte_unpack(weight: Tensor) -> Tensor:
 
 
 def _numbers(integers: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """`integer * scale + bias`, rounded once to float32."""
+    """Compute `integer * scale + bias`, rounded once to float32."""
     return (integers.to(float64) * scale + bias).to(float32)
 
 
@@ -60,7 +60,7 @@ _ADDED = Map("embedding_bag", same_dtype, lambda total, number, scale: s.fma(num
 
 
 def _sums(table: Any, indices: Tensor, offsets: Tensor, weights: Tensor | None = None) -> Tensor:
-    """The sums of the rows at these indices, float32 [bags, columns].
+    """Return the sums of the rows at these indices, float32 [bags, columns].
 
     indices: int64 [places]. offsets: int64 [bags + 1], where the places of each bag begin and end. weights: float32 [places].
     """

@@ -34,7 +34,7 @@ Looking = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 def offsets(x: Tensor, function: str) -> Tensor:
-    """The integers without the zero point, as int32. Like PyTorch's, those of qint32 wrap around."""
+    """Return the integers without the zero point, as int32. Like PyTorch's, those of qint32 wrap around."""
     return plain(x).to(int32) - per_tensor(x, function).zero_point
 
 
@@ -119,7 +119,7 @@ def _scales(counts: Any, x: Tensor) -> float | Tensor:
 
 
 def _averages(x: Tensor, sums: Tensor, counts: Any) -> Tensor:
-    """The integers of sums of integers without zero points, divided by counts."""
+    """Return the integers of sums of integers without zero points, divided by counts."""
     zero_point = per_tensor(x, "average").zero_point
     made = quantize_per_tensor(sums.to(float32), _scales(counts, x), zero_point, STORED[x.dtype])
     return like(x, like_format(made, x))

@@ -1,4 +1,4 @@
-"""Numbers of quantized tensors: from floats to integers and back.
+"""Converts numbers of quantized tensors: from floats to integers and back.
 
 An integer q stands for `(q - zero_point) * scale`. qint8, quint8 and qint32 are stored as int8, uint8 and int32; quint4x2 and quint2x4 as
 the bits of uint8. The functions take and return strided tensors, and record nothing for autograd.
@@ -38,7 +38,7 @@ def saturated(value: s.Expr, dtype: DType) -> s.Expr:
 
 
 def quantized_number(value: s.Expr, scale: s.Expr, zero_point: s.Expr, dtype: DType) -> s.Expr:
-    """A float32 as an integer of `dtype`, with one scale and one zero point."""
+    """Return a float32 as an integer of `dtype`, with one scale and one zero point."""
     inverse = 1.0 / scale
     if dtype is int32:
         return saturated(s.rint(value * inverse + zero_point), dtype)
@@ -79,7 +79,7 @@ def _by_tensor_in_bits(high: int) -> Callable:
 
 
 def op_of(element: Callable, operands: DType, result: DType) -> Map:
-    """The op with this element, such as of a tensor, a scale and a zero point, all of them converted to `operands` first."""
+    """Return the op with this element of a tensor, a scale, a zero point ..., all converted to `operands` first."""
     return Map("quantized", lambda common: Types(operands, result), element, derivative=nondifferentiable)
 
 

@@ -157,7 +157,7 @@ class LinearPackedParamsFp16(_Linear):
 
 
 class ConvPackedParams(PackedLayer):
-    """The weight [channels made, channels / groups, *kernel] of a convolution; [channels, made / groups, *kernel] of a transposed one."""
+    """Holds the weight [channels made, channels / groups, *kernel] of a convolution, also of a transposed one."""
 
     def __init__(
         self,

@@ -189,7 +189,7 @@ def _product(
 
 
 def readable(tensor: Tensor) -> Tensor:
-    """The tensor as kernels read it: elements in order, without a pending negation."""
+    """Return the tensor as kernels read it: elements in order, without a pending negation."""
     if tensor.spec.is_contiguous and not tensor.spec.neg:
         return tensor
     return tensor.contiguous().resolve_neg()
@@ -295,7 +295,7 @@ def _by_steps(
 
 
 def sums(a: Tensor | Image, zero_point: int, packed: Packed) -> Tensor:
-    """The sums over the terms of `(a - zero_point) * (w - its zero point)`, int32, which wrap around."""
+    """Return the sums over the terms of `(a - zero_point) * (w - its zero point)`, int32, which wrap around."""
     return _product(a, zero_point, packed, None, int32)
 
 
@@ -308,7 +308,7 @@ def requantized(
     result: tuple[DType, int],
     relu: bool = False,
 ) -> Tensor:
-    """`(sum + addend) * multiplier`, rounded half to even, plus the zero point of the result, clamped.
+    """Compute `(sum + addend) * multiplier`, rounded half to even, plus the zero point of the result, clamped.
 
     multipliers, addends: float32 [groups * columns]. result: dtype and zero point; with `relu`, nothing is below the zero point.
     """
@@ -318,7 +318,7 @@ def requantized(
 
 
 def clamping(dtype: DType, point: int, relu: bool) -> tuple[int, int]:
-    """The numbers of `requantized`: the zero point and the least integer of the result."""
+    """Return the numbers of `requantized`: the zero point and the least integer of the result."""
     low, _ = RANGES[dtype]
     return point, max(low, point) if relu else low
 
@@ -331,6 +331,6 @@ def floating(
     addends: Tensor,
     relu: bool = False,
 ) -> Tensor:
-    """`sum * multiplier + addend`, rounded once to float32, and 0 in place of negative results with `relu`."""
+    """Compute `sum * multiplier + addend`, rounded once to float32, and 0 in place of negative results with `relu`."""
     low = 0.0 if relu else -math.inf
     return _product(a, zero_point, packed, _floating, float32, (multipliers, addends), (low,))

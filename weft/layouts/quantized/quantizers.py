@@ -24,7 +24,7 @@ PER_FLOAT_CHANNEL = SCHEMES["per_channel_affine_float_qparams"]
 
 
 class PerChannel(NamedTuple):
-    """A scale and a zero point for each index of dim `axis`."""
+    """Holds a scale and a zero point for each index of dim `axis`."""
 
     scales: bytes  # of float64, or of float32 if `has_floats`
     zero_points: bytes  # of int64, or of float32 if `has_floats`
@@ -36,7 +36,7 @@ class PerChannel(NamedTuple):
         return _read(self.scales, float32 if self.has_floats else float64).to(device)
 
     def zero_points_on(self, device) -> Tensor:
-        """The zero points as a new tensor."""
+        """Return the zero points as a new tensor."""
         return _read(self.zero_points, float32 if self.has_floats else int64).to(device)
 
     def along(self, axis: int) -> PerChannel:

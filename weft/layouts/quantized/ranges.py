@@ -48,7 +48,7 @@ def observed_qparams(
 
 
 def dynamic_qparams(input: Tensor, dtype: DType, reduce_range: bool = False) -> QParams:
-    """The scale and the zero point for the numbers of a float32 tensor, in integers of `dtype`."""
+    """Return the scale and the zero point for the numbers of a float32 tensor, in integers of `dtype`."""
     if input.numel() == 0:
         return choose_qparams(0.0, 0.0, *RANGES[dtype], reduce_range=reduce_range)
     least, most = input.aminmax()
@@ -56,7 +56,7 @@ def dynamic_qparams(input: Tensor, dtype: DType, reduce_range: bool = False) -> 
 
 
 def quantize_dynamic(input: Tensor, dtype: DType, reduce_range: bool = False) -> tuple[Tensor, QParams]:
-    """The integers of a float32 tensor, and the scale and zero point that suit it."""
+    """Return the integers of a float32 tensor, and the scale and zero point that suit it."""
     by = dynamic_qparams(input, dtype, reduce_range)
     return quantize_per_tensor(input, *by, dtype), by
 

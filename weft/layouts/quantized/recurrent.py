@@ -18,7 +18,7 @@ from .script_object import ScriptObject
 
 
 class CellParams(ScriptObject):
-    """The prepared weights of a layer in one direction, both int8 or both float16, each with its bias.
+    """Holds the prepared weights of a layer in one direction, both int8 or both float16, each with its bias.
 
     reduce_range: whether the input is quantized to 7 bits, where weights are int8.
     """
@@ -58,7 +58,7 @@ class CellParams(ScriptObject):
         return self.inputs.dynamic(input, self.reduce_range)
 
     def of_hidden(self, hidden: Tensor) -> Tensor:
-        """The same of the hidden state."""
+        """Return the same of the hidden state."""
         return self.hidden.dynamic(hidden, self.reduce_range)
 
 

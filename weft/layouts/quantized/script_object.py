@@ -24,7 +24,7 @@ class ScriptObject:
         raise TypeError("torch.ScriptObject: No constructor defined!")
 
     def _type(self) -> str:
-        """The name of the class in PyTorch."""
+        """Return the name of the class in PyTorch."""
         return self._script_name
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class ScriptObject:
 
 
 def rebuilt_object(content: tuple[tuple, str]) -> ScriptObject:
-    """The object of a state and the name of a class."""
+    """Return the object of a state and the name of a class."""
     made = ScriptObject.__new__(ScriptObject)
     made.__setstate__(content)
     return made

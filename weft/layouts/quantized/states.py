@@ -13,7 +13,7 @@ from .tensors import is_quantized
 
 
 def restored(content: Any) -> ScriptObject:
-    """The object of a pair (state, name of the class in PyTorch).
+    """Return the object of a pair (state, name of the class in PyTorch).
 
     Raises: TypeError, ValueError and RuntimeError for others.
     """

@@ -32,7 +32,7 @@ def is_quantized(x: Any) -> bool:
 
 
 def quantizer_of(x: Tensor) -> Quantizer:
-    """The quantizer of a quantized tensor.
+    """Return the quantizer of a quantized tensor.
 
     Raises: RuntimeError for a tensor that is not quantized.
     """

@@ -1,4 +1,4 @@
-"""Comparisons, extrema and choices of sparse tensors.
+"""Computes comparisons, extrema and choices of sparse tensors.
 
 A function whose value is zero where its operands are gives a sparse result: `x != y`, `maximum(x, y)`, `x > 2`, `clamp(x, min=-1)`. Else
 the result is dense, as for `x == y`. PyTorch has none of these functions for sparse tensors.

@@ -1,4 +1,4 @@
-"""Numbers of compressed tensors: CSR, CSC, BSR and BSC.
+"""Computes numbers of compressed tensors: CSR, CSC, BSR and BSC.
 
 CSR stores for each row where its entries begin (`outer` [*batch, rows + 1], PyTorch's crow_indices), and for each entry its column
 (`inner` [*batch, nnz], col_indices) and its value (`values` [*batch, nnz, *dense sizes]). CSC stores columns in place of rows. In BSR
@@ -49,7 +49,7 @@ def pointers(majors: Tensor, size: int) -> Tensor:
 
 
 def majors_of(outer: Tensor, nnz: int) -> Tensor:
-    """The major of each entry [*batch, nnz], from pointers [*batch, size + 1].
+    """Return the major of each entry [*batch, nnz], from pointers [*batch, size + 1].
 
     Raises: RuntimeError if the pointers do not rise from 0 to nnz.
     """
@@ -73,14 +73,14 @@ def check_pointers(outer: Tensor, nnz: int) -> None:
 
 
 def are_pointers(outer: Tensor, nnz: int) -> bool:
-    """Whether the pointers rise from 0 to nnz."""
+    """Return whether the pointers rise from 0 to nnz."""
     if outer.shape[-1] < 1 or not outer.numel():
         return True
     return bool(((outer[..., 0] == 0) & (outer[..., -1] == nnz) & (outer.diff() >= 0).all(-1)).all())
 
 
 def entry_keys(outer: Tensor, inner: Tensor, minors: int) -> Tensor:
-    """For each entry, flat over the batch, its position in row-major order of (batch, major, minor): int64 [batch * nnz].
+    """Return for each entry, flat over the batch, its row-major position (batch, major, minor): int64 [batch * nnz].
 
     Raises: RuntimeError if the indices are not those of a compressed tensor with so many minors.
     """
@@ -161,7 +161,7 @@ def swapped(parts: Compressed, minors: int) -> Compressed:
 
 
 def blocked(parts: Compressed, minors: int, blocksize: tuple[int, int], by_rows: bool) -> Compressed:
-    """CSR as BSR (`by_rows`), or CSC as BSC. `minors`: the number of columns (CSR) or rows (CSC), before.
+    """Return CSR as BSR (`by_rows`), or CSC as BSC. `minors`: the number of columns (CSR) or rows (CSC), before.
 
     Raises: RuntimeError if the sizes are not multiples of the blocksize, or an index is out of range.
     """
@@ -215,7 +215,7 @@ def transposed_blocks(values: Tensor, batch_dim: int) -> Tensor:
 
 
 def of_coordinates(indices: Tensor, values: Tensor, sizes: Sequence[int], by_rows: bool) -> Compressed:
-    """CSR (`by_rows`) or CSC from coalesced indices [2, nnz] and values. sizes: rows and columns.
+    """Return CSR (`by_rows`) or CSC from coalesced indices [2, nnz] and values. sizes: rows and columns.
 
     Raises: RuntimeError if an index is out of range.
     """
@@ -263,7 +263,7 @@ def to_coordinates(
 def to_dense(
     parts: Compressed, sizes: Sequence[int], by_rows: bool, blocksize: tuple[int, int] | None
 ) -> Tensor:
-    """The dense tensor [*batch, rows, columns, *dense sizes]. sizes: rows and columns.
+    """Return the dense tensor [*batch, rows, columns, *dense sizes]. sizes: rows and columns.
 
     Raises: RuntimeError if the indices are not those of such a tensor.
     """

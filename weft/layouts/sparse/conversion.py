@@ -84,7 +84,7 @@ def as_coo(self: Tensor) -> Tensor:
 
 
 def _entries_in_order(self: Tensor) -> Tensor:
-    """A sparse tensor in COO, with its entries in their order. As in PyTorch, only those of CSR count as coalesced."""
+    """Return a sparse tensor in COO, with its entries in order. As in PyTorch, only CSR's count as coalesced."""
     if self.layout is sparse_coo:
         return self
     form = format_of(self)

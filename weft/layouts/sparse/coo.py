@@ -1,4 +1,4 @@
-"""COO: `indices` of shape (sparse_dim, nnz) and `values` of shape (nnz, *dense sizes).
+"""Defines COO: `indices` of shape (sparse_dim, nnz) and `values` of shape (nnz, *dense sizes).
 
 Element `values[k]` stands at `indices[:, k]`. A tensor is coalesced if its indices are sorted and all different; else the
 values at equal indices count as their sum.

@@ -1,4 +1,4 @@
-"""Numbers of coordinate tensors: indices [sparse_dim, nnz] and values [nnz, *dense sizes].
+"""Computes numbers of coordinate tensors: indices [sparse_dim, nnz] and values [nnz, *dense sizes].
 
 The key of an entry is its position in row-major order of the sparse dims, so that entries of the same element have equal keys.
 All functions take and return contiguous strided tensors, and record nothing for autograd.
@@ -110,7 +110,7 @@ def coalesced(indices: Tensor, values: Tensor, sizes: Sequence[int]) -> tuple[Te
 
 
 def sums_of_runs(values: Tensor, begins: Runs) -> Tensor:
-    """The sums of values [n, ...] over runs of neighbours, each in order, with its first value as the first summand."""
+    """Return sums of values [n, ...] over runs of neighbours, each in order, with its first value as first summand."""
     result = values.index_select(0, begins.first)
     later = (begins.number[1:] == begins.number[:-1]).nonzero().view(-1) + 1
     return result.index_add_(0, begins.number.index_select(0, later), values.index_select(0, later))
@@ -249,7 +249,7 @@ def from_dense(input: Tensor, sparse_dim: int) -> tuple[Tensor, Tensor]:
 
 
 def taken(input: Tensor, indices: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The elements, or slices over the dense dims, of a dense tensor [*sizes, *dense sizes] at given indices: [nnz, *dense sizes].
+    """Return elements, or slices over dense dims, of a tensor [*sizes, *dense sizes] at indices: [nnz, *dense sizes].
 
     Raises: RuntimeError if an index is out of range.
     """

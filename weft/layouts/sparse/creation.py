@@ -100,7 +100,7 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A sparse tensor in CSR, CSC, BSR or BSC.
+    """Return a sparse tensor in CSR, CSC, BSR or BSC.
 
     compressed_indices: for each row (column) where its entries begin; then their number. Shape (*batch, rows + 1).
     plain_indices: the column (row) of each entry, of shape (*batch, entries). Both are int32 or int64.

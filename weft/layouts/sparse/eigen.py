@@ -34,7 +34,7 @@ def lobpcg(
     largest: bool | None = None,
     **steering: Any,
 ) -> tuple[Tensor, Tensor]:
-    """`torch.lobpcg` of a sparse matrix by Lanczos steps, to full precision.
+    """Compute `torch.lobpcg` of a sparse matrix by Lanczos steps, to full precision.
 
     A small matrix, a batch and a matrix that requires gradients are made dense. A, B: real symmetric or Hermitian.
     """

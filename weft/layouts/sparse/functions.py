@@ -40,7 +40,7 @@ sum, softmax, log_softmax, sampled_addmm, spsolve = map(
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Layout | None = None) -> Tensor:
-    """A sparse matrix of the given shape from its diagonals.
+    """Return a sparse matrix of the given shape from its diagonals.
 
     diagonals [n, width]: element j of a diagonal stands in column j. offsets [n]: 0 is the main diagonal, 1 the one above.
 

@@ -35,7 +35,7 @@ def of_elements(ct: Tensor, index: Tensor, dim: int, input: Spec) -> Tensor:
 
 
 def _along(index: Tensor, dim: int) -> Tensor:
-    """For each element of `index`, its place along `dim`."""
+    """Return, for each element of `index`, its place along `dim`."""
     sizes = [1] * index.dim()
     sizes[dim] = index.shape[dim]
     return arange(index.shape[dim], device=index.device).view(sizes).expand(index.shape)

@@ -1,4 +1,4 @@
-"""The functions of `torch.masked` for sparse inputs and sparse masks.
+"""Defines the functions of `torch.masked` for sparse inputs and sparse masks.
 
 With a mask, a reduction of a sparse tensor takes the elements that the mask selects. Of those, elements without an entry are zeros. The result
 has entries where the mask selects an element. Without a mask, and in functions that PyTorch has for dense tensors only, all elements take

@@ -221,7 +221,7 @@ def _sampled_pairs(
 
 
 def _of_pairs(ct, out, left, right, left_outer, left_inner, right_outer, right_inner, minors, *, wanted):
-    """The cotangents of the values: each entry's element of ct @ right.T, and of left.T @ ct."""
+    """Return the cotangents of the values: each entry's element of ct @ right.T, and of left.T @ ct."""
     product = _Structure(out[1], out[2], minors)
     of_left = _Structure(left_outer, left_inner, len(right_outer) - 1)
     of_right = _Structure(right_outer, right_inner, minors)
@@ -299,7 +299,7 @@ def masked_mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 
 def reduced_product(x: Tensor, dense: Tensor, reduce: str) -> Tensor:
-    """For each row of a CSR matrix, the sum, mean, amax or amin of its products with rows of a dense matrix; 0 for empty rows."""
+    """Return for each row of a CSR matrix the sum, mean, amax or amin of its products with rows of a dense matrix."""
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"torch.sparse.mm: reduce is 'sum', 'mean', 'amax' or 'amin', not {reduce!r}")
     if x.layout is not sparse_csr:

@@ -1,4 +1,4 @@
-"""PyTorch's names of autograd's nodes, for results of sparse functions.
+"""Defines PyTorch's names of autograd's nodes, for results of sparse functions.
 
 A rule may consist of several steps, or of one step that other functions have, too. The last node gets the name of the public function.
 """

@@ -1,4 +1,4 @@
-"""Two sparse tensors on the entries of both: their union.
+"""Brings two sparse tensors onto the entries of both: their union.
 
 The layout of the left tensor, and for BSR and BSC its blocksize, is that of the pair.
 """
@@ -20,7 +20,7 @@ from .rules import have_same_indices
 
 
 def aligned(left: Tensor, right: Tensor, name: str) -> tuple[Tensor, Tensor]:
-    """The two tensors, the right one in the layout of the left one.
+    """Return the two tensors, the right one in the layout of the left one.
 
     Raises: RuntimeError if they differ in shape or in the number of dense dims.
     """

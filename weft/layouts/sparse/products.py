@@ -24,7 +24,7 @@ NARROW = (float16, bfloat16)
 
 
 def matmul(parts: Compressed, minors: int, dense: Tensor) -> Tensor:
-    """The product [majors, ...] of a matrix [majors, minors] and a dense matrix or vector [minors, ...] of the same dtype.
+    """Return the product [majors, ...] of a matrix [majors, minors] and a dense one or vector [minors, ...], of one dtype.
 
     Raises: RuntimeError if an index is out of range.
     """
@@ -49,7 +49,7 @@ def matmul(parts: Compressed, minors: int, dense: Tensor) -> Tensor:
 
 
 def transposed_matmul(parts: Compressed, minors: int, dense: Tensor) -> Tensor:
-    """The product [minors, ...] of the transpose of a matrix [majors, minors] and a dense matrix or vector [majors, ...].
+    """Return the product [minors, ...] of a transposed matrix [majors, minors] and a dense one or vector [majors, ...].
 
     Raises: RuntimeError if an index is out of range.
     """
@@ -158,7 +158,7 @@ def sampled_pairs(pattern: Compressed, left: Compressed, right: Compressed, widt
 
 
 def matmul_sparse(left: Compressed, right: Compressed, minors: int) -> Compressed:
-    """The product of two matrices, [majors, k] and [k, minors], both compressed along their rows. dtype: of both values.
+    """Return the product of two matrices, [majors, k] and [k, minors], compressed along rows. dtype: of both values.
 
     Each product of an entry of `left` and an entry of `right` is made, and those of the same element are added in order.
     Raises: RuntimeError if an index is out of range.
@@ -189,7 +189,7 @@ def matmul_sparse(left: Compressed, right: Compressed, minors: int) -> Compresse
 
 
 def reduced_matmul(parts: Compressed, minors: int, dense: Tensor, kind: str) -> Tensor:
-    """Like `matmul` with a matrix, but the "sum", "mean", "amax" or "amin" of the terms of the entries of a row; 0 without entries."""
+    """Return `matmul` with the "sum", "mean", "amax" or "amin" of the terms of a row's entries; 0 without entries."""
     outer, inner, values = parts
     if kind in ("sum", "mean"):
         result = matmul(parts, minors, dense)

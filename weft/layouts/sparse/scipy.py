@@ -24,7 +24,7 @@ _CLASSES = {
 
 
 def to_scipy(x: Tensor) -> Any:
-    """A sparse matrix as SciPy's array of the same format, in the same memory.
+    """Return a sparse matrix as SciPy's array of the same format, in the same memory.
 
     Raises: TypeError for BSC, which SciPy does not have, and for a tensor that is not a sparse matrix or requires gradients; RuntimeError for
     indices out of range, because SciPy would read and write memory outside of its arrays.

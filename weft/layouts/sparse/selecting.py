@@ -1,4 +1,4 @@
-"""Elements, slices and rows of sparse tensors.
+"""Selects elements, slices and rows of sparse tensors.
 
 A selection keeps the layout while a dim of the indices is left, and is dense without one. A row or column of a compressed matrix is in COO.
 """

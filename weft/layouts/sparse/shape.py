@@ -1,4 +1,4 @@
-"""The shape of sparse tensors: dims in another order, more or fewer dims, and repeated entries.
+"""Changes the shape of sparse tensors: dims in another order, more or fewer dims, and repeated entries.
 
 In COO all of this changes indices. A dim of the values cannot become one of the indices, and the other way round.
 """

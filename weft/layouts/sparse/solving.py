@@ -49,7 +49,7 @@ def _solved(values: Tensor, other: Tensor, outer: Tensor, inner: Tensor, is_adjo
 
 @SPARSE.rule("sparse.spsolve")
 def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
-    """x with `input @ x = other`, or with `x @ input = other` if not `left`. input: a square matrix.
+    """Compute x with `input @ x = other`, or with `x @ input = other` if not `left`. input: a square matrix.
 
     Raises: RuntimeError if the matrix has no inverse.
     """
@@ -93,7 +93,7 @@ def solve_triangular(
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
-    """The solution, and, for a sparse matrix A, an empty tensor in place of a copy of A, as in PyTorch."""
+    """Return the solution, and, for a sparse matrix A, an empty tensor in place of a copy of A, as in PyTorch."""
     b = b if is_plain(b) else to_dense(b)
     if is_plain(A):
         return FUNCTIONS["triangular_solve"](b, A, upper, transpose, unitriangular)

@@ -91,7 +91,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 def _mapped(result: Tensor, function: Any) -> Tensor:
-    """A function that maps 0 to 0, of the elements of a dense or sparse tensor."""
+    """Return a function that maps 0 to 0, of the elements of a dense or sparse tensor."""
     return (
         with_values(result, function(values_of(result))) if result.layout is not strided else function(result)
     )

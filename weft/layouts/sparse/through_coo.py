@@ -15,7 +15,7 @@ from .coo import sparse_dim_of
 
 
 def in_layout_of(result: Tensor, template: Tensor) -> Tensor:
-    """A tensor in COO, in the layout of `template`.
+    """Return a tensor in COO, in the layout of `template`.
 
     A tensor with less than two sparse dims stays in COO. Blocks are as large as those of the template where they divide the tensor.
     """

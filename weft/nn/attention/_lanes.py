@@ -1,4 +1,4 @@
-"""Functions of one score, evaluated on all scores at once.
+"""Defines functions of one score, evaluated on all scores at once.
 
 `score_mod` and `mask_mod` are written for one score and its four indices, which are tensors without dims. Here they are called
 once, with *lanes*: a Lane looks like such a tensor, and holds the values of all scores. Elementwise functions and indexing by

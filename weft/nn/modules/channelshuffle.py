@@ -1,4 +1,4 @@
-"""A layer that changes the order of channels."""
+"""Defines a layer that changes the order of channels."""
 
 from __future__ import annotations
 

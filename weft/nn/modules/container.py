@@ -1,4 +1,4 @@
-"""PyTorch's name for the module of containers, `weft.nn.containers`."""
+"""Defines PyTorch's name for the module of containers, `weft.nn.containers`."""
 
 from ...core.names import name_public
 from ..containers import Container, ModuleDict, ModuleList, Sequential

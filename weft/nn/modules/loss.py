@@ -159,7 +159,7 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """An older name of `NLLLoss`."""
+    """Keeps an older name of `NLLLoss`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""PyTorch's name for `weft.nn.module` and the hooks of all modules."""
+"""Defines PyTorch's name for `weft.nn.module` and the hooks of all modules."""
 
 import sys
 from types import ModuleType

@@ -163,7 +163,7 @@ class RecurrentLayers(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """A state with its batch in another order."""
+        """Return a state with its batch in another order."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     def extra_repr(self) -> str:
@@ -416,7 +416,7 @@ class LSTM(RNNBase):
         )
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The two states with their batch in another order."""
+        """Return the two states with their batch in another order."""
         return hx if permutation is None else tuple(each.index_select(1, permutation) for each in hx)
 
 

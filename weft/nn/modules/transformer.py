@@ -205,7 +205,7 @@ class TransformerDecoderLayer(_TransformerLayer):
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of a layer, one after another, then `norm`.
+    """Applies `num_layers` copies of a layer, one after another, then `norm`.
 
     enable_nested_tensor: in evaluation, padded places are left out, by a nested tensor; the result has zeros there.
 
@@ -295,7 +295,7 @@ def _obstacle_to_nesting(layer: Module) -> str:
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a layer, one after another, then `norm`.
+    """Applies `num_layers` copies of a layer, one after another, then `norm`.
 
     Shapes: as the layer's.
 

@@ -16,7 +16,7 @@ def _refuse_cpu(name: str, inputs: Sequence[Tensor]) -> None:
 
 
 class Broadcast(Function):
-    """Copies of tensors on several GPUs."""
+    """Makes copies of tensors on several GPUs."""
 
     @staticmethod
     def forward(ctx: Any, target_gpus: Sequence[Any], *inputs: Tensor) -> Any:

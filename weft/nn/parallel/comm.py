@@ -23,7 +23,7 @@ def _no_gpu(name: str) -> NoReturn:
 
 
 def broadcast(tensor: Tensor, devices: Sequence[Any] | None = None, *, out: Any = None) -> Any:
-    """Copies of a tensor on several GPUs."""
+    """Return copies of a tensor on several GPUs."""
     if (devices is None) == (out is None):
         raise RuntimeError(
             f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}"
@@ -35,7 +35,7 @@ def broadcast(tensor: Tensor, devices: Sequence[Any] | None = None, *, out: Any 
 def broadcast_coalesced(
     tensors: Sequence[Tensor], devices: Sequence[Any], buffer_size: int = 10485760
 ) -> Any:
-    """Copies of several tensors on several GPUs."""
+    """Return copies of several tensors on several GPUs."""
     check_gpus(devices)
     _no_gpu("broadcast_coalesced")
 

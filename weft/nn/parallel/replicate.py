@@ -1,4 +1,4 @@
-"""Copies of a module on several GPUs."""
+"""Copies a module to several GPUs."""
 
 from __future__ import annotations
 

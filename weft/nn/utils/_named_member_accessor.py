@@ -1,4 +1,4 @@
-"""`torch.nn.utils._named_member_accessor`: exchange the parameters and buffers of modules by name, unchecked and fast."""
+"""Exchanges parameters and buffers of modules by name, unchecked and fast, as `torch.nn.utils` does."""
 
 from __future__ import annotations
 
@@ -88,23 +88,23 @@ class NamedMemberAccessor:
         return [self.get_tensor(name) for name in names]
 
     def set_tensors(self, names: Iterable[str], values: Iterable[Tensor]) -> None:
-        """`set_tensor` of each name."""
+        """Call `set_tensor` for each name."""
         for name, value in zip(names, values, strict=True):
             self.set_tensor(name, value)
 
     def set_tensors_dict(self, named_tensors: dict[str, Tensor]) -> None:
-        """`set_tensor` of each name."""
+        """Call `set_tensor` for each name."""
         self.set_tensors(named_tensors, named_tensors.values())
 
     def del_tensors(self, names: Iterable[str]) -> None:
-        """`del_tensor` of each name."""
+        """Call `del_tensor` for each name."""
         for name in names:
             self.del_tensor(name)
 
     def swap_tensors(
         self, names: Iterable[str], values: Iterable[Tensor], allow_missing: bool = False
     ) -> list[Tensor]:
-        """`swap_tensor` of each name."""
+        """Call `swap_tensor` for each name."""
         return [
             self.swap_tensor(name, value, allow_missing) for name, value in zip(names, values, strict=True)
         ]

@@ -95,7 +95,7 @@ class PackedSequence(PackedSequence_):
 def _conversion(name: str) -> Callable[[PackedSequence], PackedSequence]:
     @named(name)
     def method(self: PackedSequence) -> PackedSequence:
-        """The sequences with their data converted by `{name}`."""
+        """Return the sequences with their data converted by `{name}`."""
         return type(self)(getattr(self.data, name)(), *self[1:])
 
     return method

@@ -53,7 +53,7 @@ set_copy(copy_values)
 
 
 def _transfer(source: Tensor, where: device) -> Tensor:
-    """A dense copy on another device."""
+    """Return a dense copy on another device."""
     if where.type == "meta":
         return empty(_dense(source.spec).like(device=where))
     if source.spec.device.type == "meta":

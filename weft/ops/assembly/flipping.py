@@ -42,7 +42,7 @@ FLIP: Rearrange = Rearrange("flip", _flip_result, _flip_pieces, lambda ct, out, 
 
 @public("function method")
 def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
-    """The elements in reverse order along the given dimensions.
+    """Reverse the order of the elements along the given dimensions.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]]).flip(0)
@@ -54,7 +54,7 @@ def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
 
 @public("function method")
 def fliplr(input: Tensor) -> Tensor:
-    """The columns in reverse order.
+    """Reverse the order of the columns.
 
     Raises: RuntimeError for fewer than two dims.
 
@@ -70,7 +70,7 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public("function method")
 def flipud(input: Tensor) -> Tensor:
-    """The rows in reverse order.
+    """Reverse the order of the rows.
 
     Raises: RuntimeError for no dims.
 

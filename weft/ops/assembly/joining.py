@@ -201,7 +201,7 @@ _stacker("column_stack", _as_column, 1, "The tensors side by side; one dimension
 
 @public("function")
 def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with the given matrices on its diagonal and zeros elsewhere; fewer dimensions count as one row.
+    """Return a matrix with the given matrices on its diagonal and zeros elsewhere; fewer dimensions count as one row.
 
     >>> import weft as torch
     >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor(3))

@@ -229,7 +229,7 @@ _BORDERS: dict[str, Callable[[int, int], tuple[int, int, int]]] = {
 
 
 def _run(spec: Spec, dim: int, first: int, count: int, step: int) -> tuple[Spec, int]:
-    """`count` positions of a dim from the first one on: forwards, backwards or (step 0) all the same."""
+    """Take `count` positions of a dim from the first one on: forwards, backwards or (step 0) all the same."""
     sizes, strides = list(spec.shape), list(spec.stride)
     offset = first * strides[dim]
     sizes[dim], strides[dim] = count, strides[dim] * step

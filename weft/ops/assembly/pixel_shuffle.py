@@ -35,7 +35,7 @@ CHANNEL_SHUFFLE, PIXEL_SHUFFLE, PIXEL_UNSHUFFLE = (
 
 @public("function", "nn.functional.channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels (dimension 1), seen as `groups` rows, transposed.
+    """Transpose the channels (dimension 1), seen as `groups` rows.
 
     Shapes: [N, C, ...] -> the same. Raises: RuntimeError unless `groups` divides C.
 

@@ -32,7 +32,7 @@ from .uninitialized import fill_rest, filler
 
 
 def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
-    """(2, 3), ((2, 3),), ([2, 3],) or (Size,) as a tuple of ints.
+    """Read (2, 3), ((2, 3),), ([2, 3],) or (Size,) as a tuple of ints.
 
     Raises: TypeError for sizes that are not ints; RuntimeError for negative sizes.
     """
@@ -84,7 +84,7 @@ def _size(value: Any, position: int, name: str) -> int:
 
 
 def check_dtype(dtype: Any, name: str = "") -> DType | None:
-    """The DType that the argument names: a dtype, Python's float, int, bool or complex, or None."""
+    """Return the DType that the argument names: a dtype, Python's float, int, bool or complex, or None."""
     if dtype is None or isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, type) and dtype in PYTHON_DTYPES:
@@ -178,7 +178,7 @@ def _sized(name: str, value: Any) -> Callable:
 
     @public("function", name=name, words={"content": _CONTENT[value]})
     def constructor(*size: Any, **options: Any) -> Tensor:
-        """A tensor of the given size{content}.
+        """Return a tensor of the given size{content}.
 
         Sizes are ints or one tuple. dtype: the default float unless given. `out` is resized to fit.
 
@@ -300,7 +300,7 @@ def full(
     pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
-    """A tensor of the given size filled with a number; dtype: that of the number unless given. names: of the dims.
+    """Return a tensor of the given size filled with a number; dtype: that of the number unless given. names: of the dims.
 
     Raises: RuntimeError if the dtype cannot hold the number.
 
@@ -320,7 +320,7 @@ def full(
 
 
 def number_argument(value: Any, name: str, argument: str, position: int) -> Any:
-    """A Python number from one: NumPy's, or a 0-dim tensor's.
+    """Return a Python number from one: NumPy's, or a 0-dim tensor's.
 
     Raises: TypeError for everything else.
     """
@@ -423,7 +423,7 @@ def _new_method(name: str, value: Any) -> None:
         layout: Layout | None = None,
         pin_memory: bool | None = False,
     ) -> Tensor:
-        """A tensor of the given size and, unless given, this dtype and device{content}."""
+        """Return a tensor of the given size and, unless given, this dtype and device{content}."""
         sizes = size_arguments(positional if size is None else (size,), name)
         check_layout(layout)
         spec = self.spec
@@ -471,7 +471,7 @@ def empty_strided(
     pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
-    """An uninitialised tensor of the given size and strides (in elements).
+    """Return an uninitialised tensor of the given size and strides (in elements).
 
     Raises: RuntimeError if there are not as many strides as sizes, or one is negative.
 

@@ -59,7 +59,7 @@ def tensor(
     pin_memory: bool = False,
     names: Any = None,
 ) -> Tensor:
-    """A new tensor that copies `data`: a number, nested sequences of numbers, an array or a tensor.
+    """Return a new tensor that copies `data`: a number, nested sequences of numbers, an array or a tensor.
 
     dtype: by the values (float: the default float, int: int64) unless given. names: of the dims.
 
@@ -148,7 +148,7 @@ _short_plans = PlanCache(_short_plan)
 
 
 def from_data(data: Any, dtype: DType | None, where: device | None) -> Tensor:
-    """A new tensor with a copy of `data`."""
+    """Return a new tensor with a copy of `data`."""
     if isinstance(data, Tensor):
         spec = data.spec
         return data.detach().to(where or spec.device, dtype or spec.dtype, copy=True)

@@ -46,7 +46,7 @@ def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
 
 @public("function")
 def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
-    """A point of the simplex for each vector of concentrations; differentiable in them."""
+    """Return a point of the simplex for each vector of concentrations; differentiable in them."""
     return _dirichlet(self, host_generator(generator, "_sample_dirichlet", self.spec.device))
 
 
@@ -83,7 +83,7 @@ def _slope(
 
 @public("function")
 def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
-    """d output / d self for samples `output` of `_standard_gamma(self)`."""
+    """Compute d output / d self for samples `output` of `_standard_gamma(self)`."""
     return _gamma_slope(self, output)
 
 
@@ -111,7 +111,7 @@ def _gamma_slope_spec(shapes: Spec, samples: Spec) -> Spec:
 
 @public("function")
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
-    """d x / d alpha / (1 - x) for samples x of beta distributions with parameters alpha and total - alpha."""
+    """Compute d x / d alpha / (1 - x) for samples x of beta distributions with parameters alpha and total - alpha."""
     return _beta_slope(x, alpha, total)
 
 

@@ -1,4 +1,4 @@
-"""The constructors of old: `torch.Tensor(2, 3)`, `torch.LongTensor([1, 2])`, and types by name."""
+"""Defines the constructors of old: `torch.Tensor(2, 3)`, `torch.LongTensor([1, 2])`, and types by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .from_data import from_data, is_sequence, tensor
 def _construct(
     dtype: DType, positional: tuple, device: Any = None, size: Any = None, exact: bool = True, here: Any = CPU
 ) -> Tensor:
-    """A tensor of sizes, of values, or on the memory of a tensor or storage.
+    """Return a tensor of sizes, of values, or on the memory of a tensor or storage.
 
     `exact`: a tensor must have this dtype. `here`: the device if the caller names none.
     """
@@ -132,7 +132,7 @@ _LEGACY = (
 
 
 def typed_classes(where: Any, module: str) -> dict[str, type]:
-    """The classes of tensors on a device by their names, for a module such as `torch.cuda`."""
+    """Return the classes of tensors on a device by their names, for a module such as `torch.cuda`."""
     names = {f"{LEGACY_NAMES[dtype]}Tensor": dtype for dtype in _LEGACY}
     return {
         name: _TypedClass(name, (), {"dtype": dtype, "where": where, "__module__": module})
@@ -151,7 +151,7 @@ _OF_CUDA = "torch.cuda."
 
 @public("method", name="type")
 def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the legacy class, such as 'torch.FloatTensor'; with `dtype` (or such a name or class), a conversion.
+    """Return the name of the legacy class, such as 'torch.FloatTensor'; with `dtype` (or a class), convert.
 
     >>> import weft as torch
     >>> torch.ones(1).type(), torch.ones(1).type("torch.LongTensor")

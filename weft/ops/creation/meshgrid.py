@@ -22,7 +22,7 @@ from .creation import check_room, new
 
 @public("function", asks=True)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of a grid: each tensor of one dimension repeated along those of the others.
+    """Return the coordinates of a grid: each tensor of one dimension repeated along those of the others.
 
     indexing: "ij" gives results of shape (len of first, len of second, ...); "xy" exchanges the first two.
 

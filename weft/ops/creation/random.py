@@ -1,4 +1,4 @@
-"""The state of random numbers, and random tensors: the same numbers as PyTorch's for the same seed."""
+"""Defines the state of random numbers, and random tensors: the same numbers as PyTorch's for the same seed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def initial_seed() -> int:
 
 @public("function")
 def get_rng_state() -> Tensor:
-    """The state of the default generator: 5056 bytes."""
+    """Return the state of the default generator: 5056 bytes."""
     return _get_state(default_generator)
 
 
@@ -86,7 +86,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 def _get_state(self: Generator) -> Tensor:
-    """The state as a tensor of 5056 bytes."""
+    """Return the state as a tensor of 5056 bytes."""
     return tensor_of(self.state_bytes())
 
 
@@ -133,7 +133,7 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         pin_memory: bool | None = False,
         **size_by_name: Any,
     ) -> Tensor:
-        """A tensor of the given size filled with {what}.
+        """Return a tensor of the given size filled with {what}.
 
         Sizes are ints or one tuple. dtype: the default float unless given. `out` is resized to fit.
 
@@ -193,7 +193,7 @@ def randint(
     names: Any = None,
     **named: Any,
 ) -> Tensor:
-    """randint(low=0, high, size): integers with low <= value < high. dtype: int64 unless given.
+    """Draw integers with low <= value < high: randint(low=0, high, size). dtype: int64 unless given.
 
     Raises: RuntimeError if there is no integer in the range, or the dtype cannot represent all of them.
 
@@ -232,7 +232,7 @@ def randint_like(
     memory_format: MemoryFormat = preserve_format,
     **named: Any,
 ) -> Tensor:
-    """randint_like(input, low=0, high): integers with low <= value < high, in the dtype of `input` unless given."""
+    """Draw integers with low <= value < high, in the dtype of `input` unless given: randint_like(input, low=0, high)."""
     names = ("low", "high")[2 - len(bounds) - len(named) :]
     values = dict(zip(names, bounds, strict=False)) | named
     if values.keys() != set(names) or "high" not in values:
@@ -256,7 +256,7 @@ def randperm(
     pin_memory: bool | None = False,
     names: Any = None,
 ) -> Tensor:
-    """The integers from 0 to n - 1 in random order. dtype: int64 unless given.
+    """Return the integers from 0 to n - 1 in random order. dtype: int64 unless given.
 
     >>> import weft as torch
     >>> sorted(torch.randperm(4).tolist())
@@ -376,7 +376,7 @@ def multinomial(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """`num_samples` indices from each row of `input`, weighted by it.
+    """Compute `num_samples` indices from each row of `input`, weighted by it.
 
     Shapes: [categories] -> [num_samples], [rows, categories] -> [rows, num_samples]; dtype int64.
 
@@ -440,7 +440,7 @@ def _check_weights(rows: np.ndarray, replacement: bool) -> None:
 
 @public("function")
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """A Poisson number for each rate in `input`.
+    """Return a Poisson number for each rate in `input`.
 
     Raises: RuntimeError for a negative rate.
     """

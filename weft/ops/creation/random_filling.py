@@ -223,7 +223,7 @@ def fill_uniform(target: Tensor, generator: Generator, low: float = 0.0, high: f
 
 
 def _bounds(name: str, positional: tuple, named: dict) -> tuple[Any, Any]:
-    """The arguments `from` and `to`, the first of which Python cannot name."""
+    """Return the arguments `from` and `to`, the first of which Python cannot name."""
     if not named and len(positional) < 3:
         return (*positional, *(0.0, 1.0)[len(positional) :])
     values = dict(zip(("from", "to"), positional, strict=False))

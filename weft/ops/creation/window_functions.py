@@ -49,7 +49,7 @@ def _define(name: str, parameters: dict[str, float], shape: Callable, what: str)
         pin_memory: bool | None = False,
         **named: float,
     ) -> Tensor:
-        """{what}
+        """Return {what}
 
         periodic: one period, for Fourier transforms; else symmetric. dtype: the default float unless given.
 
@@ -88,7 +88,7 @@ def _kaiser(steps: Tensor, n: int, beta: float) -> Tensor:
     return (inside.sqrt() * beta).i0() / centre.i0()
 
 
-_define("bartlett_window", {}, _bartlett, "A triangle from 0 to 1 and back.")
+_define("bartlett_window", {}, _bartlett, "a triangle from 0 to 1 and back.")
 _define("hann_window", {}, lambda steps, n: _hamming(steps, n, 0.5, 0.5), "Hann's window, a raised cosine.")
 _define(
     "hamming_window",

@@ -389,7 +389,7 @@ def GLU(input: Tensor, dim: int) -> Tensor:  # noqa: N802 (an op)
 
 @public(name="nn.functional.glu")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """One half of the input along `dim`, each element scaled by the sigmoid of its partner in the other half.
+    """Return one half of the input along `dim`, each element scaled by the sigmoid of its partner in the other half.
 
     Raises: RuntimeError if the size of `dim` is odd, or for a 0-dim tensor.
     Source: Dauphin et al. 2017, "Language modeling with gated convolutional networks".

@@ -129,7 +129,7 @@ def _check_zero_point(zero_point: int, low: int, high: int) -> None:
 def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    """`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of dim `axis`."""
+    """Quantize as `fake_quantize_per_tensor_affine`, by a scale and a zero point for each index of dim `axis`."""
     _check_range(quant_min, quant_max)
     _check_channels(input, scale, zero_point, axis)
     has_floats = zero_point.is_floating_point()
@@ -198,7 +198,7 @@ def _learned(input: Tensor, scale: Tensor, points: Tensor, low: int, high: int, 
 
 @custom_vjp(lambda ct, out, zero_point, low, high: ct, None, None)
 def _nearest_points(zero_point: Tensor, low: int, high: int) -> Tensor:
-    """The zero points as integers of the range, with the gradient of the identity."""
+    """Return the zero points as integers of the range, with the gradient of the identity."""
     return clamp(round(zero_point), low, high)
 
 
@@ -285,7 +285,7 @@ def _choose(
     quant_max: int,
     symmetric: bool,
 ) -> None:
-    """The scale and the zero point for each range."""
+    """Return the scale and the zero point for each range."""
     ends = zip(low.flatten().tolist(), high.flatten().tolist(), strict=True)
     found = [
         choose_qparams(*each, quant_min, quant_max, symmetric, in_float32=True)

@@ -1,4 +1,4 @@
-"""The scale and the zero point for a range of numbers: PyTorch's choice, to the bit.
+"""Defines the scale and the zero point for a range of numbers: PyTorch's choice, to the bit.
 
 The ends of a range are float32. Quotients are computed in float64, but for those that PyTorch rounds to float32 on the way.
 """
@@ -69,7 +69,7 @@ def choose_qparams(
 
 
 def _widened(least: float, most: float, scale: float, steps: int) -> tuple[float, float]:
-    """The range for `_LEAST_SCALE` in place of `scale`."""
+    """Return the range for `_LEAST_SCALE` in place of `scale`."""
     if least == 0:
         return least, to_float32(_LEAST_SCALE * steps)
     if most == 0:

@@ -280,7 +280,7 @@ _CLOSED_FROM, _LAST_STEP = 64, 1 << 20
 
 
 def _recurrence(first: Callable, step: Callable, known: Callable) -> Callable:
-    """P_n(x) from P_0 = 1, P_1 = first(x), P_(k+1) = step(x, P_k, P_(k-1), k); 0 for negative n.
+    """Compute P_n(x) from P_0 = 1, P_1 = first(x), P_(k+1) = step(x, P_k, P_(k-1), k); 0 for negative n.
 
     The degree may differ from element to element, so each element keeps its value when its own n is reached. `known(x, n)`
     returns a mask of the elements that need no steps, and their values.

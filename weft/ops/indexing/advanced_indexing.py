@@ -116,7 +116,7 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
 
 
 def _dims_of(item: Any) -> int:
-    """How many dims of the tensor an item names."""
+    """Return how many dims of the tensor an item names."""
     if isinstance(item, Tensor):
         return len(item.spec.shape) if item.spec.dtype is bool_ else 1
     return 0 if item is None or item is ... or item is True or item is False else 1
@@ -169,7 +169,7 @@ def _index_tensor(item: Tensor) -> Any:
 
 
 def checked_index(item: Tensor) -> Tensor:
-    """A tensor of int64, int32 or bool; uint8 counts as bool, with a warning.
+    """Return a tensor of int64, int32 or bool; uint8 counts as bool, with a warning.
 
     Raises: IndexError for other dtypes.
     """

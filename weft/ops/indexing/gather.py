@@ -133,7 +133,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 def gather(
     input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """result[i][j] = input[index[i][j]][j] for dim 0, input[i][index[i][j]] for dim 1, and so on.
+    """Compute result[i][j] = input[index[i][j]][j] for dim 0, input[i][index[i][j]] for dim 1, and so on.
 
     `index` has the dims of `input` and may be shorter in all but `dim`. With `sparse_grad`, the gradient of `input` is a sparse tensor
     with an entry for each element of `index`.

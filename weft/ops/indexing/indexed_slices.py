@@ -163,7 +163,7 @@ _INDEX_REDUCE = Reduction("index_reduce", INDEX_WRITE, INDEX_WRITE)
 
 
 def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """self[index[i]] += alpha * source[i] for dim 0, self[:, index[i]] += alpha * source[:, i] for dim 1, and so on."""
+    """Add: self[index[i]] += alpha * source[i] for dim 0, self[:, index[i]] += ... for dim 1, and so on."""
     if alpha != 1:
         check_number(alpha, self.spec.dtype)
         INDEX_ADD.check(self, (index,), source, dim, add_elements)
@@ -184,7 +184,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 
 def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """self[index[i]] = source[i] for dim 0, self[:, index[i]] = source[:, i] for dim 1, and so on."""
+    """Compute self[index[i]] = source[i] for dim 0, self[:, index[i]] = source[:, i] for dim 1, and so on."""
     return INDEX_COPY(self, (index,), source, dim)
 
 
@@ -221,7 +221,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 @public("function method")
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """A copy of `input` with `value` in the slices along `dim` that `index` numbers.
+    """Return a copy of `input` with `value` in the slices along `dim` that `index` numbers.
 
     >>> import weft as torch
     >>> torch.zeros(3).index_fill(0, torch.tensor([2, 0]), 7.0)

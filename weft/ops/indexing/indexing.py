@@ -1,4 +1,4 @@
-"""`tensor[...]`, reading and writing.
+"""Defines `tensor[...]`, reading and writing.
 
 Numbers and slices give views; tensors, lists and masks give copies. As in PyTorch, numbers beside index tensors select first.
 The common shape of index tensors goes to the front if other items stand between them.

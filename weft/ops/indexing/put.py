@@ -63,7 +63,7 @@ _PUT = Op(
 
 @public("function method")
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """A copy of `input` with the elements of `source` at the positions `index` of its elements, or added to them.
+    """Return a copy of `input` with the elements of `source` at the positions `index`, or added to them.
 
     >>> import weft as torch
     >>> torch.zeros(2, 2).put(torch.tensor([1, 2]), torch.tensor([5.0, 6.0]))

@@ -137,14 +137,14 @@ def scatter(
 
 
 def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """self[index[i][j]][j] += src[i][j] for dim 0, and so on, in place."""
+    """Compute self[index[i][j]][j] += src[i][j] for dim 0, and so on, in place."""
     check_index(index, "scatter_add")
     return SCATTER_ADD(self, (index,), src, dim, add_elements)
 
 
 @public("function method", out="exact")
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """A copy of `input` with copy[index[i][j]][j] += src[i][j] for dim 0, and so on.
+    """Return a copy of `input` with copy[index[i][j]][j] += src[i][j] for dim 0, and so on.
 
     >>> import weft as torch
     >>> torch.zeros(2).scatter_add(0, torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))

@@ -20,7 +20,7 @@ def corner(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def padded(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Zeros of the given sizes, with the tensor in the corner."""
+    """Return zeros of the given sizes, with the tensor in the corner."""
     own = tensor.spec.shape
     if own == sizes or len(own) != len(sizes):
         return tensor

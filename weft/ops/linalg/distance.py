@@ -44,7 +44,7 @@ _DIMENSIONS_AT_ONCE = 8
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """The distance (p-norm of the difference) of every vector of `x1` and every vector of `x2`.
+    """Return the distance (p-norm of the difference) of every vector of `x1` and every vector of `x2`.
 
     Shapes: [..., n, d], [..., m, d] -> [..., n, m]; the leading dims broadcast. No temporary has n * m * d elements.
 
@@ -107,7 +107,7 @@ def _cdist_rule(ct, out, x1, x2, p):
 
 
 def _pulled(total: Reduce, ct: Tensor, own: Tensor, others: Tensor) -> Tensor:
-    """[..., n, m], [..., n, d], [..., m, d] -> [..., n, d]; the sums run along memory."""
+    """Map [..., n, m], [..., n, d], [..., m, d] -> [..., n, d]; the sums run along memory."""
     sizes = (*ct.shape[:-1], own.shape[-1], ct.shape[-1])
     parts = (others.mT.contiguous().unsqueeze(-3), own.unsqueeze(-1), ct.contiguous().unsqueeze(-2))
     return total(*[part.expand(sizes) for part in parts], dims=(len(sizes) - 1,))
@@ -206,7 +206,7 @@ def _along_vectors(p: float) -> Reduce:
 
 @functools.lru_cache(maxsize=64)
 def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
-    """The contribution of some dimensions to the distances, added to that of those before."""
+    """Return the contribution of some dimensions to the distances, added to that of those before."""
     order = _order(p)
 
     def element(*values: Expr) -> Expr:

@@ -184,7 +184,7 @@ def _linalg_eigh_specs(a: Spec, *, UPLO: str) -> tuple[Spec, ...]:
 
 
 def _eigh_rule(ct, out, a, UPLO):
-    """Source: Giles 2008, "Collected matrix derivative results", 3.1, with the vectors' change kept within rotations."""
+    """The formulas are from Giles 2008, "Collected matrix derivative results", 3.1; the vectors change by rotations."""
     (ct_values, ct_vectors), (values, vectors) = ct, out
     if ct_vectors is None:
         return (matmul(vectors * ct_values.unsqueeze(-2), vectors.mH),)
@@ -220,7 +220,7 @@ def _check_eigh(A: Tensor, UPLO: str, name: str) -> str:
 
 @public("function", name="linalg.eigh", out=True, autocast="raise")
 def eigh(A: Tensor, UPLO: str = "L") -> Any:
-    """Eigenvalues, ascending, and orthonormal eigenvectors of symmetric or Hermitian matrices.
+    """Return eigenvalues, ascending, and orthonormal eigenvectors of symmetric or Hermitian matrices.
 
     Only the triangle `UPLO` ("L" or "U") is read.
     """

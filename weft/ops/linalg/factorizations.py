@@ -112,7 +112,7 @@ def _check_positive_definite(info: Tensor, name: str) -> None:
 
 @public("function", name="linalg.cholesky", out=True, autocast="raise")
 def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with A = L @ L.mH of positive-definite matrices, or its adjoint if `upper`.
+    """Return the lower triangular L with A = L @ L.mH of positive-definite matrices, or its adjoint if `upper`.
 
     Shapes: [..., n, n] -> [..., n, n]. Only one triangle of the input is read.
     Raises: LinAlgError naming the first matrix that is not positive-definite.
@@ -133,7 +133,7 @@ def linalg_cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool
 
 @public("function method", out=True, autocast="raise")
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """The older name of `linalg.cholesky`."""
+    """Compute the same as `linalg.cholesky`, whose older name this is."""
     check_square(input, "cholesky")
     check_supported(input, "cholesky_cpu")
     factor, info = _linalg_cholesky_ex(input, upper=upper)
@@ -489,7 +489,7 @@ def _linalg_qr_specs(a: Spec, *, mode: str) -> tuple[Spec, ...]:
 
 
 def _qr_rule(ct, out, a, mode, *, specs):
-    """Source: Walter and Lehmann 2018, "Algorithmic differentiation of linear algebra functions".
+    """The formulas are from Walter and Lehmann 2018, "Algorithmic differentiation of linear algebra functions".
 
     The first columns of a wide matrix determine Q, and R beside them is Q.mH @ A.
     """
@@ -527,7 +527,7 @@ differentiate(_linalg_qr, joint=_qr_rule)
 
 @public("function", name="linalg.qr", out=True, autocast="raise")
 def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
-    """A = Q @ R with orthonormal columns in Q and R upper triangular.
+    """Return A = Q @ R with orthonormal columns in Q and R upper triangular.
 
     Shapes, k = min(m, n): [..., m, n] -> Q [..., m, k], R [..., k, n]; "complete": Q [..., m, m], R [..., m, n];
     "r": Q is empty.
@@ -659,7 +659,7 @@ def _check_reflectors(input: Tensor, tau: Tensor, name: str) -> None:
 
 @public("function method", out=True, autocast="raise")
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
-    """The older name of `linalg.householder_product`."""
+    """Compute the same as `linalg.householder_product`, whose older name this is."""
     return householder_product(input, input2)
 
 

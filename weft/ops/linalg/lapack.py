@@ -135,7 +135,7 @@ def rows_spec(shape: tuple[int, ...], dtype: np.dtype) -> Spec:
 
 
 def columns(values: np.ndarray) -> Tensor:
-    """A new tensor of these matrices, stored column by column."""
+    """Return a new tensor of these matrices, stored column by column."""
     return tensor_in(values, columns_spec(values.shape, values.dtype))
 
 

@@ -128,7 +128,7 @@ def _lstsq_specs(a: Spec, b: Spec, *, rcond: float, driver: str) -> tuple[Spec, 
 
 @public("function", name="linalg.lstsq", out=True, autocast="raise")
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """X that minimises |A @ X - B|, for each column of B.
+    """Compute X that minimises |A @ X - B|, for each column of B.
 
     Shapes: A [..., m, n], B [..., m, k] or [..., m] -> solution [..., n, k] or [..., n]; residuals [..., k] (if
     m > n and A has full rank), rank and singular values: each empty if the driver does not give it.

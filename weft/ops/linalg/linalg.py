@@ -187,7 +187,7 @@ def linalg_slogdet(A: Tensor) -> Any:
 
 @public("function method", out=True)
 def slogdet(input: Tensor) -> Any:
-    """The older name of `linalg.slogdet`."""
+    """Compute the same as `linalg.slogdet`, whose older name this is."""
     return OldSlogdet(_sign_and_logarithm(input))
 
 
@@ -248,7 +248,7 @@ def _check_invertible(info: Tensor, name: str) -> None:
 
 @public("function", name="linalg.inv", out=True, autocast="raise")
 def inv(A: Tensor) -> Tensor:
-    """The inverses of square matrices: [..., n, n] -> [..., n, n].
+    """Return the inverses of square matrices: [..., n, n] -> [..., n, n].
 
     Raises: LinAlgError naming the first singular matrix.
 
@@ -264,7 +264,7 @@ def inv(A: Tensor) -> Tensor:
 
 @public("function method", out=True, autocast="raise")
 def inverse(input: Tensor) -> Tensor:
-    """The older name of `linalg.inv`."""
+    """Compute the same as `linalg.inv`, whose older name this is."""
     return inv(input)
 
 
@@ -288,7 +288,7 @@ def _check_tolerances(name: str, **tolerances: Any) -> None:
 
 
 def _tolerance(A: Tensor, largest: Tensor, atol: Any, rtol: Any) -> Tensor:
-    """What counts as zero among singular values: max(atol, rtol * largest)."""
+    """Return what counts as zero among singular values: max(atol, rtol * largest)."""
     if rtol is None:
         eps = float(np.finfo(A.spec.dtype.to_real().numpy).eps) * max(A.shape[-2:])
         rtol = eps if atol is None else _where_positive(atol, eps)
@@ -316,7 +316,7 @@ def _at_least(tolerance: Tensor, atol: Any) -> Tensor:
 def pinv(
     A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
-    """The Moore-Penrose inverses: [..., m, n] -> [..., n, m].
+    """Return the Moore-Penrose inverses: [..., m, n] -> [..., n, m].
 
     Singular values up to max(atol, rtol * the largest) count as zero; `rcond` is the older name of `rtol`.
     """
@@ -451,7 +451,7 @@ def _chain(matrices: Sequence[Tensor]) -> Tensor:
 
 @public("function", name="linalg.multi_dot", autocast="lower")
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The product of two or more matrices in the order with the fewest multiplications.
+    """Return the product of two or more matrices in the order with the fewest multiplications.
 
     The first and the last may be vectors: a row and a column.
     """
@@ -514,7 +514,7 @@ def _linalg_matrix_exp_specs(a: Spec) -> Spec:
 
 
 def _pade(a: np.ndarray, degree: int) -> np.ndarray:
-    """p(a) / p(-a), the coefficients of p chosen to agree with exp up to the power 2 * degree."""
+    """Compute p(a) / p(-a), the coefficients of p chosen to agree with exp up to the power 2 * degree."""
     coefficients = [
         math.comb(degree, k) * math.factorial(2 * degree - k) / math.factorial(2 * degree)
         for k in range(degree + 1)
@@ -562,7 +562,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 @public("function", name="linalg.tensorinv", out=True, autocast="raise")
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of `tensordot(A, ., ind)`: the first `ind` dims change places with the others."""
+    """Return the inverse of `tensordot(A, ., ind)`: the first `ind` dims change places with the others."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     check_tensor(A, "linalg.tensorinv")

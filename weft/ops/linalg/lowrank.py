@@ -49,7 +49,7 @@ def _products(A: Tensor, M: Tensor | None) -> tuple[Product, Product]:
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """U, S, V of about the `q` largest singular values of A (of A - M if given), by random projection.
+    """Return U, S, V of about the `q` largest singular values of A (of A - M if given), by random projection.
 
     Shapes: [..., m, n] -> [..., m, q], [..., q], [..., n, q]. Random numbers come from the default generator.
     """
@@ -101,7 +101,7 @@ def lobpcg(
     ortho_fparams: Any = None,
     ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k largest (smallest unless `largest`) eigenvalues of A @ x = value * B @ x, and their vectors.
+    """Return the k largest (smallest unless `largest`) eigenvalues of A @ x = value * B @ x, and their vectors.
 
     A is symmetric or Hermitian, B positive-definite. The dense problem is solved exactly, so what steers PyTorch's
     iteration (X but for its size, iK, niter, tol, method, tracker, ortho_*) has no effect.

@@ -350,7 +350,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 @public("function", out=True, autocast="lower")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The products summed over pairs of dims; the other dims of `a`, then those of `b`, remain.
+    """Return the products summed over pairs of dims; the other dims of `a`, then those of `b`, remain.
 
     dims: the number of last dims of `a` paired with as many first dims of `b`, or two lists of dims.
 

@@ -498,7 +498,7 @@ LEAST_IN_STEPS = 200
 
 
 def _eigh_in_steps(a: Spec, UPLO: str) -> Callable | None:
-    """The steps of LAPACK's syevd for one real matrix: to tridiagonal form, eigenvectors of that, and their transformation back.
+    """Return the steps of LAPACK's syevd for a real matrix: tridiagonal form, its eigenvectors, transformation back.
 
     Two halves of the eigenvectors are transformed separately, on any number of threads, because their bits depend on the width. The
     columns do not begin at multiples of a power of two, which share few places of the cache. AMD Zen 4, 512x512, one thread: the

@@ -1,4 +1,4 @@
-"""The memory of tensors in the order that LAPACK and the kernels of `engine/lanes.py` read."""
+"""Defines the memory of tensors in the order that LAPACK and the kernels of `engine/lanes.py` read."""
 
 from __future__ import annotations
 

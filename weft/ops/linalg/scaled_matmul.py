@@ -42,7 +42,7 @@ def _scaled_mm(
     out_dtype: DType | None = None,
     use_fast_accum: bool = False,
 ) -> Tensor:
-    """(self * scale_a) @ (mat2 * scale_b) + bias of float8 matrices, in `out_dtype` (None: that of self).
+    """Compute (self * scale_a) @ (mat2 * scale_b) + bias of float8 matrices, in `out_dtype` (None: that of self).
 
     Shapes: self [M, K], mat2 [K, N], both scales one element, or scale_a [M, 1] and scale_b [1, N]; bias [N].
     scale_result and use_fast_accum have no effect, as in PyTorch on a CPU.

@@ -96,7 +96,7 @@ def window_sums(input: Tensor, n: int, wanted: tuple[int, ...]) -> tuple[Tensor,
 
 @functools.lru_cache(maxsize=64)
 def _windows(size: int, count: int, dtype: DType) -> Table:
-    """The sums of `count` windows of a dim."""
+    """Return the sums of `count` windows of a dim."""
     positions, lengths = _adaptive_positions(size, count)
     return Table(size, positions[:, 0], lengths, np.ones(positions.shape, dtype.numpy))
 

@@ -1,4 +1,4 @@
-"""Attention: weighted sums of values, weighted by how well keys match queries."""
+"""Computes attention: weighted sums of values, weighted by how well keys match queries."""
 
 from __future__ import annotations
 

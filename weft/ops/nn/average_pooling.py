@@ -72,7 +72,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window along the last dim. Shapes: [N, C, L] or [C, L].
+    """Return the mean of each window along the last dim. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.functional.avg_pool1d(torch.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
@@ -91,7 +91,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window over the last two dims. Shapes: [N, C, H, W] or [C, H, W].
+    """Return the mean of each window over the last two dims. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.functional.avg_pool2d(torch.ones(1, 4, 4), 2).shape
@@ -112,7 +112,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window over the last three dims. Shapes: [N, C, D, H, W] or [C, D, H, W].
+    """Return the mean of each window over the last three dims. Shapes: [N, C, D, H, W] or [C, D, H, W].
 
     >>> import weft as torch
     >>> torch.nn.functional.avg_pool3d(torch.ones(1, 4, 4, 4), 2).shape

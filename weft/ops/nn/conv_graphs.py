@@ -1,4 +1,4 @@
-"""The three products of a small convolution, each planned as one graph of kernels: copies of patches, and products of matrices.
+"""Plans the three products of a small convolution as graphs of kernels: copies of patches, products of matrices.
 
 The kernels of `engine/sliding.py` read tables that are made for each size in 400 us (AMD Zen 3). A graph needs no tables, and
 one template serves all sizes.
@@ -212,7 +212,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, how) -> Tens
 
 
 def adjoint(result: Tensor, weight: Tensor, bias: Tensor | None, how) -> Tensor:
-    """The adjoint of `convolution` in the input, with `bias` added."""
+    """Return the adjoint of `convolution` in the input, with `bias` added."""
     return _ADJOINT((result, weight, bias), _static(how))
 
 

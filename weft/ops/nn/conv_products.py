@@ -122,7 +122,7 @@ def _slide(
     made: int,
     adjoint: bool,
 ) -> Tensor:
-    """The convolution of `source`, or if `adjoint` its adjoint in the input, with `bias` added."""
+    """Convolve `source`, or if `adjoint` apply the adjoint in the input, with `bias` added."""
     sizes = (images, channels, *how.sizes) if adjoint else (images, made, *how.positions)
     target = _new(sizes, source)
     bias = source.new_zeros(sizes[1]) if bias is None else bias

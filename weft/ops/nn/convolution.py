@@ -328,7 +328,7 @@ def _check_positive(**arguments: Sequence[int]) -> None:
 
 
 def _positions(sizes, kernel, stride, padding, dilation) -> tuple[int, ...]:
-    """How many windows fit into each dim."""
+    """Return how many windows fit into each dim."""
     return tuple(
         (size + 2 * pad - gap * (k - 1) - 1) // step + 1
         for size, k, step, pad, gap in zip(sizes, kernel, stride, padding, dilation, strict=True)

@@ -40,7 +40,7 @@ def _check_probability(p: float, error: type[Exception]) -> None:
 
 
 def _channel_noise(input: Tensor) -> Tensor:
-    """One number per sample and channel."""
+    """Return one number per sample and channel."""
     shape = input.spec.shape
     if len(shape) < 2:
         raise RuntimeError(f"Feature dropout requires at least 2 dimensions in the input (got {list(shape)})")
@@ -192,7 +192,7 @@ def feature_alpha_dropout(
 
 
 def _random_slopes(input: Tensor, lower: float, upper: float, generator: Any) -> Tensor:
-    """1 for positive elements, for the others a uniform number each, drawn in their order."""
+    """Return 1 for positive elements, for the others a uniform number each, drawn in their order."""
     check_randomness("rrelu")
     slopes = ones_like(input.detach(), memory_format=contiguous_format)
     negative = input.detach() <= 0
@@ -235,7 +235,7 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """`leaky_relu` with a slope for each element, uniform in [lower, upper]; the mean slope unless `training`."""
+    """Apply `leaky_relu` with a slope for each element, uniform in [lower, upper]; the mean slope unless `training`."""
     return _rrelu(input, lower, upper, training, inplace)
 
 

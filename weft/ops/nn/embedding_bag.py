@@ -1,4 +1,4 @@
-"""Bags of embeddings: the sum, mean or maximum of several rows of a table each."""
+"""Reduces bags of embeddings: the sum, mean or maximum of several rows of a table each."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _bags(
 
 
 def _reduced(rows: Tensor, counted: Tensor | None, mode: str) -> Tensor:
-    """Bags of one size. Shapes: rows [B, n, features], counted [B, n] -> [B, features]."""
+    """Return bags of one size. Shapes: rows [B, n, features], counted [B, n] -> [B, features]."""
     if counted is None:
         if mode == "max" and rows.size(1):
             return rows.max(1).values
@@ -96,7 +96,7 @@ def _reduced(rows: Tensor, counted: Tensor | None, mode: str) -> Tensor:
 
 
 def _padded(rows: Tensor, counted: Tensor | None, starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """The bags side by side, filled up to the largest, and which of their rows count."""
+    """Return the bags side by side, filled up to the largest, and which of their rows count."""
     largest = int(sizes.max()) if sizes.numel() else 0
     steps = arange(largest, device=rows.device)
     valid = steps < sizes.unsqueeze(1)

@@ -177,7 +177,7 @@ def embedding_bag(
 
 
 def _maxima(weight: Tensor, indices: Tensor, counted: Tensor, bags: Tensor, sizes: Tensor) -> Tensor:
-    """The index of the largest row of each bag, for each column; 0 for an empty bag."""
+    """Return the index of the largest row of each bag, for each column; 0 for an empty bag."""
     found = indices.new_zeros((len(sizes), weight.size(1)))
     start = 0
     for bag, size in enumerate(sizes.tolist()):

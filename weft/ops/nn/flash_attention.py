@@ -80,7 +80,7 @@ def _all_blocks(query: Spec, key: Spec, causal: bool, most: int) -> Iterator[_Bl
 
 
 def _samples(batch: Sequence[int], each: int, most: int) -> Iterator[tuple[int | slice, ...]]:
-    """The batch in parts of up to `most` weights, or of one sample; () for all of it."""
+    """Return the batch in parts of up to `most` weights, or of one sample; () for all of it."""
     if math.prod(batch) * each <= most or not batch:
         yield ()
         return
@@ -137,7 +137,7 @@ def _numbered(graph: GraphBuilder, scores: Spec) -> list[Value]:
 def _build_powers(
     graph: GraphBuilder, query: Value, key: Value, mask: Value | None, first: int | None
 ) -> tuple[Value, Value]:
-    """The weights of a block before their division by the second result: the total of each row.
+    """Return the weights of a block before their division by the second result: the total of each row.
 
     first: of the queries, if they see no later keys.
     """

@@ -72,13 +72,13 @@ WEIGHT = Map("grid_weight", same_dtype, _weight, derivative=Derivative(joint=_we
 
 @functools.cache
 def _steps(dims: int) -> list[np.ndarray]:
-    """For each dim the steps from the first element around a point to each corner, [corners, 1]: 0 or 1. The last dim changes first."""
+    """Return for each dim the steps from the first element around a point to each corner, [corners, 1]: 0 or 1."""
     steps = np.array(list(itertools.product((0.0, 1.0), repeat=dims)))
     return [np.ascontiguousarray(column)[:, None] for column in steps.T]
 
 
 def corners(coordinates: Sequence[Tensor], sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """The positions of the elements around points, -1 outside of the image, and their weights, both [N, 2**dims, points].
+    """Return the positions of elements around points, -1 outside of the image, and weights, both [N, 2**dims, points].
 
     coordinates: in elements, [N, points] for each dim of an image of these sizes, which are at most `MOST`.
     """

@@ -291,7 +291,7 @@ def _unsafe_index(input: Tensor, indices: Any) -> Tensor:
 
 @public("function")
 def _unsafe_index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """`index_put` in a copy."""
+    """Compute `index_put` in a copy."""
     return _F["index_put"](input, tuple(indices), values, accumulate)
 
 
@@ -326,7 +326,7 @@ def _within(indices: Any, sizes: Any) -> tuple[Tensor | None, ...]:
 def _index_put_impl_(
     input: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:
-    """`index_put_`."""
+    """Compute `index_put_`."""
     return input.index_put_(tuple(indices), values, accumulate)
 
 
@@ -427,7 +427,7 @@ def _native_batch_norm_legit_no_training(
     momentum: float,
     eps: float,
 ) -> Any:
-    """`native_batch_norm` with the running mean and variance."""
+    """Compute `native_batch_norm` with the running mean and variance."""
     result = _F["native_batch_norm"](input, weight, bias, running_mean, running_var, False, momentum, eps)
     return result[0], input.new_empty(0), input.new_empty(0)
 
@@ -569,7 +569,7 @@ def _amp_update_scale_(
     scale_backoff_factor: float,
     growth_interval: int,
 ) -> Tensor:
-    """The next scale: smaller after an overflow, larger after `growth_interval` steps without one."""
+    """Return the next scale: smaller after an overflow, larger after `growth_interval` steps without one."""
     if found_inf.item():
         input.mul_(scale_backoff_factor)
         growth_tracker.zero_()

@@ -1,4 +1,4 @@
-"""The largest element of each window.
+"""Finds the largest element of each window.
 
 For backward, a window of few elements saves one byte, the place of its maximum in the window. Two linear maps, each
 the derivative of the other, go between windows and input:
@@ -171,7 +171,7 @@ def _edged(input: Tensor, geometry: PoolGeometry) -> Tensor:
 
 
 def _windows(input: Tensor, geometry: PoolGeometry) -> Tensor:
-    """A view [..., *counts, *kernel] of the elements of all windows."""
+    """Return a view [..., *counts, *kernel] of the elements of all windows."""
     view = windows(_edged(input, geometry), *geometry.looking)
     n = len(geometry.kernel)
     return view[(..., *(slice(count) for count in geometry.counts), *[slice(None)] * n)]
@@ -218,7 +218,7 @@ def _define_max(n: int, with_indices: bool) -> None:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        """The largest element of each window over the last {n} dims.
+        """Return the largest element of each window over the last {n} dims.
 
         Shapes: [N, C, *sizes] or [C, *sizes]. return_indices: also give where in the flattened {n} dims it lies; the
         function `max_pool{n}d_with_indices` always does.

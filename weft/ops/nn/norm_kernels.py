@@ -57,7 +57,7 @@ AFFINE = Map(
 
 
 def _spread(inverse: Callable) -> Reduce:
-    """(inverse of the variance plus eps, variance) along dims, given the mean."""
+    """Compute (inverse of the variance plus eps, variance) along dims, given the mean."""
     return Reduce(
         "norm_spread",
         lambda dtype, wanted: Types(dtype, (dtype, dtype)),
@@ -84,7 +84,7 @@ def standardized(
     kept: DType,
     spread: Reduce = SPREAD,
 ) -> tuple[list[Value], Value]:
-    """The result, the means and the inverse deviations, as dtype `kept`; the variances.
+    """Return the result, the means and the inverse deviations, as dtype `kept`; the variances.
 
     If the statistics are rounded, the unrounded statistics follow, because backward needs them.
     """
@@ -159,7 +159,7 @@ _BACKWARD = KernelGraph("normalize_backward", 5, _build_backward)
 
 
 def cotangents(cts, outs, x: Tensor, weight: Tensor | None, rows: Rows, specs, wanted):
-    """The cotangents of x, weight and bias, from the cotangents of the results of `standardized`.
+    """Return the cotangents of x, weight and bias, from the cotangents of the results of `standardized`.
 
     `specs` and `wanted` have an entry for each of x, weight, bias. Source: Ioffe and Szegedy 2015, section 3.
     """

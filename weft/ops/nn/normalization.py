@@ -89,7 +89,7 @@ _RUNNING = Map(
 
 @per_plan
 def _unbiased(count: int) -> float:
-    """The factor from the mean of squares of so many elements to the unbiased variance."""
+    """Return the factor from the mean of squares of so many elements to the unbiased variance."""
     return count / (count - 1) if count > 1 else math.nan
 
 
@@ -206,7 +206,7 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`batch_norm`, and the mean and the inverse deviation of each channel; empty tensors unless training."""
+    """Compute `batch_norm`, and the mean and the inverse deviation of each channel; empty tensors unless training."""
     found = _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)
     return _only_first_recorded(found)
 
@@ -521,7 +521,7 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`group_norm`, and the means and the inverse deviations [N, group]. N, C, HxW: the sizes of the input."""
+    """Compute `group_norm`, and the means and the inverse deviations [N, group]. N, C, HxW: the sizes of the input."""
     own = input.spec.shape
     if (N, C, HxW) != (*own[:2], math.prod(own[2:])):
         raise RuntimeError(

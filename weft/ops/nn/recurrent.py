@@ -70,7 +70,7 @@ def _layers(
     train: bool,
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
-    """The output and the final states, by a flat list of parameters."""
+    """Return the output and the final states, by a flat list of parameters."""
     initial = state_of(kind, hx)
     for each in params:
         if not isinstance(each, Tensor):
@@ -134,7 +134,7 @@ def network(
     compute: Callable[..., tuple[Tensor, ...]],
     compute_packed: Callable[..., tuple[Tensor, ...]],
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """The function `name` of a kind: (input, hx, ...), or of packed sequences (data, batch_sizes, hx, ...).
+    """Return the function `name` of a kind: (input, hx, ...), or of packed sequences (data, batch_sizes, hx, ...).
 
     compute, compute_packed: (kind, input, sizes of the steps, hx, params, ...), for sequences of which the steps are the first dim.
     """
@@ -176,7 +176,7 @@ def network(
 
     @named(name)
     def function(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        """Layers of {name} over sequences: the output of the last layer, then the final states."""
+        """Return layers of {name} over sequences: the output of the last layer, then the final states."""
         # The third argument is the parameters; for packed sequences it is the state.
         packed = "batch_sizes" in kwargs or len(args) > 3 and not isinstance(args[3], bool)
         return over_packed(*args, **kwargs) if packed else over_sequences(*args, **kwargs)

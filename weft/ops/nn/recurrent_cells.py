@@ -1,4 +1,4 @@
-"""The formulas of the kinds of recurrent cells.
+"""Defines the formulas of the kinds of recurrent cells.
 
 A formula is an ordinary function of tensors. `recurrent_kernels.py` traces it, and makes one kernel of it and one of its
 derivative.
@@ -77,7 +77,7 @@ class Weights(NamedTuple):
         return linear(input, self.inputs, self.inputs_bias)
 
     def of_hidden(self, hidden: Tensor) -> Tensor:
-        """The same of the hidden state."""
+        """Return the same of the hidden state."""
         return linear(hidden, self.hidden, self.hidden_bias)
 
 

@@ -1,4 +1,4 @@
-"""The elementwise part of a step of a recurrent cell as one kernel, and its derivative as another.
+"""Defines the elementwise part of a step of a recurrent cell as one kernel, and its derivative as another.
 
 The formula of the cell is traced (`families/traced.py`). A traced value knows the op that made it, so that the derivative is made by
 tracing the rules of these ops in reverse order.
@@ -85,7 +85,7 @@ class _Operands:
 def _forward(
     kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, saving: bool, where: device
 ) -> Launch:
-    """The kernel of a step.
+    """Return the kernel of a step.
 
     Results: the next state; the hidden state once more, as output; if `saving`, the pre-activations and the old state.
     Inputs: the projections of the input and of the hidden state; the biases of both if `biased`; the state.
@@ -112,7 +112,7 @@ def _forward(
 
 
 def _backward(kind: Kind, dtype: DType, rows: int, hidden: int, where: device) -> Launch:
-    """The kernel of the derivative of a step.
+    """Return the kernel of the derivative of a step.
 
     Results: the cotangents of the projection of the input; of the projection of the hidden state, if that differs; of the state.
     Inputs: the cotangent of the hidden state through the product of the next step; the cotangents of the next state and of the

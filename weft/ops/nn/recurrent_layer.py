@@ -1,4 +1,4 @@
-"""One layer of a recurrent network in one direction.
+"""Defines one layer of a recurrent network in one direction.
 
 One product projects the inputs of all steps. Then each step is one product and one kernel, forward and backward, and the gradients
 of the weights are products over all steps. Autograd records all of this as one node. If kernels cannot compute the layer, or if the
@@ -95,7 +95,7 @@ _fits = PlanCache(_check_fits)
 def composed(
     kind: Kind, sizes: tuple[int, ...], reverse: bool, input: Tensor, weights: Projections, initial: State
 ) -> tuple[Tensor, ...]:
-    """The output and the final state, composed of ops."""
+    """Return the output and the final state, composed of ops."""
     projected = weights.of_input(input)
     packed = input.dim() == 2
     steps = list(zip(projected.split(sizes) if packed else projected.unbind(0), sizes))
@@ -192,7 +192,7 @@ def _pulled_back(
 
 def _step(kind: Kind) -> CustomVjp:
     def node_name(inputs: Sequence[Any], static: tuple) -> str:
-        """The name of the last node of PyTorch's composition: of a cell, a sequence, or packed sequences."""
+        """Return the name of the last node of PyTorch's composition: of a cell, a sequence, or packed sequences."""
         if inputs[4].dim() == 3:
             return "StackBackward0"
         return "CatBackward0" if len(inputs[1]) > 1 else kind.node_name

@@ -1,4 +1,4 @@
-"""The loop over time of a recurrent layer: a product and a kernel for each step, forward and backward.
+"""Runs the loop over time of a recurrent layer: a product and a kernel for each step, forward and backward.
 
 `recurrent_kernels.py` makes the kernels. The steps are planned once for each combination of specs: which kernels run, and where their
 operands lie. On the CPU all steps are one launch, which the workers share by sequences (`engine/steps.py`), and the weight of the
@@ -139,7 +139,7 @@ def _plan_forward(
     narrow: int,
     n_biases: int,
 ) -> _Plan:
-    """hidden: the size of a state. narrow: the size of a projected state, or 0."""
+    """Plan the steps. hidden: the size of a state. narrow: the size of a projected state, or 0."""
     gates, states, rows, where = kind.n_gates, kind.n_states, sum(sizes), input.device
     dtype, compute = input.dtype, compute_type(input.dtype)
     width, wide_width = hidden * dtype.itemsize, hidden * compute.itemsize
@@ -200,7 +200,7 @@ def forward(
     projection: Tensor | None,
     *initial: Tensor,
 ) -> tuple[Tensor, ...]:
-    """The output and the final state; before them, if `saving`, the pre-activations and the old states of all steps."""
+    """Return the output and the final state; before, if `saving`, the pre-activations and old states of all steps."""
     n_hidden = weight.spec.shape[0] // kind.n_gates
     narrow = 0 if projection is None else own_weight.spec.shape[1]
     biases = [] if bias is None or own_bias is None else [bias.contiguous(), own_bias.contiguous()]
@@ -297,7 +297,7 @@ def backward(
     initial: State,
     to_the_end: bool,
 ) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor | None]:
-    """The cotangents of the projections of inputs and of hidden states, [rows, gates * hidden], and of the initial state.
+    """Return the cotangents of the projections of inputs and hidden states, [rows, gates * hidden], and of the state.
 
     The last result is the part of the cotangents of projected states that comes from later steps. `to_the_end`: whether the
     cotangent of the initial hidden state is needed.

@@ -1,4 +1,4 @@
-"""Resizing of images: `interpolate` and its older names."""
+"""Resizes images: `interpolate` and its older names."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def _factors(image: Tensor, first: int, sizes, scales, mode: str) -> list[int] |
 
 
 def _repeated(image: Tensor, first: int, factors: Sequence[int]) -> Tensor:
-    """Each element of the dims from `first` on repeated, by one copy."""
+    """Repeat each element of the dims from `first` on, by one copy."""
     own = image.spec.shape
     apart, sizes, view = list(own[:first]), list(own[:first]), image
     for dim, factor in enumerate(factors, first):
@@ -468,7 +468,7 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The older name of `interpolate`."""
+    """Compute the same as `interpolate`, whose older name this is."""
     warnings.warn(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=user_level(),

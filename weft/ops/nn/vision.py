@@ -37,7 +37,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The values of an image at the points of a grid.
+    """Return the values of an image at the points of a grid.
 
     Shapes: input [N, C, H, W], grid [N, h, w, 2] -> [N, C, h, w]; or [N, C, D, H, W], [N, d, h, w, 3]. Points are (x, y)
     or (x, y, z); -1 and 1 are the edges of the image; with `align_corners` they are the centres of its corner elements.
@@ -67,7 +67,7 @@ def _grid_sampler(name: str, allowed: tuple[int, ...]) -> None:
     def function(
         input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
     ) -> Tensor:
-        """`nn.functional.grid_sample` with modes as numbers, in the order in which it lists them."""
+        """Compute `nn.functional.grid_sample` with modes as numbers, in the order in which it lists them."""
         if input.spec.ndim not in allowed:
             raise RuntimeError(
                 f"{name}(): expected input of {allowed} dims, but got {list(input.spec.shape)}"
@@ -279,7 +279,7 @@ def _point_taps(position: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None
 
 
 def _cubic_weights(t: Any, a: float = -0.75) -> list:
-    """Of the four neighbours of a point at distance t behind the second. Source: Keys 1981, cubic convolution."""
+    """Return the weights of the four neighbours of a point, at distance t behind the second. Source: Keys 1981."""
 
     def near(x):
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -295,7 +295,7 @@ def _cubic_weights(t: Any, a: float = -0.75) -> list:
 
 @public(name="nn.functional.affine_grid")
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The images of a regular grid under affine maps, as points for `grid_sample`.
+    """Return the images of a regular grid under affine maps, as points for `grid_sample`.
 
     Shapes: theta [N, 2, 3], size (N, C, H, W) -> [N, H, W, 2]; or [N, 3, 4], (N, C, D, H, W) -> [N, D, H, W, 3].
     """

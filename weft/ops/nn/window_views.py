@@ -21,7 +21,7 @@ FEW = 16
 
 
 def repeated(value: Any, n: int, function: str, argument: str) -> tuple[int, ...]:
-    """One int per dim, from an int or from a sequence.
+    """Return one int per dim, from an int or from a sequence.
 
     Raises: TypeError for no ints, RuntimeError for another number of them.
     """

@@ -45,7 +45,7 @@ KEYS = {
 
 
 def order_keys(input: Tensor, dim: int, descending: bool = False) -> np.ndarray:
-    """Keys of the elements as an array, with `dim` as the last axis.
+    """Return keys of the elements as an array, with `dim` as the last axis.
 
     The keys never share memory with the values, because NumPy's sorts write outside of their buffers if another thread
     changes the keys.

@@ -1,4 +1,4 @@
-"""sort and argsort, and elements selected by rank: topk, kthvalue, the medians, mode."""
+"""Defines sort and argsort, and elements selected by rank: topk, kthvalue, the medians, mode."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def back(rows: np.ndarray, dim: int, ndim: int) -> np.ndarray:
 
 
 def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarray:
-    """The positions of the `k` least (greatest, if `descending`; all, if None) elements along `dim`, in order.
+    """Return the positions of the `k` least (greatest, if `descending`; all, if None) elements along `dim`, in order.
 
     The last axis runs along `dim`. NaN is the greatest; of equals, the first comes first.
     """
@@ -175,7 +175,7 @@ def check_not_empty(input: Tensor, dim: int, name: str) -> None:
 
 
 def take_rows(input: Tensor, dim: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The elements at `order` (rows: the last axis runs along `dim`), and `order`, in the dims of the input."""
+    """Return the elements at `order` (rows: the last axis runs along `dim`), and `order`, in the dims of the input."""
     ndim = len(input.spec.shape)
     rows = rows_of(array(input), dim)
     values = rows[order] if ndim <= 1 else np.take_along_axis(rows, order, -1)
@@ -231,7 +231,7 @@ def _checked_sort(input: Tensor, dim: Any, descending: Any, name: str) -> tuple[
 
 @public("function method", out=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = False) -> Any:
-    """(values, indices): the elements in order along `dim`, NaN as the greatest, and where they came from.
+    """Compute (values, indices): the elements in order along `dim`, NaN as the greatest, and where they came from.
 
     Equal elements keep their order, whether `stable` asks for it or not.
 
@@ -248,7 +248,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 
 @public("function method", out=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
-    """The indices that sort `input` along `dim`: those of `sort`.
+    """Return the indices that sort `input` along `dim`: those of `sort`.
 
     >>> import weft as torch
     >>> torch.argsort(torch.tensor([3, 1, 2]))
@@ -388,7 +388,7 @@ def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: Callable)
 
 @public("function method", out="apart")
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """(values, indices) of the `k`-th smallest element along `dim`, counted from 1.
+    """Compute (values, indices) of the `k`-th smallest element along `dim`, counted from 1.
 
     Raises: RuntimeError if there are fewer than `k`.
 

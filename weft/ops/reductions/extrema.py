@@ -52,7 +52,7 @@ class Extrema:
     """The parts of a reduction to extrema. A state has one component for each of them, and for floats the last NaN."""
 
     def __init__(self, *chosen: tuple[Callable, Callable]):
-        """`chosen`: the identity and the choice of each extremum, such as `lowest` and `larger`."""
+        """Make an op; `chosen`: the identity and the choice of each extremum, such as `lowest` and `larger`."""
         self.chosen = chosen
 
     def identity(self, dtype: DType) -> tuple:

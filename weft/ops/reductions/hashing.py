@@ -32,7 +32,7 @@ def _hashed_spec(input: Spec, dims: tuple[int, ...], keepdim: bool) -> Spec:
 
 @public("function method", out=True)
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """The exclusive or of all elements, or of those along `dim`, each as a float64 or an int64; a uint64 tensor.
+    """Return the exclusive or of all elements, or of those along `dim`, each as a float64 or an int64; a uint64 tensor.
 
     Two equal tensors have equal hashes. mode: 0, the only one there is.
 

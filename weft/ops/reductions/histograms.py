@@ -273,7 +273,7 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    """(hist, bin_edges) of points in several dimensions.
+    """Compute (hist, bin_edges) of points in several dimensions.
 
     Shapes: input [..., dims]; bins one number, one per dim, or edges for each dim; hist [bins...].
     range: lowest and highest edge of each dim, in one list.
@@ -328,7 +328,7 @@ def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DTyp
 
 
 def _padded(counts: np.ndarray, length: int) -> np.ndarray:
-    """The counts with zeros behind them, at least `length` in all."""
+    """Return the counts with zeros behind them, at least `length` in all."""
     return np.concatenate([counts, np.zeros(max(length - len(counts), 0), np.int64)])
 
 

@@ -50,7 +50,7 @@ def sum(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The sum of the elements that count, over `dim` (an int, several, or all).
+    """Return the sum of the elements that count, over `dim` (an int, several, or all).
 
     >>> import weft as torch
     >>> torch.masked.sum(torch.tensor([1.0, 2.0, 3.0]), mask=torch.tensor([True, False, True]))
@@ -69,7 +69,7 @@ def prod(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product of the elements that count, over `dim` (an int, several, or all)."""
+    """Return the product of the elements that count, over `dim` (an int, several, or all)."""
     result = _filled(input, mask, 1).to(_summed_type(input, dtype))
     dims = _dims(input, dim, "prod") if input.spec.shape or dim is None or dim == () else (0,)
     if dim == []:  # as in PyTorch, an empty list names no dims, although an empty tuple stands for all
@@ -81,14 +81,14 @@ def prod(
 
 @public(name="masked.cumsum")
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The running sum of the elements that count, along `dim`."""
+    """Return the running sum of the elements that count, along `dim`."""
     dtype = dtype or input.spec.dtype
     return _filled(input, mask, 0).cumsum(wrap_dim(dim, input.spec.ndim), dtype=dtype).to(dtype)
 
 
 @public(name="masked.cumprod")
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
-    """The running product of the elements that count, along `dim`."""
+    """Return the running product of the elements that count, along `dim`."""
     dtype = dtype or input.spec.dtype
     return _filled(input, mask, 1).cumprod(wrap_dim(dim, input.spec.ndim), dtype=dtype).to(dtype)
 
@@ -147,7 +147,7 @@ def median(
 
 
 def _count(input: Tensor, dim: Any, keepdim: bool, mask: Tensor | None) -> Any:
-    """How many elements count."""
+    """Return how many elements count."""
     dims = _dims(input, dim, "sum")
     if mask is not None:
         return full_mask(input, mask).sum(dims, keepdim)
@@ -203,7 +203,7 @@ def var(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance of the elements that count, divided by their number - correction (1 unless given)."""
+    """Return the variance of the elements that count, divided by their number - correction (1 unless given)."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
@@ -232,7 +232,7 @@ def norm(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The vector norm of the elements that count, over `dim` (an int, several, or all)."""
+    """Return the vector norm of the elements that count, over `dim` (an int, several, or all)."""
     filled = _filled(input, mask, math.inf if ord == -math.inf else 0)
     return vector_norm(filled, ord, _dims(input, dim, "norm"), bool(keepdim), dtype=dtype or input.spec.dtype)
 
@@ -253,7 +253,7 @@ def logsumexp(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """log(sum(exp(input))) of the elements that count, over `dim` (an int, several, or all)."""
+    """Compute log(sum(exp(input))) of the elements that count, over `dim` (an int, several, or all)."""
     filled = _filled(input, mask, _lowest_logarithm(input.spec.dtype))
     return filled.logsumexp(_dims(input, dim, "logsumexp"), bool(keepdim)).to(dtype or input.spec.dtype)
 
@@ -280,7 +280,7 @@ def _define_softmax(name: str, what: str, sign: int) -> None:
     def function(
         input: Tensor, dim: int | None, *, dtype: DType | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        """{what} along `dim`; masked-out elements count as infinitely far away."""
+        """Compute {what} along `dim`; masked-out elements count as infinitely far away."""
         identity = (lowest if sign > 0 else highest)(input.spec.dtype)
         values = _filled(input, mask, identity)
         return unmasked(

@@ -1,4 +1,4 @@
-"""The variance and the standard deviation, alone or with the mean."""
+"""Computes the variance and the standard deviation, alone or with the mean."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
 
     @public("function method", name=op.name, out=True, words=words)
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """The {what} over `dim` (an int, several, or all), divided by n - correction (1 unless given).
+        """Return the {what} over `dim` (an int, several, or all), divided by n - correction (1 unless given).
 
         Forms: {name}(unbiased), {name}(dim, unbiased, keepdim), {name}(dim, *, correction, keepdim).
         """
@@ -132,7 +132,7 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
 
     @public("function", name=f"{op.name}_mean", out=True, words=words)
     def with_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """The {what} over `dim` and the mean."""
+        """Return the {what} over `dim` and the mean."""
         dims, correction, keepdim = _moment_arguments(input, args, kwargs, f"{op.name}_mean")
         return both(input, dims, correction, keepdim)
 

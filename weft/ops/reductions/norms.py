@@ -130,7 +130,7 @@ def _norm_row(p: float, of_one: bool) -> Reduce:
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """(sum of |x| ** ord) ** (1 / ord) over `dim` (an int, several, or all).
+    """Compute (sum of |x| ** ord) ** (1 / ord) over `dim` (an int, several, or all).
 
     ord: inf is the largest |x|, -inf the smallest, 0 the number of elements that are not 0.
     Raises: RuntimeError for integers, and for an empty dim if `ord` is negative or inf.
@@ -319,7 +319,7 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> T
 
 @public("function", name="linalg.cond", out=True, autocast="raise")
 def cond(A: Tensor, p: Any = None) -> Tensor:
-    """The condition numbers: the ratio of largest and smallest singular value, or norm(A, p) * norm(inv(A), p).
+    """Return the condition numbers: the ratio of largest and smallest singular value, or norm(A, p) * norm(inv(A), p).
 
     inf for a singular matrix. Shapes: [..., m, n] -> [...]; m = n unless p is None, 2 or -2.
     """

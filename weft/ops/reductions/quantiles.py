@@ -29,7 +29,7 @@ def _define(name: str, ignore_nan: bool) -> None:
         *,
         interpolation: str = "linear",
     ) -> Tensor:
-        """The `q`-th quantiles of all elements or along `dim`, 0 <= q <= 1; {of_nan}.
+        """Return the `q`-th quantiles of all elements or along `dim`, 0 <= q <= 1; {of_nan}.
 
         Shapes: q [] gives the shape without `dim`; q [n] puts n in front of it.
         interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between the two that q lies between.

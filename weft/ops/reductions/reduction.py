@@ -1,4 +1,4 @@
-"""Reductions: sums, products, means, extrema, any and all."""
+"""Defines reductions: sums, products, means, extrema, any and all."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def _floating(input: Tensor, dtype: DType | None, name: str) -> DType:
 
 @public("function method", out=True)
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The mean over `dim` (an int, several, or all) of a floating point or complex tensor.
+    """Return the mean over `dim` (an int, several, or all) of a floating point or complex tensor.
 
     Raises: RuntimeError for integers and bools unless dtype= is given.
     """
@@ -358,7 +358,7 @@ _AMINMAX = return_type("aminmax", ("min", "max"))
 
 @public("function method", out="exact")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The minimum and the maximum of all elements or along `dim`, as a named pair."""
+    """Return the minimum and the maximum of all elements or along `dim`, as a named pair."""
     check_tensor(input, "aminmax")
     return _AMINMAX(AMINMAX.direct(input, dim, keepdim))
 

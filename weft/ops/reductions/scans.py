@@ -139,7 +139,7 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
 
     @named(f"{name}_", of=name)
     def scan_(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-        """`{of}`, written into this tensor."""
+        """Compute `{of}`, written into this tensor."""
         check_recorded_write(self)
         dim_of(self, dim, name)
         if dtype is not None and dtype is not self.spec.dtype:

@@ -36,7 +36,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """The "sum", "mean", "prod", "max" or "min" of each segment along `axis`.
+    """Return the "sum", "mean", "prod", "max" or "min" of each segment along `axis`.
 
     Shapes: data [*batch, size, ...] with lengths [*batch, n], or offsets [*batch, n + 1] of where segments begin and the
     last one ends -> [*batch, n, ...]. initial: takes part in each segment, and is the result of those without elements.

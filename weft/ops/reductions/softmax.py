@@ -67,7 +67,7 @@ def _as_float(input: Tensor, dtype: DType | None) -> Tensor:
 
 @public("function method", "special.logsumexp", out=True)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(input))) over `dim`, without overflow.
+    """Compute log(sum(exp(input))) over `dim`, without overflow.
 
     Source: the maximum is subtracted first, Blanchard, Higham, Higham 2021, "Accurately computing the log-sum-exp".
     """

@@ -11,7 +11,7 @@ from ..linalg.lapack import check_tensor
 
 
 def _neighbours(values: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """All samples along `dim` but the last, and all but the first."""
+    """Return all samples along `dim` but the last, and all but the first."""
     if not values.dim():
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     n = values.size(dim)
@@ -61,7 +61,7 @@ def _check_steps(name: str, x: Tensor | None, dx: Any) -> None:
 
 @public("function", "trapz")
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """The integral along `dim` of samples `y` at positions `x` (or a distance `dx` apart).
+    """Return the integral along `dim` of samples `y` at positions `x` (or a distance `dx` apart).
 
     >>> import weft as torch
     >>> torch.trapezoid(torch.tensor([0.0, 1.0, 2.0]), dx=0.5)
@@ -83,7 +83,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 @public("function")
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """The integrals along `dim` up to each sample but the first."""
+    """Return the integrals along `dim` up to each sample but the first."""
     _check_steps("cumulative_trapezoid", x, dx)
     check_tensor(y, "cumulative_trapezoid", "y")
     _check_numbers("cumulative_trapezoid", y, x, dx)

@@ -402,7 +402,7 @@ def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
         requires_grad: bool = False,
         pin_memory: bool | None = False,
     ) -> Tensor:
-        """The frequencies of the results of `{transform}` of `n` samples, `d` apart.
+        """Return the frequencies of the results of `{transform}` of `n` samples, `d` apart.
 
         Units: cycles per unit of `d`.
         """
@@ -425,7 +425,7 @@ _frequencies("rfftfreq", lambda n: np.arange(n // 2 + 1))
 def _define_shift(name: str, extra: int, what: str) -> None:
     @public(name=f"fft.{name}", words={"what": what})
     def function(input: Tensor, dim: Any = None) -> Tensor:
-        """{what} in `dim` (an int or several; all unless given)."""
+        """Return {what} in `dim` (an int or several; all unless given)."""
         _check_input(input, name)
         ndim = len(input.spec.shape)
         dims = range(ndim) if dim is None else integers((dim,), f"fft_{name}", "dim")
@@ -433,8 +433,8 @@ def _define_shift(name: str, extra: int, what: str) -> None:
         return input.roll(tuple((input.spec.shape[each] + extra) // 2 for each in dims), dims)
 
 
-_define_shift("fftshift", 0, "Frequencies reordered so that zero is in the middle,")
-_define_shift("ifftshift", 1, "The inverse of `fftshift`")
+_define_shift("fftshift", 0, "frequencies reordered so that zero is in the middle,")
+_define_shift("ifftshift", 1, "the inverse of `fftshift`")
 
 
 def spectrum(input: Tensor, norm: str, onesided: bool) -> Tensor:

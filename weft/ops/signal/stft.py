@@ -44,7 +44,7 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The spectra of pieces of `n_fft` samples, `hop_length` (n_fft // 4) apart, times a window.
+    """Return the spectra of pieces of `n_fft` samples, `hop_length` (n_fft // 4) apart, times a window.
 
     Shapes: input [batch, samples] or [samples] -> [batch, frequencies, pieces] or [frequencies, pieces]; n_fft // 2 + 1
     frequencies if `onesided` (the default for real signals). The real and the imaginary part come as one more dim

@@ -1,4 +1,4 @@
-"""What a dense tensor answers to questions about sparse, quantized and other layouts.
+"""Defines what a dense tensor answers to questions about sparse, quantized and other layouts.
 
 Programs call `to_dense()` on any tensor, and ask `is_sparse` before they touch `indices()`. A dense tensor gives
 itself to the first. Methods that only sparse or quantized tensors have raise PyTorch's errors. A conversion into a
@@ -111,7 +111,7 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @public("function", "saddmm")
 def sspaddmm(input: Tensor, *args: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`addmm` of sparse matrices.
+    """Compute `addmm` of sparse matrices.
 
     Raises: RuntimeError for dense ones.
     """
@@ -126,7 +126,7 @@ def _sspaddmm(self: Tensor, *args: Any, beta: Any = 1, alpha: Any = 1) -> Tensor
 
 @public("function method")
 def smm(input: Tensor, mat2: Tensor) -> Tensor:
-    """`mm` of sparse matrices.
+    """Compute `mm` of sparse matrices.
 
     Raises: RuntimeError for dense ones.
     """
@@ -135,7 +135,7 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @public("function", "hsmm")
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """`mm` of a sparse and a dense matrix.
+    """Compute `mm` of a sparse and a dense matrix.
 
     Raises: NotImplementedError for dense ones.
     """

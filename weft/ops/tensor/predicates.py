@@ -35,7 +35,7 @@ def is_tensor(obj: Any, /) -> bool:
 
 
 def _asked(name: str) -> None:
-    """`weft.name(input)` for a method without arguments."""
+    """Return `weft.name(input)` for a method without arguments."""
     method = getattr(Tensor, name)
 
     @named(name, method.__doc__)
@@ -99,7 +99,7 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
 
 @public("function")
 def typename(obj: Any, /) -> str:
-    """The name of the type of `obj`, with its module; 'torch.FloatTensor' and the like for tensors."""
+    """Return the name of the type of `obj`, with its module; 'torch.FloatTensor' and the like for tensors."""
     if isinstance(obj, Tensor):
         return obj.type()
     named = obj if hasattr(obj, "__qualname__") or inspect.ismodule(obj) else type(obj)

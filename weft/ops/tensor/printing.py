@@ -15,7 +15,7 @@ from ...core.restoring import contextmanager
 
 @dataclasses.dataclass(slots=True)
 class PrintOptions:
-    """The arguments of `set_printoptions`."""
+    """Holds the arguments of `set_printoptions`."""
 
     precision: int = 4
     threshold: float = 1000
@@ -60,13 +60,13 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The present options, as keyword arguments of `set_printoptions`."""
+    """Return the present options, as keyword arguments of `set_printoptions`."""
     return dataclasses.asdict(_options)
 
 
 @contextmanager
 def printoptions(**kwargs) -> Iterator[None]:
-    """`set_printoptions(**kwargs)` for the length of a `with` block.
+    """Call `set_printoptions(**kwargs)` for the length of a `with` block.
 
     >>> import weft as torch
     >>> with printoptions(precision=2):
@@ -82,7 +82,7 @@ def printoptions(**kwargs) -> Iterator[None]:
 
 
 def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None, names: Sequence = ()) -> str:
-    """The text of `repr` and `str`: the values, or `tensor_contents` in their place, then the other properties.
+    """Return the text of `repr` and `str`: the values, or `tensor_contents` in their place, then the other properties.
 
     `tangent` is the one of `tensor` in forward-mode differentiation, and `names` are those of its dims: higher layers know them.
     """
@@ -323,7 +323,7 @@ def _complex_format(values: np.ndarray) -> _Format:
 
 
 def _float_text(counted: np.ndarray) -> Callable[[float], str]:
-    """One notation for all elements: whole numbers with a point, fixed, or scientific."""
+    """Return one notation for all elements: whole numbers with a point, fixed, or scientific."""
     scientific = _needs_exponent(np.abs(counted)) if _options.sci_mode is None else _options.sci_mode
     if scientific and counted.size:
         return f"{{:.{_options.precision}e}}".format

@@ -21,7 +21,7 @@ from .printing import tensor_format, tensor_repr
 
 @public("method")
 def item(self: Tensor) -> Any:
-    """The only element as a Python number.
+    """Return the only element as a Python number.
 
     Raises: RuntimeError unless there is exactly one element.
     """

@@ -59,7 +59,7 @@ def with_reduced_dims(reduced: Tensor, dims: Sequence[int] | None, keepdim: bool
 
 
 def broadcast_back(reduced: Tensor, whole: Spec, dims: Sequence[int] | None, keepdim: bool) -> Tensor:
-    """A reduced tensor, expanded to the shape before the reduction."""
+    """Return a reduced tensor, expanded to the shape before the reduction."""
     return with_reduced_dims(reduced, dims, keepdim).expand(whole.shape)
 
 
@@ -79,7 +79,7 @@ def sum_of(cotangents: Sequence[Tensor]) -> Tensor | None:
 
 
 def scatter_into_zeros(ct: Tensor, indices: Tensor, whole: Spec, dim: int) -> Tensor:
-    """Zeros of the shape of `whole`, with each cotangent at the index along `dim` that its element came from."""
+    """Return zeros of the shape of `whole`, with each cotangent at the index along `dim` that its element came from."""
     if not whole.shape:
         return ct.clone()
     return ct.new_zeros(whole.shape).scatter(dim, indices, ct)

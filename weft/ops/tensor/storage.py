@@ -52,7 +52,7 @@ def _warn_deprecated() -> None:
 
 
 class TypedStorage:
-    """A storage seen as elements of one dtype; deprecated in favour of tensors.
+    """Presents a storage as elements of one dtype; deprecated in favour of tensors.
 
     Forms: TypedStorage(size), TypedStorage(values), TypedStorage(wrap_storage=untyped), each with dtype and device.
 
@@ -170,7 +170,7 @@ class TypedStorage:
         return self._untyped_storage.resizable()
 
     def pickle_storage_type(self) -> str:
-        """The name of the legacy class, "FloatStorage"."""
+        """Return the name of the legacy class, "FloatStorage"."""
         return f"{LEGACY_NAMES[self.dtype]}Storage"
 
     def __getitem__(self, index: Any) -> Any:
@@ -233,7 +233,7 @@ class TypedStorage:
         return self._on(self._untyped_storage.cpu())
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        """A copy on a GPU.
+        """Return a copy on a GPU.
 
         Raises: an error without one.
         """
@@ -251,13 +251,13 @@ class TypedStorage:
         return self._on(self._untyped_storage.pin_memory(device))
 
     def _to(self, dtype: DType) -> TypedStorage:
-        """A copy with every element converted."""
+        """Return a copy with every element converted."""
         return TypedStorage(
             wrap_storage=self._tensor().to(_stored(dtype), copy=True)._storage, dtype=dtype, _internal=True
         )
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The name of the legacy class; with a class or its name, the elements converted."""
+        """Return the name of the legacy class; with a class or its name, the elements converted."""
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
         name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
@@ -266,7 +266,7 @@ class TypedStorage:
 
     @classmethod
     def from_buffer(cls, *args: Any, dtype: DType | None = None, **kwargs: Any) -> TypedStorage:
-        """A copy of a buffer; arguments as in UntypedStorage.from_buffer."""
+        """Return a copy of a buffer; arguments as in UntypedStorage.from_buffer."""
         dtype = dtype or getattr(cls, "dtype", None) or get_default_dtype()
         untyped = Storage.from_buffer(*args, dtype=dtype, **kwargs)
         return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
@@ -316,7 +316,7 @@ _conversions({
 
 
 def _storage_type(self: Storage, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the class; with a legacy class or its name, the bytes converted to its elements."""
+    """Return the name of the class; with a legacy class or its name, the bytes converted to its elements."""
     if dtype is None:
         return "torch.storage.UntypedStorage"
     return TypedStorage(wrap_storage=self, dtype=dt.uint8, _internal=True).type(dtype)

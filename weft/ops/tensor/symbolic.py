@@ -62,7 +62,7 @@ class SymBool(_Symbol):
 
 
 def sym_int(a: Any) -> int:
-    """`a` as an int, rounded towards zero."""
+    """Return `a` as an int, rounded towards zero."""
     return math.trunc(a) if isinstance(a, float) else int(a)
 
 
@@ -98,13 +98,13 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
 
 
 def sym_sum(*args: Any) -> Any:
-    """The sum of numbers, given one by one or as one sequence."""
+    """Return the sum of numbers, given one by one or as one sequence."""
     numbers = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     return sum(numbers)
 
 
 def sym_fresh_size(expr: Any) -> Any:
-    """A new symbol for a size.
+    """Return a new symbol for a size.
 
     Raises: NotImplementedError, because weft has no symbols.
     """

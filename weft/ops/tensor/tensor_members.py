@@ -48,7 +48,7 @@ def _grad_dtype(self: Tensor) -> DType | None:
 
 @public("method")
 def const_data_ptr(self: Tensor) -> int:
-    """`data_ptr`, for callers that only read."""
+    """Return `data_ptr`, for callers that only read."""
     return self.data_ptr()
 
 
@@ -114,7 +114,7 @@ def _no_device(name: str, error: Exception) -> None:
     def method(
         self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> Tensor:
-        """The tensor on a device of type {name}.
+        """Return the tensor on a device of type {name}.
 
         Raises: an error, because there is none.
         """
@@ -153,14 +153,14 @@ def typed_storage(self: Tensor) -> Any:
 
 @public("method", name="_conj")
 def lazy_conj(self: Tensor) -> Tensor:
-    """`conj`, by the name of the kernel."""
+    """Return `conj`, by the name of the kernel."""
     return self.conj()
 
 
 def _in_place(name: str) -> None:
     @named(name)
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """`input.{name}(...)`."""
+        """Return `input.{name}(...)`."""
         return getattr(input, name)(*args, **kwargs)
 
     add_function(name, entry(function))

@@ -14,7 +14,7 @@ from .views import CONJ, IMAG, NEG_VIEW, REAL, VIEW_AS_COMPLEX, VIEW_AS_REAL
 
 @public("function")
 def view_as_real(input: Tensor) -> Tensor:
-    """A view of a complex tensor as pairs of real numbers, along a new last dimension of size 2.
+    """Return a view of a complex tensor as pairs of real numbers, along a new last dimension of size 2.
 
     Shapes: [*] -> [*, 2]. Raises: RuntimeError for real tensors.
 
@@ -27,7 +27,7 @@ def view_as_real(input: Tensor) -> Tensor:
 
 @public("function", autocast="raise")
 def view_as_complex(input: Tensor) -> Tensor:
-    """A view of pairs of real numbers, in the last dimension, as complex numbers.
+    """Return a view of pairs of real numbers, in the last dimension, as complex numbers.
 
     Shapes: [*, 2] -> [*]. Raises: RuntimeError if the strides or the offset do not allow it.
 
@@ -54,7 +54,7 @@ def real(input: Tensor) -> Tensor:
 
 @public("function")
 def imag(input: Tensor) -> Tensor:
-    """A view of the imaginary parts.
+    """Return a view of the imaginary parts.
 
     Raises: RuntimeError for real tensors.
 

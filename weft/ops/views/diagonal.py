@@ -43,7 +43,7 @@ def _triu(input: Tensor, diagonal: int) -> Tensor:
 
 
 def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
-    """A contiguous copy with zeros above `diagonal`, or below it."""
+    """Return a contiguous copy with zeros above `diagonal`, or below it."""
     if input.dim() < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     return MASKED_FILL(
@@ -93,7 +93,7 @@ _small_mask = functools.lru_cache(maxsize=64)(_mask)
 
 @public("function method inplace", out="exact")
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The matrices with zeros above the diagonal; `diagonal` counts upwards from the main one.
+    """Return the matrices with zeros above the diagonal; `diagonal` counts upwards from the main one.
 
     >>> import weft as torch
     >>> torch.ones(2, 2).tril()
@@ -105,7 +105,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @public("function method inplace", out="exact")
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The matrices with zeros below the diagonal; `diagonal` counts upwards from the main one."""
+    """Return the matrices with zeros below the diagonal; `diagonal` counts upwards from the main one."""
     return _triu(input, diagonal)
 
 

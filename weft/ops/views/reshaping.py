@@ -23,7 +23,7 @@ from .views import SQUEEZE, SQUEEZE_DIM, SQUEEZE_DIMS, UNSQUEEZE, VIEW, VIEW_DTY
 
 @public("method", checks=False)
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None) -> Tensor:
-    """A view of the same memory with another shape or another dtype.
+    """Return a view of the same memory with another shape or another dtype.
 
     Forms: view(*sizes), view(sizes), view(dtype); one size may be -1.
 

@@ -91,7 +91,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 def as_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A view of the storage of `input` with any sizes, strides and offset, counted in elements.
+    """Return a view of the storage of `input` with any sizes, strides and offset, counted in elements.
 
     Raises: RuntimeError if an element would lie outside of the storage.
 

@@ -94,7 +94,7 @@ def _dim(spec: Spec, dim: int) -> int:
 
 
 def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...], op: _Several) -> Pieces:
-    """The slices of `dim` between the given bounds, recorded as one step."""
+    """Return the slices of `dim` between the given bounds, recorded as one step."""
     plan = _piece_plans[input.spec, dim, bounds]
     own_start = input._byte_offset
     pieces = tuple([view_of(input, own_start + start, piece) for piece, start in plan])
@@ -122,7 +122,7 @@ def _bounds(sizes: Sequence[int]) -> tuple[tuple[int, int], ...]:
 
 @public("function")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Pieces:
-    """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes.
+    """Return pieces of the given size, the last one possibly smaller, or pieces of the given sizes.
 
     >>> import weft as torch
     >>> torch.arange(5).split(2), torch.arange(5).split([1, 4])
@@ -136,7 +136,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Pieces:
 
 @public("method", name="split")
 def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Pieces:
-    """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes."""
+    """Return pieces of the given size, the last one possibly smaller, or pieces of the given sizes."""
     return split(self, split_size, dim)
 
 

@@ -36,7 +36,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @public("function method")
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged: another name of `transpose`.
+    """Exchange two dimensions: another name of `transpose`.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3).swapdims(0, 1).shape
@@ -47,7 +47,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @public("function method")
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two dimensions exchanged: another name of `transpose`.
+    """Exchange two dimensions: another name of `transpose`.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3).swapaxes(0, 1).shape

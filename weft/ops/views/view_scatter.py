@@ -16,7 +16,7 @@ from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE
 
 
 def _scatter_of(view: View) -> CustomVjp:
-    """The op (input, src, *static): a copy of `input` with `src` in the place of `view(input, *static)`."""
+    """Return the op (input, src, *static): a copy of `input` with `src` in the place of `view(input, *static)`."""
 
     def scatter(input: Tensor, src: Tensor, *static: Any) -> Tensor:
         result = _same_strides(input)
@@ -70,7 +70,7 @@ AS_STRIDED_SCATTER = _scatter_of(AS_STRIDED)
 
 @public("function method")
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of `input` with `src` as its slice number `index` along `dim`.
+    """Return a copy of `input` with `src` as its slice number `index` along `dim`.
 
     >>> import weft as torch
     >>> torch.zeros(2, 2).select_scatter(torch.ones(2), 0, 0)
@@ -95,7 +95,7 @@ def slice_scatter(
 
 @public("function method")
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of `input` with `src` on a diagonal.
+    """Return a copy of `input` with `src` on a diagonal.
 
     >>> import weft as torch
     >>> torch.zeros(2, 2).diagonal_scatter(torch.ones(2))

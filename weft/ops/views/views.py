@@ -1,4 +1,4 @@
-"""The rows of the views, which change sizes, strides and offset on the same memory."""
+"""Defines the rows of the views, which change sizes, strides and offset on the same memory."""
 
 from __future__ import annotations
 

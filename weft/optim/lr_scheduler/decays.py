@@ -13,7 +13,7 @@ from .base import LRScheduler, saved_callable, values, warn_unless_within_step
 
 
 class _OfFunctions(LRScheduler):
-    """A schedule given by functions of the epoch, one for each group."""
+    """Represents a schedule given by functions of the epoch, one for each group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list[Callable], last_epoch: int = -1):
         self.optimizer = optimizer

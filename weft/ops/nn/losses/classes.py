@@ -71,13 +71,13 @@ def _no_such_class(index: int, dim: int, classes: int) -> IndexError:
 
 
 def _scores(spec: Spec, dim: int, target: Spec) -> IndexMap:
-    """Of each sample the score of its class."""
+    """Return the score of the class of each sample."""
     rest = spec.stride[:dim] + spec.stride[dim + 1 :]
     return IndexMap(target.shape, rest, (target.stride,), (dim,), (spec.shape[dim],), (spec.stride[dim],))
 
 
 def _weights(spec: Spec, _: None, target: Spec) -> IndexMap:
-    """Of each sample the weight of its class."""
+    """Return the weight of the class of each sample."""
     return IndexMap(target.shape, (0,) * len(target.shape), (target.stride,), (0,), spec.shape, spec.stride)
 
 
@@ -340,7 +340,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """`cross_entropy` of a linear map of `input`.
+    """Compute `cross_entropy` of a linear map of `input`.
 
     Shapes: input [N, features] or [features], linear_weight [C, *sizes, features], linear_bias [C, *sizes], target
     [N, *sizes] of classes or [N, C, *sizes] of probabilities. options: how PyTorch divides the work to save memory. weft

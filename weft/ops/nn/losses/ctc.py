@@ -132,7 +132,7 @@ def _places(scores: np.ndarray, states: np.ndarray) -> np.ndarray:
 
 
 def _paths(emitted: np.ndarray, start: np.ndarray, skips: np.ndarray) -> np.ndarray:
-    """The logarithms [1 + T, N, 2 + 2 S + 1] of the probabilities of all ways to a state; -inf in the first step and the first columns.
+    """Return logarithms [1 + T, N, 2 + 2 S + 1] of the probabilities of all ways to a state; -inf in the first step.
 
     A way begins with the probability `start`. It stays in its state, or goes on by one state, or by two where `skips` is 0.
     """

@@ -93,7 +93,7 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of max(0, margin - input at the target + input) ** p, without the target's class.
+    """Return the mean over classes of max(0, margin - input at the target + input) ** p, without the target's class.
 
     Shapes: input [N, C] with target [N], or [C] with [].
     """
@@ -148,7 +148,7 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, 1 - input at a target + input elsewhere), over all pairs, divided by the number of classes.
+    """Compute max(0, 1 - input at a target + input elsewhere), over all pairs, divided by the number of classes.
 
     Shapes: input and target [N, C], or [C]; a row of `target` lists classes up to the first -1.
     """
@@ -190,7 +190,7 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes (the last dim) of `binary_cross_entropy_with_logits`."""
+    """Return the mean over classes (the last dim) of `binary_cross_entropy_with_logits`."""
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight

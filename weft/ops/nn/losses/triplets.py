@@ -39,7 +39,7 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, distance to the positive - distance to the negative + margin), by the `p`-norm along the last dim.
+    """Compute max(0, distance to the positive - distance to the negative + margin), by the `p`-norm along the last dim.
 
     swap: take the distance between positive and negative where that is smaller than the anchor's.
     """

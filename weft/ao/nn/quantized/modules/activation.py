@@ -9,9 +9,9 @@ from .....core.dtype import quint8
 from .....core.registry import FUNCTIONS
 from .....core.tensor import Tensor
 from .....library.namespaces import ops
-from .....nn._projection import _get_softmax_dim
 from .....ops.creation.from_data import tensor
 from .....ops.creation.random import randn
+from .....ops.reductions.softmax import _get_softmax_dim
 from ...quantizable.modules.activation import MultiheadAttention as QuantizableMultiheadAttention
 from .. import functional as F
 from .utils import converted, result_parameters

@@ -521,15 +521,9 @@ def test_a_long_chain_that_is_needed_again_after_a_reduction_is_stored_next_time
 
 
 DTYPES = [
-    torch.float32,
-    torch.float64,
-    torch.bfloat16,
-    torch.float16,
-    torch.int32,
-    torch.uint8,
-    torch.bool,
+    torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.uint8, torch.bool,
     torch.complex64,
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("first", DTYPES, ids=str)
@@ -1093,15 +1087,11 @@ def test_nothing_outside_knows_of_promises():
 @pytest.mark.parametrize(
     "line",
     [
-        "from ..engine.defer import keep_all",
-        "from ..engine import fusion",
-        "import weft.core.promised",
-        "plan.deferred is None",
-        "getattr(plan, 'deferred', None)",
-        "type(storage) is Promised",
+        "from ..engine.defer import keep_all", "from ..engine import fusion", "import weft.core.promised",
+        "plan.deferred is None", "getattr(plan, 'deferred', None)", "type(storage) is Promised",
         "promised.Watched",
     ],
-)
+)  # fmt: skip
 def test_the_search_finds(line):
     assert len(list(_knowledge_of_promises(line, ("weft", "autograd")))) == 1
 

@@ -61,14 +61,8 @@ def test_threads_do_not_change_a_bit():
         for threads in (1, 2, 3, 5):
             weft.set_num_threads(threads)
             found = [
-                row.sum(),
-                row.max(),
-                row.argmin(),
-                row.var(),
-                square.sum(0),
-                square.sum(1),
-                square.argmax(0),
-            ]
+                row.sum(), row.max(), row.argmin(), row.var(), square.sum(0), square.sum(1), square.argmax(0),
+            ]  # fmt: skip
             results.append([t.tolist() for t in found])
     finally:
         weft.set_num_threads(before)

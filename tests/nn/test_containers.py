@@ -106,24 +106,11 @@ def done(lib, container, action):
 
 @pytest.mark.refuses(
     [
-        "out of range",
-        "out of range below",
-        "by name",
-        "by float",
-        "set out of range",
-        "set a number",
-        "delete out of range",
-        "append a number",
-        "pop out of range",
-        "sum with a list",
-        "grown by a list",
-        "times none",
-        "times a float",
-        "grown no times",
-        "insert out of range",
-        "insert a number",
+        "out of range", "out of range below", "by name", "by float", "set out of range", "set a number",
+        "delete out of range", "append a number", "pop out of range", "sum with a list", "grown by a list",
+        "times none", "times a float", "grown no times", "insert out of range", "insert a number",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", [*ORDERED, *SEQUENTIAL])
 def test_sequential_as_in_torch(name):
     action = (ORDERED | SEQUENTIAL)[name]
@@ -132,20 +119,10 @@ def test_sequential_as_in_torch(name):
 
 @pytest.mark.refuses(
     [
-        "out of range",
-        "out of range below",
-        "by name",
-        "by float",
-        "set out of range",
-        "set a number",
-        "delete out of range",
-        "append a number",
-        "pop out of range",
-        "call",
-        "times",
-        "extend by a number",
+        "out of range", "out of range below", "by name", "by float", "set out of range", "set a number",
+        "delete out of range", "append a number", "pop out of range", "call", "times", "extend by a number",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", [*ORDERED, *LISTS])
 def test_module_list_as_in_torch(name):
     action = (ORDERED | LISTS)[name]
@@ -204,17 +181,10 @@ DICTS = {
 
 @pytest.mark.refuses(
     [
-        "missing",
-        "set a number",
-        "set by number",
-        "set with a dot",
-        "set a method's name",
-        "delete what is missing",
-        "update by a number",
-        "update by single elements",
-        "call",
+        "missing", "set a number", "set by number", "set with a dot", "set a method's name",
+        "delete what is missing", "update by a number", "update by single elements", "call",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", DICTS)
 def test_module_dict_as_in_torch(name):
     same(lambda lib: done(lib, lib.nn.ModuleDict({"b": add(lib, 1), "a": add(lib, 2)}), DICTS[name]))
@@ -247,15 +217,10 @@ PARAMETER_LISTS = {
 
 @pytest.mark.refuses(
     [
-        "out of range",
-        "set out of range",
-        "extend by a number",
-        "extend by a tensor",
-        "call",
-        "of a number",
+        "out of range", "set out of range", "extend by a number", "extend by a tensor", "call", "of a number",
         "of integers",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", PARAMETER_LISTS)
 def test_parameter_list_as_in_torch(name):
     def program(lib):
@@ -295,15 +260,10 @@ PARAMETER_DICTS = {
 
 @pytest.mark.refuses(
     [
-        "missing",
-        "set by number",
-        "set with a dot",
-        "delete what is missing",
-        "pop what is missing",
-        "update by single elements",
-        "call",
+        "missing", "set by number", "set with a dot", "delete what is missing", "pop what is missing",
+        "update by single elements", "call",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", PARAMETER_DICTS)
 def test_parameter_dict_as_in_torch(name):
     def program(lib):

@@ -49,14 +49,8 @@ def test_every_layer_is_there():
     tested = {call.partition("(")[0] for call, _ in layers.CALLS}
     elsewhere = {"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "RNNBase", "RNNCellBase"}
     containers = {
-        "Container",
-        "Module",
-        "ModuleDict",
-        "ModuleList",
-        "ParameterDict",
-        "ParameterList",
-        "Sequential",
-    }
+        "Container", "Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential",
+    }  # fmt: skip
     names = set(torch.nn.modules.__all__) - containers - {"LinearCrossEntropyOptions"}
     assert names - elsewhere == tested
     assert all(hasattr(nn, name) for name in names)
@@ -66,22 +60,15 @@ def test_every_layer_is_there():
 @pytest.mark.parametrize(
     "call",
     [
-        "Linear(3, 4, dtype=torch.{})",
-        "Bilinear(2, 3, 4, dtype=torch.{})",
-        "Conv2d(4, 6, 3, dtype=torch.{})",
-        "ConvTranspose1d(4, 6, 3, dtype=torch.{})",
-        "Embedding(5, 3, 1, dtype=torch.{})",
-        "EmbeddingBag(5, 3, dtype=torch.{})",
-        "BatchNorm1d(3, dtype=torch.{})",
-        "LayerNorm(3, dtype=torch.{})",
-        "LSTM(3, 4, 2, dtype=torch.{})",
-        "GRUCell(3, 4, dtype=torch.{})",
-        "MultiheadAttention(8, 2, add_bias_kv=True, dtype=torch.{})",
-        "Transformer(8, 2, 1, 1, 16, dtype=torch.{})",
-        "PReLU(dtype=torch.{})",
+        "Linear(3, 4, dtype=torch.{})", "Bilinear(2, 3, 4, dtype=torch.{})",
+        "Conv2d(4, 6, 3, dtype=torch.{})", "ConvTranspose1d(4, 6, 3, dtype=torch.{})",
+        "Embedding(5, 3, 1, dtype=torch.{})", "EmbeddingBag(5, 3, dtype=torch.{})",
+        "BatchNorm1d(3, dtype=torch.{})", "LayerNorm(3, dtype=torch.{})", "LSTM(3, 4, 2, dtype=torch.{})",
+        "GRUCell(3, 4, dtype=torch.{})", "MultiheadAttention(8, 2, add_bias_kv=True, dtype=torch.{})",
+        "Transformer(8, 2, 1, 1, 16, dtype=torch.{})", "PReLU(dtype=torch.{})",
         "AdaptiveLogSoftmaxWithLoss(8, 5, [2], dtype=torch.{})",
     ],
-)
+)  # fmt: skip
 def test_dtypes(call, dtype):
     layers.same_state(layers.build(weft, call.format(dtype)), layers.build(torch, call.format(dtype)))
 

@@ -97,22 +97,12 @@ ATTRIBUTES = {
 
 @pytest.mark.refuses(
     [
-        "missing",
-        "deleting what is missing",
-        "parameter: tensor",
-        "parameter: number",
-        "buffer: number",
-        "child: number",
-        "too early: module",
-        "too early: parameter",
-        "too early: buffer",
-        "too early: register_buffer",
-        "too early: register_parameter",
-        "no forward",
-        "arguments of init",
+        "missing", "deleting what is missing", "parameter: tensor", "parameter: number", "buffer: number",
+        "child: number", "too early: module", "too early: parameter", "too early: buffer",
+        "too early: register_buffer", "too early: register_parameter", "no forward", "arguments of init",
         "keywords of init",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_attributes_as_in_torch(name):
     same(ATTRIBUTES[name])
@@ -120,34 +110,15 @@ def test_attributes_as_in_torch(name):
 
 @pytest.mark.refuses(
     [
-        "register_parameter-3",
-        "register_parameter-",
-        "register_parameter-a.b",
-        "register_parameter-training",
-        "register_parameter-forward",
-        "register_parameter-offset",
-        "register_buffer-3",
-        "register_buffer-",
-        "register_buffer-a.b",
-        "register_buffer-training",
-        "register_buffer-forward",
-        "register_buffer-weight",
-        "add_module-3",
-        "add_module-",
-        "add_module-a.b",
-        "add_module-training",
-        "add_module-forward",
-        "add_module-weight",
-        "add_module-offset",
-        "register_module-3",
-        "register_module-",
-        "register_module-a.b",
-        "register_module-training",
-        "register_module-forward",
-        "register_module-weight",
-        "register_module-offset",
+        "register_parameter-3", "register_parameter-", "register_parameter-a.b",
+        "register_parameter-training", "register_parameter-forward", "register_parameter-offset",
+        "register_buffer-3", "register_buffer-", "register_buffer-a.b", "register_buffer-training",
+        "register_buffer-forward", "register_buffer-weight", "add_module-3", "add_module-", "add_module-a.b",
+        "add_module-training", "add_module-forward", "add_module-weight", "add_module-offset",
+        "register_module-3", "register_module-", "register_module-a.b", "register_module-training",
+        "register_module-forward", "register_module-weight", "register_module-offset",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", [3, "", "a.b", "training", "forward", "weight", "offset", "new"])
 @pytest.mark.parametrize("method", ["register_parameter", "register_buffer", "add_module", "register_module"])
 def test_registration_checks_names_as_in_torch(method, name):
@@ -197,29 +168,13 @@ def test_walks_as_in_torch(walk):
 
 @pytest.mark.refuses(
     [
-        "get_submodule-3",
-        "get_submodule-0.weight",
-        "get_submodule-1.0.weight",
-        "get_submodule-1.0.offset",
-        "get_submodule-1.x.y",
-        "get_submodule-2.weight",
-        "get_parameter-",
-        "get_parameter-0",
-        "get_parameter-1.0",
-        "get_parameter-3",
-        "get_parameter-1.0.offset",
-        "get_parameter-1.x.y",
-        "get_parameter-2.weight",
-        "get_buffer-",
-        "get_buffer-0",
-        "get_buffer-1.0",
-        "get_buffer-3",
-        "get_buffer-0.weight",
-        "get_buffer-1.0.weight",
-        "get_buffer-1.x.y",
-        "get_buffer-2.weight",
+        "get_submodule-3", "get_submodule-0.weight", "get_submodule-1.0.weight", "get_submodule-1.0.offset",
+        "get_submodule-1.x.y", "get_submodule-2.weight", "get_parameter-", "get_parameter-0",
+        "get_parameter-1.0", "get_parameter-3", "get_parameter-1.0.offset", "get_parameter-1.x.y",
+        "get_parameter-2.weight", "get_buffer-", "get_buffer-0", "get_buffer-1.0", "get_buffer-3",
+        "get_buffer-0.weight", "get_buffer-1.0.weight", "get_buffer-1.x.y", "get_buffer-2.weight",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     "path", ["", "0", "1.0", "3", "0.weight", "1.0.weight", "1.0.offset", "1.x.y", "2.weight"]
 )

@@ -43,26 +43,14 @@ OPTIONS = [{}, {"strict": False}, {"assign": True}, {"strict": False, "assign": 
 
 @pytest.mark.refuses(
     [
-        "missing-{}",
-        "missing-{'assign': True}",
-        "unexpected-{}",
-        "unexpected-{'assign': True}",
-        "another shape-{}",
-        "another shape-{'strict': False}",
-        "another shape-{'assign': True}",
-        "another shape-{'strict': False, 'assign': True}",
-        "no tensor-{}",
-        "no tensor-{'strict': False}",
-        "no tensor-{'assign': True}",
-        "no tensor-{'strict': False, 'assign': True}",
-        "all at once-{}",
-        "all at once-{'strict': False}",
-        "all at once-{'assign': True}",
-        "all at once-{'strict': False, 'assign': True}",
-        "nothing left-{}",
-        "nothing left-{'assign': True}",
+        "missing-{}", "missing-{'assign': True}", "unexpected-{}", "unexpected-{'assign': True}",
+        "another shape-{}", "another shape-{'strict': False}", "another shape-{'assign': True}",
+        "another shape-{'strict': False, 'assign': True}", "no tensor-{}", "no tensor-{'strict': False}",
+        "no tensor-{'assign': True}", "no tensor-{'strict': False, 'assign': True}", "all at once-{}",
+        "all at once-{'strict': False}", "all at once-{'assign': True}",
+        "all at once-{'strict': False, 'assign': True}", "nothing left-{}", "nothing left-{'assign': True}",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", CHANGES)
 def test_loading_as_in_torch(name, options):

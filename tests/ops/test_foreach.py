@@ -79,17 +79,10 @@ CALLS = {
 
 @pytest.mark.refuses(
     [
-        "no tensors",
-        "too few",
-        "too few numbers",
-        "too few to copy",
-        "a vector",
-        "nothing to be the largest",
-        "too few factors",
-        "norm of integers",
-        "integers in place",
+        "no tensors", "too few", "too few numbers", "too few to copy", "a vector",
+        "nothing to be the largest", "too few factors", "norm of integers", "integers in place",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", CALLS)
 def test_arguments(name):
     same(CALLS[name])

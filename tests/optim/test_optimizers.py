@@ -433,18 +433,8 @@ BAD = {
     "adjust_lr_fn": ["x"],
 }
 NAMES = [
-    "Adafactor",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "ASGD",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "RAdam",
-]
+    "Adafactor", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "LBFGS", "Muon", "NAdam", "RAdam",
+]  # fmt: skip
 NAMES += ["RMSprop", "Rprop", "SGD", "SparseAdam"]
 
 

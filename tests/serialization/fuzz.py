@@ -204,15 +204,8 @@ def _insert(content: bytearray, rng: random.Random) -> None:
 
 
 _DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
-    _flip,
-    _set,
-    _set,
-    _number,
-    _cut,
-    _repeat,
-    _move,
-    _insert,
-)
+    _flip, _set, _set, _number, _cut, _repeat, _move, _insert,
+)  # fmt: skip
 _INSERTS = (
     *(
         b"cos\nsystem\n",

@@ -35,13 +35,8 @@ _FIXED = 0x10  # MAP_FIXED
 _system = ctypes.CDLL(None, use_errno=True)
 _system.mmap.restype = ctypes.c_void_p
 _system.mmap.argtypes = [
-    ctypes.c_void_p,
-    ctypes.c_size_t,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_int,
-    ctypes.c_long,
-]
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+]  # fmt: skip
 _system.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _system.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 

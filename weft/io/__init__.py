@@ -11,15 +11,6 @@ from .npy import load_npy, save_npy
 from .npz import load_npz, save_npz
 
 __all__ = [
-    "TensorInFile",
-    "load_csv",
-    "load_hdf5",
-    "load_image",
-    "load_npy",
-    "load_npz",
-    "safetensors",
-    "save_hdf5",
-    "save_image",
-    "save_npy",
-    "save_npz",
-]
+    "TensorInFile", "load_csv", "load_hdf5", "load_image", "load_npy", "load_npz", "safetensors", "save_hdf5",
+    "save_image", "save_npy", "save_npz",
+]  # fmt: skip

@@ -22,26 +22,10 @@ from .sparse_adam import SparseAdam
 from .swapping import swap_in_optimizer_params_and_state
 
 __all__ = [
-    "ASGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
-    "SparseAdam",
-    "lr_scheduler",
-    "swap_in_optimizer_params_and_state",
-    "swa_utils",
-]
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam",
+    "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam", "lr_scheduler",
+    "swap_in_optimizer_params_and_state", "swa_utils",
+]  # fmt: skip
 
 # This module is loaded when it is first used, because it needs weft.nn.
 __getattr__ = module_getattr(__name__, ("swa_utils",))

@@ -31,15 +31,8 @@ _RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg", "torch.tensor": "t
 # Errors that a damaged pickle causes in the interpreter, such as too few operands or operands of a wrong type.
 _SIZED = (str, bytes, tuple, list, dict)
 _DAMAGE = (
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    struct.error,
-    RecursionError,
-)
+    IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error, RecursionError,
+)  # fmt: skip
 
 
 class Stream:

@@ -89,16 +89,11 @@ torch.diag(q) torch.broadcast_tensors(q,q[0]) torch.broadcast_tensors(q,f) q==No
 p.q_scale() q.q_per_channel_scales() f.int_repr() torch.int_repr(q) torch.q_scale(q) p.q_per_channel_axis() q.qscheme() d.qscheme()
 """.split()  # fmt: skip
 WRITES = [
-    "z = q.clone(); z[0] = 0.7; z",
-    "z = q.clone(); z[0, 0] = q[1, 1]; z",
-    "z = q.clone(); z[:, 0] = other[:, 0]; z",
-    "z = q.clone(); z[f > 0] = 1.0; z",
-    "z = q.clone(); z[1] = f[0]; z",
-    "z = p.clone(); z[1] = 0.33; z",
-    "z = q.clone(); z.resize_(2, 2); z",
-    "z = q.clone(); z.t_(); z",
-    "z = q.clone(); z.unsqueeze_(0); z",
-]
+    "z = q.clone(); z[0] = 0.7; z", "z = q.clone(); z[0, 0] = q[1, 1]; z",
+    "z = q.clone(); z[:, 0] = other[:, 0]; z", "z = q.clone(); z[f > 0] = 1.0; z",
+    "z = q.clone(); z[1] = f[0]; z", "z = p.clone(); z[1] = 0.33; z", "z = q.clone(); z.resize_(2, 2); z",
+    "z = q.clone(); z.t_(); z", "z = q.clone(); z.unsqueeze_(0); z",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS + WRITES)
@@ -171,17 +166,10 @@ def test_a_fresh_process_reads_a_pickle():
 @pytest.mark.parametrize(
     "text",
     [
-        "q.exp()",
-        "q + other",
-        "q * 2",
-        "q @ q.t()",
-        "q.sum()",
-        "F.linear(q, q)",
-        "q.abs_()",
-        "torch.add(q, 1)",
-        "F.softmax(q, 0)",
+        "q.exp()", "q + other", "q * 2", "q @ q.t()", "q.sum()", "F.linear(q, q)", "q.abs_()",
+        "torch.add(q, 1)", "F.softmax(q, 0)",
     ],
-)
+)  # fmt: skip
 def test_what_is_missing_says_what_to_write(text):
     with pytest.raises(
         NotImplementedError, match=r"is not implemented for quantized tensors: write x.dequantize\(\)"

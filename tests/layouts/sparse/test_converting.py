@@ -54,14 +54,10 @@ def test_copies(layout, text):
 @pytest.mark.parametrize(
     "text",
     [
-        "u.copy_(v); u",
-        "u.coalesce().copy_(v)",
-        "ints.copy_(u); ints",
-        "u.copy_(hybrid); u",
-        "u.copy_(torch.ones(5, 5).to_sparse()); u",
-        "u.zero_(); u.copy_(hybrid); u",
+        "u.copy_(v); u", "u.coalesce().copy_(v)", "ints.copy_(u); ints", "u.copy_(hybrid); u",
+        "u.copy_(torch.ones(5, 5).to_sparse()); u", "u.zero_(); u.copy_(hybrid); u",
     ],
-)
+)  # fmt: skip
 def test_copies_of_coordinates(text):
     compare("sparse_coo", text)
 

@@ -6,21 +6,16 @@ import torch
 import weft
 
 EXPRESSIONS = [
-    "torch.sparse.FloatTensor(i, v, torch.Size([2, 3]))",
-    "torch.sparse.FloatTensor(i, v)",
-    "torch.sparse.FloatTensor()",
-    "torch.sparse.FloatTensor(2, 3)",
-    "torch.sparse.DoubleTensor(torch.Size([2, 3]))",
-    "torch.sparse.LongTensor(i, v.long(), (2, 3))",
+    "torch.sparse.FloatTensor(i, v, torch.Size([2, 3]))", "torch.sparse.FloatTensor(i, v)",
+    "torch.sparse.FloatTensor()", "torch.sparse.FloatTensor(2, 3)",
+    "torch.sparse.DoubleTensor(torch.Size([2, 3]))", "torch.sparse.LongTensor(i, v.long(), (2, 3))",
     "torch.sparse.FloatTensor(i, v, (2, 3), device='cpu')",
     "isinstance(x, torch.sparse.FloatTensor), isinstance(v, torch.sparse.FloatTensor)",
     "isinstance(x.double(), torch.sparse.FloatTensor), isinstance(x.double(), torch.sparse.DoubleTensor)",
     "torch.sparse.FloatTensor.dtype, torch.sparse.FloatTensor.layout, torch.sparse.FloatTensor.is_sparse",
-    "x.type(), x.type(torch.sparse.DoubleTensor)",
-    "x.new(i, v, (2, 2)), x.new(2, 3), x.new()",
-    "torch.sparse.FloatTensor(v)",
-    "x.new([[1.0]])",
-]
+    "x.type(), x.type(torch.sparse.DoubleTensor)", "x.new(i, v, (2, 2)), x.new(2, 3), x.new()",
+    "torch.sparse.FloatTensor(v)", "x.new([[1.0]])",
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore")

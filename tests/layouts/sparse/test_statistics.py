@@ -89,16 +89,9 @@ def test_gradients(call, layout):
 
 
 KNOWN = (
-    "sum",
-    "sum in float32",
-    "sum over 0",
-    "sum over 1",
-    "sum over all",
-    "sum over all, kept",
-    "norm",
-    "norm 1",
-    "any",
-)
+    "sum", "sum in float32", "sum over 0", "sum over 1", "sum over all", "sum over all, kept", "norm",
+    "norm 1", "any",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("call", KNOWN)

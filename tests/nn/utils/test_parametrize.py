@@ -97,22 +97,13 @@ COMBINATIONS = ["Symmetric", "Twice", "Sum", "Symmetric Twice", "Twice Twice", "
 
 @pytest.mark.refuses(
     [
-        "assigned-Twice",
-        "assigned-Symmetric Twice",
-        "assigned-Twice Twice",
-        "assigned-Sum Twice",
-        "removed, as it was-Sum",
-        "removed, as it was-Sum Symmetric",
-        "removed, as it was-Sum Twice",
-        "loaded from a plain one-Symmetric",
-        "loaded from a plain one-Twice",
-        "loaded from a plain one-Sum",
-        "loaded from a plain one-Symmetric Twice",
-        "loaded from a plain one-Twice Twice",
-        "loaded from a plain one-Sum Symmetric",
-        "loaded from a plain one-Sum Twice",
+        "assigned-Twice", "assigned-Symmetric Twice", "assigned-Twice Twice", "assigned-Sum Twice",
+        "removed, as it was-Sum", "removed, as it was-Sum Symmetric", "removed, as it was-Sum Twice",
+        "loaded from a plain one-Symmetric", "loaded from a plain one-Twice", "loaded from a plain one-Sum",
+        "loaded from a plain one-Symmetric Twice", "loaded from a plain one-Twice Twice",
+        "loaded from a plain one-Sum Symmetric", "loaded from a plain one-Sum Twice",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("names", COMBINATIONS)
 @pytest.mark.parametrize("action", ACTIONS)
 def test_parametrized_layers_as_in_torch(action, names):

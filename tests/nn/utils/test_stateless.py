@@ -45,17 +45,10 @@ TIED = {
 
 @pytest.mark.refuses(
     [
-        "weight-True",
-        "one argument-True",
-        "keywords-True",
-        "nothing-True",
-        "unknown-True",
-        "nowhere-False",
-        "nowhere-True",
-        "a number-False",
-        "a number-True",
+        "weight-True", "one argument-True", "keywords-True", "nothing-True", "unknown-True", "nowhere-False",
+        "nowhere-True", "a number-False", "a number-True",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", LINEAR)
 def test_calls_as_in_torch(name, strict):

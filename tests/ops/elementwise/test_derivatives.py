@@ -86,19 +86,9 @@ MODULES = sorted(
 UNKNOWN = ("floor_divide", "heaviside")
 # Parts of steps, which have derivatives as a whole.
 PARTS = (
-    "LOG",
-    "LOG_SOFTMAX",
-    "SOFTMAX",
-    "SUM_EXP",
-    "VAR",
-    "STD",
-    "_FINITE",
-    "_LOG_ABOVE",
-    "EXP_ABOVE",
-    "DIVIDED",
-    "_gamma_slope",
-    "_beta_slope",
-)
+    "LOG", "LOG_SOFTMAX", "SOFTMAX", "SUM_EXP", "VAR", "STD", "_FINITE", "_LOG_ABOVE", "EXP_ABOVE", "DIVIDED",
+    "_gamma_slope", "_beta_slope",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("module", MODULES)

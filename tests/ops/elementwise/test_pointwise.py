@@ -31,23 +31,8 @@ ACTIVATIONS = """
     hardshrink softshrink relu
 """.split()
 SPECIAL = (
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    0.5,
-    -0.5,
-    1.5,
-    2.5,
-    -2.5,
-    7.0,
-    20.0,
-    -20.0,
-    1e-4,
-    math.inf,
-    -math.inf,
-    math.nan,
-)
+    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 7.0, 20.0, -20.0, 1e-4, math.inf, -math.inf, math.nan,
+)  # fmt: skip
 
 
 @functools.cache
@@ -68,19 +53,11 @@ def sample(dtype: str, seed: int = 0) -> torch.Tensor:
 
 @pytest.mark.refuses(
     [
-        "deg2rad-complex64",
-        "deg2rad-complex128",
-        "isneginf-complex64",
-        "isneginf-complex128",
-        "isposinf-complex64",
-        "isposinf-complex128",
-        "neg-bool",
-        "positive-bool",
-        "rad2deg-complex64",
-        "rad2deg-complex128",
-        "relu-bool",
+        "deg2rad-complex64", "deg2rad-complex128", "isneginf-complex64", "isneginf-complex128",
+        "isposinf-complex64", "isposinf-complex128", "neg-bool", "positive-bool", "rad2deg-complex64",
+        "rad2deg-complex128", "relu-bool",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name, dtype):
@@ -108,17 +85,10 @@ def test_activation(name, dtype):
 
 @pytest.mark.refuses(
     [
-        "sub-bool",
-        "fmax-complex64",
-        "fmax-complex128",
-        "fmin-complex64",
-        "fmin-complex128",
-        "maximum-complex64",
-        "maximum-complex128",
-        "minimum-complex64",
-        "minimum-complex128",
+        "sub-bool", "fmax-complex64", "fmax-complex128", "fmin-complex64", "fmin-complex128",
+        "maximum-complex64", "maximum-complex128", "minimum-complex64", "minimum-complex128",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_of_one_dtype(name, dtype):

@@ -12,14 +12,8 @@ from oracle import assert_same, check, to_torch, to_weft
 import weft
 
 DTYPES = (
-    torch.float32,
-    torch.float64,
-    torch.bfloat16,
-    torch.float16,
-    torch.int64,
-    torch.uint8,
-    torch.complex64,
-)
+    torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.uint8, torch.complex64,
+)  # fmt: skip
 SIZES = st.integers(0, 5)
 
 
@@ -152,17 +146,10 @@ def test_every_pair_of_shapes_gives_the_result_or_the_error_of_torch(name):
 
 @pytest.mark.refuses(
     [
-        "mm-first1",
-        "mm-first2",
-        "mm-first3",
-        "matmul-first1",
-        "matmul-first2",
-        "matmul-first3",
-        "inner-first1",
-        "inner-first2",
-        "inner-first3",
+        "mm-first1", "mm-first2", "mm-first3", "matmul-first1", "matmul-first2", "matmul-first3",
+        "inner-first1", "inner-first2", "inner-first3",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("first", [torch.float32, torch.int64, torch.bool, torch.complex64])
 @pytest.mark.parametrize("name", ("mm", "matmul", "inner", "outer", "kron"))
 def test_mixed_dtypes(name, first):

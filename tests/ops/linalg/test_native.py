@@ -231,18 +231,10 @@ def test_small_inverses_print_as_those_of_torch():
 def test_numpy_without_openblas(monkeypatch):
     """The ops then compute on arrays, with the same strides."""
     ops = (
-        factorizations._linalg_cholesky_ex,
-        factorizations._linalg_lu_factor_ex,
-        factorizations._linalg_qr,
-        equations._solve,
-        equations._linalg_solve_triangular,
-        equations._lu_solve,
-        linalg._linalg_inv_ex,
-        eigen._linalg_eigh,
-        eigen._eigvalsh,
-        eigen._linalg_svd,
-        eigen._svdvals,
-    )
+        factorizations._linalg_cholesky_ex, factorizations._linalg_lu_factor_ex, factorizations._linalg_qr,
+        equations._solve, equations._linalg_solve_triangular, equations._lu_solve, linalg._linalg_inv_ex,
+        eigen._linalg_eigh, eigen._eigvalsh, eigen._linalg_svd, eigen._svdvals,
+    )  # fmt: skip
     for op in ops:
         op.plans.clear()
     with monkeypatch.context() as patch:

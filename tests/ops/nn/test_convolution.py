@@ -138,14 +138,10 @@ def test_unfold_and_fold(kernel, stride, dilation, padding, batch):
 @pytest.mark.parametrize(
     "input, weight, bias",
     [
-        ("uint8", "float32", "float32"),
-        ("uint8", "float32", None),
-        ("float64", "float32", "float32"),
-        ("float64", "float32", None),
-        ("float32", "float32", "float16"),
-        ("int64", "float32", "int64"),
+        ("uint8", "float32", "float32"), ("uint8", "float32", None), ("float64", "float32", "float32"),
+        ("float64", "float32", None), ("float32", "float32", "float16"), ("int64", "float32", "int64"),
     ],
-)
+)  # fmt: skip
 def test_dtypes_that_differ_are_errors(input, weight, bias):
     def program(lib):
         offsets = bias and lib.zeros(1, dtype=getattr(lib, bias))

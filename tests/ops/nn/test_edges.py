@@ -9,22 +9,18 @@ import weft
 
 # Expressions of `torch`, `nn` and `F`, whose values or errors are the same in both libraries.
 SAME = [
-    "nn.Linear(1, 1).to('cpu', copy=True)",
-    "nn.Linear(1, 1).to(torch.float32, False, True)",
+    "nn.Linear(1, 1).to('cpu', copy=True)", "nn.Linear(1, 1).to(torch.float32, False, True)",
     "F.ctc_loss(torch.rand(0, 0, 4), *[torch.tensor([], dtype=torch.long)] * 3, reduction='none')",
     "F.ctc_loss(torch.rand(3, 0, 4), *[torch.tensor([], dtype=torch.long)] * 3)",
     "nn.MultiMarginLoss(reduction='none')(torch.arange(4.0), torch.tensor([2]))",
     "nn.MultiMarginLoss(reduction='none')(torch.arange(4.0), torch.tensor(2))",
     "nn.MultiMarginLoss(reduction='none')(torch.arange(4.0).view(1, 4), torch.tensor([2]))",
     "nn.MultiMarginLoss()(torch.ones(0), torch.ones(10).long())",
-    "nn.MultiLabelMarginLoss()(torch.ones(0), torch.ones(10).long())",
-    "nn.ReflectionPad1d(2)(torch.ones(3))",
-    "nn.ReflectionPad1d(2)(torch.ones(3, 3, 4, 4))",
-    "nn.ReplicationPad2d(2)(torch.ones(3, 3, 4, 4, 4))",
+    "nn.MultiLabelMarginLoss()(torch.ones(0), torch.ones(10).long())", "nn.ReflectionPad1d(2)(torch.ones(3))",
+    "nn.ReflectionPad1d(2)(torch.ones(3, 3, 4, 4))", "nn.ReplicationPad2d(2)(torch.ones(3, 3, 4, 4, 4))",
     "nn.ReflectionPad3d(2)(torch.ones(3, 3, 3))",
     "nn.Fold((4, 5), (2, 2), dilation=(8, 8))(torch.ones(1, 12, 12))",
-    "nn.Fold((4, 5), (2, 2))(torch.ones(1, 12, 13))",
-    "nn.Unfold((2, 3))(torch.ones(1, 2, 2, 2))",
+    "nn.Fold((4, 5), (2, 2))(torch.ones(1, 12, 13))", "nn.Unfold((2, 3))(torch.ones(1, 2, 2, 2))",
     "nn.Unfold((1, 3), padding=(1, 1), dilation=(1, 2))(torch.ones(1, 2, 2, 2))",
     "F.grid_sample(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 1, 3), align_corners=False)",
     "F.grid_sample(torch.ones(1, 1, 2), torch.ones(1, 1, 1, 3), align_corners=False)",
@@ -56,7 +52,7 @@ SAME = [
     "F.softplus(torch.ones(2), out=torch.empty(2)), F.logsigmoid(torch.ones(2), out=torch.empty(2))",
     "F.softshrink(torch.ones(3), out=torch.empty(2))",
     "F.softshrink(torch.ones(6), out=torch.ones(1, 1).expand(6, 6)[0])",
-]
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore")

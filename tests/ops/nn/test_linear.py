@@ -24,28 +24,12 @@ SHAPES = [
 
 @pytest.mark.refuses(
     [
-        "dtype0-shapes5",
-        "dtype0-shapes6",
-        "dtype0-shapes7",
-        "dtype0-shapes8",
-        "dtype1-shapes5",
-        "dtype1-shapes6",
-        "dtype1-shapes7",
-        "dtype1-shapes8",
-        "dtype2-shapes5",
-        "dtype2-shapes6",
-        "dtype2-shapes7",
-        "dtype2-shapes8",
-        "dtype3-shapes5",
-        "dtype3-shapes6",
-        "dtype3-shapes7",
-        "dtype3-shapes8",
-        "dtype4-shapes5",
-        "dtype4-shapes6",
-        "dtype4-shapes7",
-        "dtype4-shapes8",
+        "dtype0-shapes5", "dtype0-shapes6", "dtype0-shapes7", "dtype0-shapes8", "dtype1-shapes5",
+        "dtype1-shapes6", "dtype1-shapes7", "dtype1-shapes8", "dtype2-shapes5", "dtype2-shapes6",
+        "dtype2-shapes7", "dtype2-shapes8", "dtype3-shapes5", "dtype3-shapes6", "dtype3-shapes7",
+        "dtype3-shapes8", "dtype4-shapes5", "dtype4-shapes6", "dtype4-shapes7", "dtype4-shapes8",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize(
     "dtype", (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64)

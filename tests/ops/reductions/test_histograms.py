@@ -66,25 +66,15 @@ X = torch.tensor([1.0, 2.0])
 
 @pytest.mark.refuses(
     [
-        "histc-arguments0-options0",
-        "histc-arguments1-options1",
-        "histc-arguments2-options2",
-        "histc-arguments3-options3",
-        "histogram-arguments6-options6",
-        "histogram-arguments7-options7",
-        "histogram-arguments8-options8",
-        "histogram-arguments9-options9",
-        "histogram-arguments10-options10",
-        "histogram-arguments11-options11",
-        "histogram-arguments13-options13",
-        "histogram-arguments14-options14",
-        "histogram-arguments15-options15",
-        "histogram-arguments16-options16",
-        "histogramdd-arguments18-options18",
-        "histogramdd-arguments19-options19",
-        "histogramdd-arguments20-options20",
+        "histc-arguments0-options0", "histc-arguments1-options1", "histc-arguments2-options2",
+        "histc-arguments3-options3", "histogram-arguments6-options6", "histogram-arguments7-options7",
+        "histogram-arguments8-options8", "histogram-arguments9-options9", "histogram-arguments10-options10",
+        "histogram-arguments11-options11", "histogram-arguments13-options13",
+        "histogram-arguments14-options14", "histogram-arguments15-options15",
+        "histogram-arguments16-options16", "histogramdd-arguments18-options18",
+        "histogramdd-arguments19-options19", "histogramdd-arguments20-options20",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("name", "arguments", "options"),
     [

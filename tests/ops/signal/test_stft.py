@@ -65,18 +65,11 @@ X = torch.randn(16)
 
 @pytest.mark.refuses(
     [
-        "arguments0-options0",
-        "arguments1-options1",
-        "arguments2-options2",
-        "arguments3-options3",
-        "arguments4-options4",
-        "arguments5-options5",
-        "arguments6-options6",
-        "arguments7-options7",
-        "arguments8-options8",
-        "arguments9-options9",
+        "arguments0-options0", "arguments1-options1", "arguments2-options2", "arguments3-options3",
+        "arguments4-options4", "arguments5-options5", "arguments6-options6", "arguments7-options7",
+        "arguments8-options8", "arguments9-options9",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [

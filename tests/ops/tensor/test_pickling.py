@@ -68,13 +68,9 @@ def test_copy_shares_memory():
 
 def test_what_metadata_is_made_of():
     parts = [
-        weft.Size([2]),
-        weft.device("cpu"),
-        weft.device("cuda:1"),
-        weft.float32,
-        weft.strided,
+        weft.Size([2]), weft.device("cpu"), weft.device("cuda:1"), weft.float32, weft.strided,
         weft.channels_last,
-    ]
+    ]  # fmt: skip
     assert pickled(parts) == parts
     assert all(type(a) is type(b) for a, b in zip(pickled(parts), parts))
 

@@ -348,15 +348,10 @@ def test_copies_of_views_made_under_no_grad_have_no_history():
 @pytest.mark.parametrize(
     "call",
     (
-        "kron(x, x)",
-        "kron(x, y)",
-        "rot90(x)",
-        "rot90(x, 3)",
-        "quantile(x, 0.5)",
-        "quantile(x, y[0], dim=1)",
+        "kron(x, x)", "kron(x, y)", "rot90(x)", "rot90(x, 3)", "quantile(x, 0.5)", "quantile(x, y[0], dim=1)",
         "matrix_power(x, 0)",
     ),
-)
+)  # fmt: skip
 def test_results_in_memory_of_their_own_are_no_views(call):
     for graded in (False, True):
         for library in (torch, weft):

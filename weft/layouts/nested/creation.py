@@ -22,13 +22,9 @@ arange, as_tensor, cat, empty, tensor = (
 )
 
 __all__ = [
-    "as_nested_tensor",
-    "masked_select",
-    "narrow",
-    "nested_tensor",
-    "nested_tensor_from_jagged",
+    "as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged",
     "to_padded_tensor",
-]
+]  # fmt: skip
 
 
 def nested_tensor(

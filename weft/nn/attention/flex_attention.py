@@ -15,17 +15,9 @@ from ...ops.creation.ranges import arange
 from ._block_masks import SeenKeys, adjusted, dense_of, filled_blocks, ordered, transposed
 
 __all__ = [
-    "AuxOutput",
-    "AuxRequest",
-    "BlockMask",
-    "FlexKernelOptions",
-    "and_masks",
-    "create_block_mask",
-    "create_mask",
-    "flex_attention",
-    "noop_mask",
-    "or_masks",
-]
+    "AuxOutput", "AuxRequest", "BlockMask", "FlexKernelOptions", "and_masks", "create_block_mask",
+    "create_mask", "flex_attention", "noop_mask", "or_masks",
+]  # fmt: skip
 
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
 _LARGE_SPARSE_BLOCK_SIZE = 1 << 30  # a block of this size holds any mask

@@ -7,14 +7,9 @@ from .replicate import replicate
 from .scatter_gather import gather, scatter
 
 __all__ = [
-    "replicate",
-    "scatter",
-    "parallel_apply",
-    "gather",
-    "data_parallel",
-    "DataParallel",
+    "replicate", "scatter", "parallel_apply", "gather", "data_parallel", "DataParallel",
     "DistributedDataParallel",
-]
+]  # fmt: skip
 
 
 # torch.distributed takes 20 ms to import, and few programs use it.

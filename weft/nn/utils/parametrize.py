@@ -14,14 +14,9 @@ from ..containers import ModuleDict, ModuleList
 from ..module import Module
 
 __all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
-    "type_before_parametrizations",
-]
+    "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
+    "transfer_parametrizations_and_params", "type_before_parametrizations",
+]  # fmt: skip
 
 # The values of parametrized tensors by module and name, within `cached()`.
 _cache: dict[tuple[int, str], Any] = {}

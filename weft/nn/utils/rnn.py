@@ -13,15 +13,9 @@ from ...core.names import named
 from ...core.tensor import Tensor
 
 __all__ = [
-    "PackedSequence",
-    "invert_permutation",
-    "pack_padded_sequence",
-    "pack_sequence",
-    "pad_packed_sequence",
-    "pad_sequence",
-    "unpack_sequence",
-    "unpad_sequence",
-]
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpack_sequence", "unpad_sequence",
+]  # fmt: skip
 
 
 class PackedSequence_(NamedTuple):  # noqa: N801 (PyTorch's name)

@@ -13,17 +13,11 @@ F = "nn.functional."
 
 @pytest.mark.refuses(
     [
-        "mse_loss-other",
-        "l1_loss-other",
-        "smooth_l1_loss-other",
-        "huber_loss-other",
-        "soft_margin_loss-other",
-        "poisson_nll_loss-other",
-        "kl_div-other",
-        "binary_cross_entropy_with_logits-other",
-        "multilabel_soft_margin_loss-other",
+        "mse_loss-other", "l1_loss-other", "smooth_l1_loss-other", "huber_loss-other",
+        "soft_margin_loss-other", "poisson_nll_loss-other", "kl_div-other",
+        "binary_cross_entropy_with_logits-other", "multilabel_soft_margin_loss-other",
     ]
-)
+)  # fmt: skip
 @pytest.mark.parametrize("reduction", [*REDUCTIONS, "other"])
 @pytest.mark.parametrize(
     "name",

@@ -10,19 +10,20 @@ from typing import Any
 
 from ..compat.missing import module_getattr
 from ..core.dtype import int32
+from ..core.spec import contiguous_stride
 from ..core.tensor import Tensor
 from ..ops.creation.from_data import as_tensor
 from ._group import ProcessGroup
-from ._groups import init_process_group
-from ._world import _get_default_group, check_one_rank, get_rank, get_world_size, is_initialized
+from ._groups import init_process_group, new_group
+from ._world import GroupMember, _get_default_group, get_rank, get_world_size, is_initialized
 
 __all__ = ["init_device_mesh", "DeviceMesh"]
 
 
 class DeviceMesh:
-    """An array of ranks. Each of its dimensions has a process group. So far all sizes are 1.
+    """An array of ranks. Each of its dimensions has a process group, of the ranks along it that this process is one of.
 
-    Raises: RuntimeError for more ranks than there are processes.
+    All processes have to make the same meshes in the same order. Raises: RuntimeError for more ranks than there are processes.
 
     >>> import weft as torch
     >>> dist = torch.distributed
@@ -46,20 +47,45 @@ class DeviceMesh:
         _rank_map: Any = None,
         _root_mesh: DeviceMesh | None = None,
     ) -> None:
-        self._device_type = device_type
-        self._mesh = as_tensor(mesh, dtype=int32).cpu()
-        self._mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
-        self._root_mesh = _root_mesh
-        self._flatten_mapping: dict[str, DeviceMesh] = {}
         if not is_initialized():
             init_process_group()
-        if self._mesh.numel() > get_world_size():
+        ranks = as_tensor(mesh, dtype=int32).cpu()
+        if ranks.numel() > get_world_size():
             raise RuntimeError(
                 f"Mesh should not be bigger than default world size {get_world_size()}, but found "
-                f"{self._mesh.numel()} ranks!"
+                f"{ranks.numel()} ranks!"
             )
-        check_one_rank("DeviceMesh")
-        self._groups: list[ProcessGroup] = [_get_default_group()] * self._mesh.dim()
+        strides = contiguous_stride(tuple(ranks.shape))
+        self._set(device_type, ranks.unsqueeze(0), strides, mesh_dim_names, _root_mesh, [])
+        if _init_backend:
+            self._groups = [_groups_along(self._family, dim) for dim in range(ranks.dim())]
+
+    def _set(
+        self,
+        device_type: str,
+        family: Tensor,
+        strides: Sequence[int],
+        names: Sequence[str] | None,
+        root: DeviceMesh | None,
+        groups: list[Any],
+    ) -> DeviceMesh:
+        """Become the mesh of a family, [meshes, ...], that this process is in; the meshes of a family have no rank in common.
+
+        strides: how far apart neighbours are in the mesh that the first one was taken from.
+        """
+        self._device_type = device_type
+        self._family = family
+        self._strides = tuple(strides)
+        self._mesh_dim_names = None if names is None else tuple(names)
+        self._root_mesh = root
+        self._flatten_mapping: dict[str, DeviceMesh] = {}
+        self._groups = groups
+        own = get_rank()
+        rows = family.flatten(1).tolist()
+        number = next((number for number, ranks in enumerate(rows) if own in ranks), 0)
+        self._mesh = family[number]
+        self._coordinate = _place_of(rows[number].index(own), self.shape) if own in rows[number] else None
+        return self
 
     @property
     def device_type(self) -> str:
@@ -93,8 +119,8 @@ class DeviceMesh:
             shape = f"({shape})"
         else:
             shape = str(sizes)
-        # PyTorch leaves sizes of 1 out of its strides, and all sizes are 1.
-        return f"DeviceMesh({shape}, {self._device_type!r}, stride={((),) * self.ndim})"
+        strides = tuple(() if size == 1 else stride for size, stride in zip(sizes, self._strides))
+        return f"DeviceMesh({shape}, {self._device_type!r}, stride={strides})"
 
     def _key(self) -> tuple[Any, ...]:
         return (self._device_type, self.shape, tuple(self._mesh.flatten().tolist()), self._mesh_dim_names)
@@ -112,8 +138,8 @@ class DeviceMesh:
         return get_rank()
 
     def get_coordinate(self) -> tuple[int, ...] | None:
-        """Where this process is in the mesh."""
-        return (0,) * self.ndim
+        """Where this process is in the mesh, None if it is not there."""
+        return self._coordinate
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """The place of this process along a dimension."""
@@ -169,7 +195,7 @@ class DeviceMesh:
             if len(groups) > 1:
                 raise ValueError("Must pass mesh if passing multiple ProcessGroups")
             mesh = list(range(groups[0].size()))
-        found = DeviceMesh(device_type, mesh, mesh_dim_names=mesh_dim_names)
+        found = DeviceMesh(device_type, mesh, mesh_dim_names=mesh_dim_names, _init_backend=False)
         if found.ndim != len(groups):
             raise ValueError(
                 "Expects mesh with ndim equal to number of ProcessGroups but got "
@@ -185,16 +211,10 @@ class DeviceMesh:
         return self._root_mesh or self
 
     def _part(
-        self, shape: Sequence[int], names: Sequence[str] | None, groups: list[ProcessGroup]
+        self, family: Tensor, strides: Sequence[int], names: Sequence[str] | None, groups: list[ProcessGroup]
     ) -> DeviceMesh:
-        part = DeviceMesh(
-            self._device_type,
-            self._mesh.reshape(tuple(shape)),
-            mesh_dim_names=names,
-            _root_mesh=self._get_root_mesh(),
-        )
-        part._groups = groups
-        return part
+        part = DeviceMesh.__new__(DeviceMesh)
+        return part._set(self._device_type, family, strides, names, self._get_root_mesh(), groups)
 
     def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
         """The part of the mesh with the named dimensions that this process is in."""
@@ -212,16 +232,22 @@ class DeviceMesh:
                 f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {[*self._mesh_dim_names, *flat]}."
             )
         places = [self._mesh_dim_names.index(name) for name in names]
-        return self._part(
-            [self.shape[place] for place in places], names, [self._groups[place] for place in places]
-        )
+        others = [place for place in range(self.ndim) if place not in places]
+        family = self._family.permute(0, *[1 + place for place in (*others, *places)])
+        family = family.reshape(-1, *[self.shape[place] for place in places])
+        strides = [self._strides[place] for place in places]
+        return self._part(family, strides, names, [self._groups[place] for place in places])
 
     def _flatten(self, mesh_dim_name: str | None = None, backend_override: Any = None) -> DeviceMesh:
         """The mesh with one dimension, which the mesh that it was taken from then knows by name."""
         if self._mesh_dim_names is None:
             raise RuntimeError("Cannot flatten a DeviceMesh without mesh_dim_names!")
         name = mesh_dim_name or "_".join(self._mesh_dim_names)
-        flat = self._part([prod(self.shape)], (name,), [_get_default_group()])
+        family = self._family.flatten(1)
+        stride = next(
+            (stride for stride, size in zip(reversed(self._strides), reversed(self.shape)) if size > 1), 1
+        )
+        flat = self._part(family, (stride,), (name,), [_groups_along(family, 0)])
         self._get_root_mesh()._flatten_mapping[name] = flat
         return flat
 
@@ -238,18 +264,17 @@ class DeviceMesh:
             raise ValueError(f"mesh_sizes={tuple(mesh_sizes)} must multiply to {self.shape[place]}")
         names = list(self._mesh_dim_names or ())
         names[place : place + 1] = mesh_dim_names
-        shape = [*self.shape[:place], *mesh_sizes, *self.shape[place + 1 :]]
-        groups = [*self._groups[:place], *[self._groups[place]] * len(mesh_sizes), *self._groups[place + 1 :]]
-        return self._part(shape, names, groups)
+        family = self._family.unflatten(1 + place, tuple(mesh_sizes))
+        inner = [self._strides[place] * stride for stride in contiguous_stride(tuple(mesh_sizes))]
+        strides = [*self._strides[:place], *inner, *self._strides[place + 1 :]]
+        made = [_groups_along(family, place + k) for k in range(len(mesh_sizes))]
+        return self._part(family, strides, names, [*self._groups[:place], *made, *self._groups[place + 1 :]])
 
     @staticmethod
     def _concatenate(device_mesh_list: Sequence[DeviceMesh]) -> DeviceMesh:
         """A mesh with the dimensions of several parts of one mesh."""
-        names = [name for mesh in device_mesh_list for name in mesh.mesh_dim_names or ()]
-        shape = [size for mesh in device_mesh_list for size in mesh.shape]
-        return device_mesh_list[0]._part(
-            shape, names, [group for mesh in device_mesh_list for group in mesh._groups]
-        )
+        names = tuple(name for mesh in device_mesh_list for name in mesh.mesh_dim_names or ())
+        return device_mesh_list[0]._get_root_mesh()[names]
 
     def __enter__(self) -> DeviceMesh:
         """Let functions that take a mesh use this one."""
@@ -263,6 +288,24 @@ class DeviceMesh:
         traceback: TracebackType | None,
     ) -> None:
         _mesh_resources.mesh_stack.pop()
+
+
+def _groups_along(family: Tensor, dim: int) -> ProcessGroup:
+    """The group of the ranks along a dimension of the meshes that this process is in. All processes make all groups."""
+    rows = family.movedim(1 + dim, -1).reshape(-1, family.shape[1 + dim]).tolist()
+    if rows == [list(range(get_world_size()))]:
+        return _get_default_group()
+    made = [(ranks, new_group(ranks, sort_ranks=False)) for ranks in rows]
+    return next((group for ranks, group in made if get_rank() in ranks), GroupMember.NON_GROUP_MEMBER)  # type: ignore[return-value]
+
+
+def _place_of(number: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """The indices of element `number` in an array of this shape."""
+    place: list[int] = []
+    for size in reversed(shape):
+        number, index = divmod(number, size)
+        place.insert(0, index)
+    return tuple(place)
 
 
 class _MeshEnv(threading.local):

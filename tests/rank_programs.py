@@ -379,3 +379,61 @@ def early_termination(torch, rank, size):
                 model(_numbers(torch, rank, 3, 4)).sum().backward()
     except RuntimeError as error:
         return str(error)
+
+
+def meshes(torch, rank, size):
+    dist = torch.distributed
+    found = []
+    for shape, names in (((size,), None), ((size, 1), ("a", "b")), ((1, size), ("a", "b"))):
+        mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=names)
+        found += [
+            repr(mesh),
+            mesh.get_coordinate(),
+            mesh.shape,
+            [group.size() for group in mesh.get_all_groups()],
+        ]
+        for name in names or ():
+            part = mesh[name]
+            value = torch.ones(1) * rank
+            dist.all_reduce(value, group=mesh.get_group(name))
+            found += [repr(part), part.mesh, part.get_local_rank(), value]
+        if names:
+            flat = mesh._flatten("flat")
+            found += [
+                repr(flat),
+                mesh["flat"].mesh,
+                flat.get_group().size(),
+                repr(mesh._unflatten(0, (1, shape[0]), "xy")),
+            ]
+    part = dist.DeviceMesh("cpu", [0, 1])
+    return found, repr(part), part.get_coordinate()
+
+
+def _dtensors(torch):
+    import importlib
+
+    return importlib.import_module(f"{torch.__name__}.distributed.tensor")
+
+
+def distributed_tensors(torch, rank, size):
+    """Made, redistributed and put together, also of uneven shards."""
+    module, mesh = _dtensors(torch), torch.distributed.init_device_mesh("cpu", (size,))
+    whole = torch.arange(35.0).reshape(5, 7)
+    found = []
+    for place in (module.Shard(0), module.Shard(1), module.Replicate()):
+        d = module.distribute_tensor(whole + rank, mesh, [place])
+        found += [
+            d.to_local(),
+            d.shape,
+            d.size(1),
+            d.numel(),
+            d.stride(),
+            d.placements == (place,),
+            d.full_tensor(),
+        ]
+        for other in (module.Shard(0), module.Shard(-1), module.Replicate()):
+            found.append(d.redistribute(placements=[other]).to_local())
+    partial = module.DTensor.from_local(whole + rank, mesh, [module.Partial()])
+    found += [partial.full_tensor(), partial.redistribute(placements=[module.Shard(0)]).to_local()]
+    parts = module.DTensor.from_local(whole + rank, mesh, [module.Shard(1)])
+    return [*found, parts.shape, parts.full_tensor()]

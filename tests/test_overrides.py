@@ -641,3 +641,14 @@ def test_handlers_of_einsum_get_the_operands_one_by_one(lib):
         function, _, args, _ = lib.einsum("i,i", *operands)
         assert function is lib.einsum
         assert len(args) == 3 and args[0] == "i,i" and args[1] is duck
+
+
+def test_writes_to_objects_of_subclasses_are_recorded():
+    class Tagged(weft.Tensor):
+        pass
+
+    a, b = weft.ones(2, requires_grad=True), weft.ones(2, requires_grad=True)
+    tagged = (a * 1).as_subclass(Tagged)
+    tagged.add_(b).mul_(3)
+    tagged.as_subclass(weft.Tensor).sum().backward()
+    assert type(tagged) is Tagged and a.grad.tolist() == b.grad.tolist() == [3, 3]

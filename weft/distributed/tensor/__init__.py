@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor`: how a tensor lies on several processes. Its DTensor works on a mesh of one process."""
+"""`torch.distributed.tensor`: tensors that lie on several processes."""
 
 from ...compat.missing import module_getattr
 from ._api import DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros

@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.parameter import Parameter
+from ...core.layout import contiguous_format
 from ...core.names import set_name
 from ...core.overrides import DisableTorchFunctionSubclass, disabled
+from ...core.size import Size
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ...ops.creation import creation, random
+from .._collectives import broadcast
 from ..device_mesh import DeviceMesh, _mesh_resources
+from ._transitions import from_replica, to_replica
 from .placement_types import Placement, Replicate, Shard
 
 __all__ = [
@@ -30,8 +34,8 @@ __all__ = [
 class DTensor(Tensor):
     """A tensor of all processes of a mesh, of which this one has a part. Operations on DTensors give DTensors.
 
-    The mesh has one process, so the part is the whole, and a result's placements say little: they are those of the
-    first operand if the sizes are equal, else Replicate().
+    An operation works on the parts where `_rules.py` has a rule for it; otherwise all processes compute the whole result from whole
+    operands. The object is the part with other attributes: `shape` and the like tell of the whole tensor.
 
     >>> import weft as torch
     >>> from weft.distributed.tensor import Shard, distribute_tensor
@@ -50,6 +54,7 @@ class DTensor(Tensor):
 
     _device_mesh: DeviceMesh
     _placements: tuple[Placement, ...]
+    _shape: Size
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -77,9 +82,18 @@ class DTensor(Tensor):
         stride: Any = None,
         grad_placements: Any = None,
     ) -> DTensor:
-        """The DTensor of which this process has the part `local_tensor`."""
+        """The DTensor of which this process has the part `local_tensor`.
+
+        shape: of the whole; without it all processes must have parts of one size.
+        """
         mesh, places = _checked(local_tensor, device_mesh, placements)
-        return wrapped(local_tensor, mesh, places)
+        whole = list(local_tensor.shape)
+        for size, place in zip(mesh.shape, places):
+            if isinstance(place, Shard):
+                whole[place.dim] *= size
+        return wrapped(
+            local_tensor.view_as(local_tensor), mesh, places, Size(whole if shape is None else shape)
+        )
 
     def to_local(self, *, grad_placements: Any = None) -> Tensor:
         """The part of this process."""
@@ -88,7 +102,7 @@ class DTensor(Tensor):
 
     def full_tensor(self, *, grad_placements: Any = None) -> Tensor:
         """The whole tensor."""
-        return self.to_local()
+        return redistributed(self, [Replicate()] * self._device_mesh.ndim)
 
     def redistribute(
         self,
@@ -99,7 +113,7 @@ class DTensor(Tensor):
         forward_dtype: Any = None,
         backward_dtype: Any = None,
     ) -> DTensor:
-        """The same tensor with other placements."""
+        """The same tensor with other placements. Raises: NotImplementedError for another mesh."""
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
         if any(place.is_partial() for place in placements):
@@ -107,7 +121,9 @@ class DTensor(Tensor):
                 "Can not redistribute to Partial, redistributing to Partial is for internal use only!"
             )
         mesh, places = _checked(self, device_mesh or self._device_mesh, placements)
-        return wrapped(self.to_local(), mesh, places)
+        if mesh != self._device_mesh:
+            raise NotImplementedError("DTensor.redistribute to another device mesh")
+        return wrapped(redistributed(self, places), mesh, places, self._shape)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         with DisableTorchFunctionSubclass():
@@ -115,13 +131,57 @@ class DTensor(Tensor):
             return f"DTensor(local_tensor={local}, device_mesh={self._device_mesh}, placements={self._placements})"
 
 
-def wrapped(local: Tensor, mesh: DeviceMesh, placements: tuple[Placement, ...]) -> DTensor:
-    """`local` as a DTensor; gradients flow through."""
+def redistributed(tensor: DTensor, placements: Sequence[Placement]) -> Tensor:
+    """The part of this process if `tensor` had these placements. Gradients flow through."""
+    local, mesh = tensor.to_local(), tensor._device_mesh
+    now, then = list(tensor._placements), list(placements)
+    changed = _changed(now, then)
+    shape = list(tensor._shape)
+    with DisableTorchFunctionSubclass():
+        for dim in reversed(changed):
+            place = now[dim]
+            size = _size_before(shape, mesh, now, dim) if isinstance(place, Shard) else 0
+            local = to_replica(local, place, mesh.get_group(dim), size)
+        for dim in changed:
+            local = from_replica(local, then[dim], mesh.get_group(dim))
+    return local
+
+
+def _changed(now: Sequence[Placement], then: Sequence[Placement]) -> list[int]:
+    """The dimensions of a mesh whose placements have to change.
+
+    A tensor that is cut along one of its dimensions by several of the mesh is cut by the first of them first. So the later ones change, too.
+    """
+    found: list[int] = []
+    for dim, pair in enumerate(zip(now, then)):
+        cut = {each.dim for each in pair if isinstance(each, Shard)}
+        earlier = {each.dim for k in found for each in (now[k], then[k]) if isinstance(each, Shard)}
+        if pair[0] != pair[1] or cut & earlier:
+            found.append(dim)
+    return found
+
+
+def _size_before(
+    shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement], mesh_dim: int
+) -> int:
+    """The size of the dimension that `mesh_dim` cuts, after the mesh's earlier dimensions have cut it."""
+    place = placements[mesh_dim]
+    assert isinstance(place, Shard)
+    size = shape[place.dim]
+    for dim in range(mesh_dim):
+        if placements[dim] == place:
+            group = mesh.get_group(dim)
+            size = Shard.local_shard_size_and_offset(size, group.size(), group.rank())[0]
+    return size
+
+
+def wrapped(local: Tensor, mesh: DeviceMesh, placements: tuple[Placement, ...], shape: Size) -> DTensor:
+    """`local` as a part of a DTensor; gradients flow through."""
     from ._dispatch import dtensor_class  # that class is defined when it is first needed
 
     with DisableTorchFunctionSubclass():
         made = local.as_subclass(dtensor_class())
-    made._device_mesh, made._placements = mesh, placements
+    made._device_mesh, made._placements, made._shape = mesh, placements, shape
     return made
 
 
@@ -147,7 +207,10 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> DTensor:
-    """Distribute a tensor over a mesh; the DTensor has memory of its own. Raises: RuntimeError for a non-leaf."""
+    """Distribute a tensor over a mesh; the DTensor has memory of its own. Raises: RuntimeError for a non-leaf.
+
+    src_data_rank: the rank of each dimension of the mesh whose values count; None takes those of each process.
+    """
     if not tensor.is_leaf:
         raise RuntimeError(
             "`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!"
@@ -159,7 +222,12 @@ def distribute_tensor(
         if tensor.placements != places:
             raise ValueError(f"Cannot distribute a DTensor with placements {tensor.placements} to {places}.")
         return tensor
-    made = wrapped(tensor.detach().clone().as_subclass(Tensor), mesh, places)
+    local = tensor.detach().clone(memory_format=contiguous_format).as_subclass(Tensor)
+    for group, place in zip(mesh.get_all_groups(), places):
+        if src_data_rank is not None and group.size() > 1:
+            broadcast(local, group=group, group_src=src_data_rank)
+        local = from_replica(local, place, group)
+    made = wrapped(local, mesh, places, tensor.shape)
     return made.requires_grad_(tensor.requires_grad)
 
 
@@ -195,6 +263,13 @@ def distribute_module(
     return module
 
 
+def _distributed(
+    whole: Tensor, mesh: DeviceMesh | None, placements: Sequence[Placement] | None, requires_grad: bool
+) -> DTensor:
+    """A tensor that every process has made, as a DTensor. Random numbers are those of the first process."""
+    return distribute_tensor(whole, mesh, placements).requires_grad_(requires_grad)
+
+
 def _factory(function: Callable, summary: str) -> Callable[..., DTensor]:
     """The function that makes a DTensor as `function` makes a tensor."""
 
@@ -206,9 +281,7 @@ def _factory(function: Callable, summary: str) -> Callable[..., DTensor]:
         device_mesh: DeviceMesh | None = None,
         placements: Sequence[Placement] | None = None,
     ) -> DTensor:
-        made = function(*size, dtype=dtype)
-        mesh, places = _checked(made, device_mesh, placements)
-        return wrapped(made, mesh, places).requires_grad_(requires_grad)
+        return _distributed(function(*size, dtype=dtype), device_mesh, placements, requires_grad)
 
     make.__doc__ = summary
     set_name(make, __name__.rpartition(".")[0], function.__name__)
@@ -234,9 +307,7 @@ def full(
 ) -> DTensor:
     """A DTensor of one value."""
 
-    made = creation.full(size, fill_value, dtype=dtype)
-    mesh, places = _checked(made, device_mesh, placements)
-    return wrapped(made, mesh, places).requires_grad_(requires_grad)
+    return _distributed(creation.full(size, fill_value, dtype=dtype), device_mesh, placements, requires_grad)
 
 
 for _value in (DTensor, distribute_tensor, distribute_module, full):

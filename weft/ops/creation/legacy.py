@@ -86,7 +86,13 @@ Tensor._legacy_new = classmethod(_new_tensor)
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """Return a view of the whole tensor as an object of a subclass of Tensor."""
     check_subclass(cls, self)
-    return of_class(cls, ALIAS(self))
+    view = ALIAS(self)
+    try:
+        # The very object that autograd knows as a view, so that writes to it are recorded.
+        view.__class__ = cls
+    except TypeError:  # a class with slots of its own
+        return of_class(cls, view)
+    return view
 
 
 @public("method")

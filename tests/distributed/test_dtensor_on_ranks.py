@@ -1,0 +1,128 @@
+"""DTensors compute what plain tensors do: values, gradients and placements."""
+
+import pytest
+from weft_ranks import said, start
+
+SETUP = """
+import itertools
+from weft.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+f = torch.nn.functional
+R, P = Replicate(), Partial()
+
+def numbers(seed, *shape):
+    count = torch.tensor(shape).prod().item()
+    return (((torch.arange(count) * (seed + 2) + seed) % 7) / 7).reshape(shape).double()
+"""
+
+OPERATIONS = """
+calls = dict(
+    add=lambda x, y: x + y,
+    arithmetic=lambda x, y: x * y - 2 * x + 1,
+    functions=lambda x, y: torch.exp(x) / (1 + y * y),
+    matmul=lambda x, y: x @ y,
+    transposed=lambda x, y: x @ y.t(),
+    linear=lambda x, y: f.linear(x, y),
+    bias=lambda x, y: f.linear(x, y, x[0]),
+    layers=lambda x, y: f.linear(f.relu(f.linear(x, y)), y),
+    columns=lambda x, y: f.relu(x @ y).sum(0),
+    total=lambda x, y: (x - y).sum(),
+    mean=lambda x, y: x.mean(1) * y.sum(1),
+    norm=lambda x, y: (x * y).square().mean().sqrt(),
+    softmax=lambda x, y: torch.softmax(x, -1) * y,
+    other_softmax=lambda x, y: torch.softmax(x + y, 0),
+    layer_norm=lambda x, y: f.layer_norm(x, (6,), y[0], y[1]),
+    cat=lambda x, y: torch.cat([x, y]),
+    reshape=lambda x, y: x.reshape(4, 9).sum(1) + y.flatten()[:4],
+    broadcast=lambda x, y: x.unsqueeze(1) * y,
+    row=lambda x, y: x + y[0],
+    transpose=lambda x, y: x.transpose(0, 1) + y.permute(1, 0),
+    slices=lambda x, y: x[1:4] * y[1],
+    maxima=lambda x, y: x.max(1).values + y.amax(1),
+    gelu=lambda x, y: f.gelu(x) + (y + 1).pow(2).sqrt(),
+    where=lambda x, y: torch.where(x > y, x, y * 2),
+    loss=lambda x, y: f.cross_entropy(x, y.argmax(1)) + f.mse_loss(x, y),
+    attention=lambda x, y: f.scaled_dot_product_attention(x.view(2, 3, 6), y.view(2, 3, 6), y.view(2, 3, 6)),
+    einsum=lambda x, y: torch.einsum("ij,kj->ik", x, y),
+    in_place=lambda x, y: (x * 1).add_(y).mul_(2),
+)
+a, b = numbers(1, 6, 6), numbers(2, 6, 6)
+for (name, call), x_place, y_place in itertools.product(calls.items(), PLACES, PLACES):
+    try:
+        plain = [each.clone().requires_grad_() for each in (a, b)]
+        expected = call(*plain)
+        weights = (torch.arange(expected.numel()) % 5 + 1.0).reshape(expected.shape).double()
+        (expected * weights).sum().backward()
+        cut = [distribute_tensor(each, mesh, place).requires_grad_() for each, place in ((a, x_place), (b, y_place))]
+        result = call(*cut)
+        (result.full_tensor() * weights).sum().backward()
+        assert result.shape == expected.shape and torch.allclose(result.full_tensor(), expected), "value"
+        for ours, theirs in zip(cut, plain):
+            assert (ours.grad is None) == (theirs.grad is None), "no gradient"
+            if ours.grad is not None:
+                assert ours.grad.placements == ours.placements and torch.allclose(ours.grad.full_tensor(), theirs.grad), "gradient"
+    except Exception as error:
+        print(name, x_place, y_place, type(error).__name__, str(error)[:200], flush=True)
+        if not isinstance(error, AssertionError):
+            raise
+print("done")
+"""
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_operations(tmp_path, size):
+    setup = (
+        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
+    )
+    assert said(start(setup + OPERATIONS, size, tmp_path)) == ["done\n"] * size
+
+
+def test_operations_on_a_mesh_of_two_dimensions(tmp_path):
+    setup = (
+        SETUP
+        + """
+mesh = dist.init_device_mesh("cpu", (2, 2))
+PLACES = [[Shard(0), R], [R, Shard(1)], [Shard(0), Shard(1)], [Shard(0), Shard(0)]]
+"""
+    )
+    assert said(start(setup + OPERATIONS, 4, tmp_path)) == ["done\n"] * 4
+
+
+def test_training_a_distributed_module(tmp_path):
+    """The weights of a model are cut, and so are its batches; the curve is that of the plain model."""
+    program = (
+        SETUP
+        + """
+from weft.distributed.tensor import distribute_module
+mesh = dist.init_device_mesh("cpu", (2,))
+
+def made():
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 3)).double()
+
+def cut(name, module, mesh):
+    if isinstance(module, torch.nn.Linear):
+        place = Shard(0) if name == "0" else Shard(1)
+        module.weight = torch.nn.Parameter(distribute_tensor(module.weight.data, mesh, [place]))
+
+def curve(model, x):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(4):
+        loss = model(x).square().mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(float((loss.full_tensor() if isinstance(loss, DTensor) else loss).detach()))
+    return losses
+
+x = numbers(3, 4, 6)
+plain, parallel = made(), distribute_module(made(), mesh, cut)
+print(parallel[0].weight.to_local().shape, parallel[3].weight.to_local().shape)
+expected = curve(plain, x)
+for place in ([Shard(0)], [R]):
+    found = curve(distribute_module(made(), mesh, cut), distribute_tensor(x, mesh, place))
+    print(max(abs(a - b) for a, b in zip(expected, found)) < 1e-9)
+"""
+    )
+    assert said(start(program, 2, tmp_path)) == ["torch.Size([4, 6]) torch.Size([3, 4])\nTrue\nTrue\n"] * 2

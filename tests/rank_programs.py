@@ -437,3 +437,36 @@ def distributed_tensors(torch, rank, size):
     found += [partial.full_tensor(), partial.redistribute(placements=[module.Shard(0)]).to_local()]
     parts = module.DTensor.from_local(whole + rank, mesh, [module.Shard(1)])
     return [*found, parts.shape, parts.full_tensor()]
+
+
+def functional_collectives(torch, rank, size):
+    import importlib
+
+    f = importlib.import_module(f"{torch.__name__}.distributed._functional_collectives")
+    world = torch.distributed.group.WORLD
+    mesh = torch.distributed.init_device_mesh("cpu", (size,))
+    x = _numbers(torch, rank, 2 * size, 3)
+    splits = [place + 1 for place in range(size)]
+    found = [
+        f.all_reduce(x, "sum", world),
+        f.all_reduce(x, "max", mesh),
+        f.all_gather_tensor(x, 0, list(range(size))),
+        f.all_gather_tensor(x, 1, (mesh, 0)),
+        f.reduce_scatter_tensor(x, "sum", 0, world),
+        f.reduce_scatter_tensor(x.t().contiguous(), "sum", 1, world),
+        f.all_to_all_single(x, None, None, world),
+        f.all_to_all_single(
+            x[: sum(splits)].contiguous() if size < 3 else x, [rank + 1] * size, splits, world
+        ),
+        f.broadcast(x, 1, world),
+        f.permute_tensor(x.flatten(), [(place + 1) % size for place in range(size)], world),
+        f.all_reduce_coalesced([x, x[0]], "sum", world),
+    ]
+    found = [
+        f.wait_tensor(each) if not isinstance(each, list) else [f.wait_tensor(item) for item in each]
+        for each in found
+    ]
+    y = x.clone().requires_grad_()
+    weights = torch.arange(1.0, 6 * size * size + 1).reshape(2 * size * size, 3) * (rank + 1)
+    (f.all_gather_tensor_autograd(y, 0, world) * weights).sum().backward()
+    return found, y.grad

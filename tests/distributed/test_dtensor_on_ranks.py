@@ -126,3 +126,66 @@ for place in ([Shard(0)], [R]):
 """
     )
     assert said(start(program, 2, tmp_path)) == ["torch.Size([4, 6]) torch.Size([3, 4])\nTrue\nTrue\n"] * 2
+
+
+def test_tensor_parallel_transformer_block(tmp_path):
+    """As PyTorch's tutorial cuts a block: attention and feed-forward by columns and rows, norms along the sequence."""
+    program = (
+        SETUP
+        + """
+from weft.distributed.tensor.parallel import (
+    ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, parallelize_module
+)
+mesh = dist.init_device_mesh("cpu", (2,))
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens = torch.nn.Embedding(10, 8)
+        self.norm = torch.nn.LayerNorm(8)
+        self.qkv = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(3))
+        self.out = torch.nn.Linear(8, 8)
+        self.up, self.down = torch.nn.Linear(8, 12), torch.nn.Linear(12, 8)
+        self.double()
+
+    def forward(self, ids):
+        x = self.tokens(ids)
+        h = self.norm(x)
+        q, k, v = (each(h).unflatten(-1, (-1, 2)).transpose(1, 2) for each in self.qkv)
+        a = f.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        x = x + self.out(a)
+        return x + self.down(f.gelu(self.up(x)))
+
+def grads(block, ids):
+    result = block(ids)
+    (result * (torch.arange(result.numel()).reshape(result.shape) % 3 + 1)).sum().backward()
+    full = lambda each: each.full_tensor() if isinstance(each, DTensor) else each
+    return result.detach(), [full(each.grad) for each in block.parameters()]
+
+torch.manual_seed(1)
+plain = Block()
+cut = Block()
+cut.load_state_dict(plain.state_dict())
+plan = {
+    "tokens": RowwiseParallel(input_layouts=R),
+    "qkv.*": ColwiseParallel(),
+    "out": RowwiseParallel(),
+    "up": ColwiseParallel(),
+    "down": RowwiseParallel(),
+}
+parallelize_module(cut, mesh, plan)
+print(tuple(cut.up.weight.to_local().shape), tuple(cut.down.weight.to_local().shape))
+ids = (torch.arange(12) * 5 % 10).reshape(2, 6)
+(expected, theirs), (found, ours) = grads(plain, ids), grads(cut, ids)
+print(torch.allclose(expected, found), all(torch.allclose(a, b) for a, b in zip(theirs, ours)))
+
+norms = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.Linear(8, 4)).double()
+x = numbers(2, 2, 6, 8)
+expected = norms(x)
+plan = {"0": SequenceParallel(), "1": ColwiseParallel(input_layouts=Shard(1), output_layouts=R)}
+parallelize_module(norms, mesh, plan)
+parallelize_module(norms, mesh, PrepareModuleInput(input_layouts=R, desired_input_layouts=Shard(1)))
+print(torch.allclose(norms(x), expected))
+"""
+    )
+    assert said(start(program, 2, tmp_path)) == ["(6, 8) (8, 6)\nTrue True\nTrue\n"] * 2

@@ -49,4 +49,4 @@ def test_placements_and_styles_are_pytorchs(expression):
 
 def test_a_plan_is_not_carried_out():
     with pytest.raises(NotImplementedError, match="ColwiseParallel"):
-        weft.distributed.tensor.parallel.ColwiseParallel()._apply(None, None)
+        weft.distributed.tensor.parallel.ColwiseParallel()._apply(weft.nn.ReLU(), None)

@@ -1,4 +1,4 @@
-"""`torch.nn.parallel`: modules on several devices or in several processes. So far weft uses one device and one process."""
+"""`torch.nn.parallel`: modules in several processes. Functions for several devices know one device."""
 
 from ...compat.missing import module_getattr
 from .data_parallel import DataParallel, data_parallel

@@ -1,6 +1,7 @@
-"""`torch.distributed.tensor.parallel`: plans that cut the layers of a model. Carrying a plan out is declared only."""
+"""`torch.distributed.tensor.parallel`: plans that cut the layers of a model."""
 
 from ....compat.missing import module_getattr
+from .api import parallelize_module
 from .style import (
     ColwiseParallel,
     ParallelStyle,

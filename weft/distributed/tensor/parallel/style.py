@@ -1,11 +1,17 @@
-"""How one layer of a model is cut: the entries of plans, which models carry as attributes whether or not they are cut."""
+"""How one layer of a model is cut: the entries of plans."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
+from ....autograd.parameter import Parameter
 from ....compat.missing import module_getattr
+from ....core.tensor import Tensor
+from ....nn.module import Module
+from ....nn.modules import Embedding, Linear
+from ...device_mesh import DeviceMesh
+from .._api import DTensor, distribute_module, distribute_tensor
 from ..placement_types import Placement, Replicate, Shard
 
 __all__ = [
@@ -30,28 +36,72 @@ class ParallelStyle(ABC):
     def _apply(self, module: Any, device_mesh: Any) -> Any: ...
 
 
-class _Declared(ParallelStyle):
-    """A style of PyTorch's, which this version of weft can write into a plan, but not carry out."""
+class _Style(ParallelStyle):
+    """A style that shows its arguments."""
 
     _shown: tuple[
         tuple[str, str], ...
     ] = ()  # what its repr shows: a name, and the attribute that has the value
-
-    def _apply(self, module: Any, device_mesh: Any) -> Any:
-        raise NotImplementedError(
-            f"torch.distributed.tensor.parallel.{type(self).__name__}: this version of weft runs in one process only, "
-            "so that it cannot cut a module; leave the module whole"
-        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, attribute)}" for name, attribute in self._shown)
         return f"{type(self).__name__}({shown})"
 
 
+class _Layer(_Style):
+    """A style that cuts the parameters of a layer with one input and one output."""
+
+    input_layouts: tuple[Placement, ...]
+    output_layouts: tuple[Placement, ...]
+    use_local_output: bool
+
+    def _parameters(self, module: Module) -> dict[str, Placement]:
+        """How the parameters lie. Raises: NotImplementedError for layers of other types than PyTorch takes."""
+        raise NotImplementedError
+
+    def _wanted_input(self, module: Module) -> Placement:
+        """How the input has to lie."""
+        raise NotImplementedError
+
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
+        places, wanted = self._parameters(module), self._wanted_input(module)
+
+        def cut(name: str, layer: Module, mesh: DeviceMesh) -> None:
+            for key, parameter in list(layer._parameters.items()):
+                if parameter is not None:
+                    made = distribute_tensor(
+                        parameter.data, mesh, [places[key]], src_data_rank=self.src_data_rank
+                    )
+                    layer.register_parameter(key, Parameter(made, requires_grad=parameter.requires_grad))
+
+        def prepare(layer: Module, inputs: tuple[Any, ...], mesh: DeviceMesh) -> Any:
+            return _laid_out(inputs[0], mesh, self.input_layouts[0], wanted), *inputs[1:]
+
+        def finish(layer: Module, output: Any, mesh: DeviceMesh) -> Any:
+            made = output.redistribute(placements=self.output_layouts)
+            return made.to_local() if self.use_local_output else made
+
+        return distribute_module(module, device_mesh, cut, prepare, finish)
+
+
+def _laid_out(value: Any, mesh: DeviceMesh, now: Placement | None, wanted: Placement | None) -> Any:
+    """A DTensor with the placement `wanted` from a part that lies as `now` says; anything else as it is."""
+    if now is None or not isinstance(value, Tensor):
+        return value
+    made = value if isinstance(value, DTensor) else DTensor.from_local(value, mesh, [now])
+    return made if wanted is None or made.placements == (wanted,) else made.redistribute(placements=[wanted])
+
+
+def _refuse(style: ParallelStyle, module: Module) -> NoReturn:
+    raise NotImplementedError(
+        f"{type(style).__name__} currently only support nn.Linear and nn.Embedding, not {type(module).__name__}"
+    )
+
+
 _INPUT_AND_OUTPUT = tuple((name, name) for name in ("input_layouts", "output_layouts", "use_local_output"))
 
 
-class ColwiseParallel(_Declared):
+class ColwiseParallel(_Layer):
     """The rows of a layer's weight are cut, so that each process computes some of its outputs.
 
     >>> ColwiseParallel()
@@ -73,8 +123,16 @@ class ColwiseParallel(_Declared):
         self.desired_input_layouts = (Replicate(),)
         self.use_local_output = use_local_output
 
+    def _parameters(self, module: Module) -> dict[str, Placement]:
+        if isinstance(module, Linear):
+            return {"weight": Shard(0), "bias": Shard(0)}
+        return {"weight": Shard(1)} if isinstance(module, Embedding) else _refuse(self, module)
 
-class RowwiseParallel(_Declared):
+    def _wanted_input(self, module: Module) -> Placement:
+        return Replicate()
+
+
+class RowwiseParallel(_Layer):
     """The columns of a layer's weight are cut, so that each process computes a summand of the outputs."""
 
     _shown = _INPUT_AND_OUTPUT
@@ -91,8 +149,16 @@ class RowwiseParallel(_Declared):
         self.output_layouts = (output_layouts or Replicate(),)
         self.use_local_output = use_local_output
 
+    def _parameters(self, module: Module) -> dict[str, Placement]:
+        if isinstance(module, Linear):
+            return {"weight": Shard(1), "bias": Replicate()}
+        return {"weight": Shard(0)} if isinstance(module, Embedding) else _refuse(self, module)
 
-class SequenceParallel(_Declared):
+    def _wanted_input(self, module: Module) -> Placement:
+        return Shard(-1) if isinstance(module, Linear) else Replicate()
+
+
+class SequenceParallel(_Style):
     """The weights are whole on each process, and the inputs cut along the dimension of the sequence."""
 
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
@@ -100,12 +166,23 @@ class SequenceParallel(_Declared):
         self.sequence_sharding = (Shard(sequence_dim),)
         self.use_local_output = use_local_output
 
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
+        (wanted,) = self.sequence_sharding
+
+        def prepare(layer: Module, inputs: tuple[Any, ...], mesh: DeviceMesh) -> Any:
+            return _laid_out(inputs[0], mesh, wanted, wanted), *inputs[1:]
+
+        def finish(layer: Module, output: Any, mesh: DeviceMesh) -> Any:
+            return output.to_local() if self.use_local_output else output
+
+        return distribute_module(module, device_mesh, None, prepare, finish)
+
     def __repr__(self) -> str:
         dim = self.sequence_sharding[0].dim
         return f"SequenceParallel(sequence_dim={dim}, use_local_output={self.use_local_output})"
 
 
-class PrepareModuleInput(_Declared):
+class PrepareModuleInput(_Style):
     """The inputs of a module are laid out anew before it runs.
 
     Raises: AssertionError if the numbers of layouts and of wanted layouts differ.
@@ -144,8 +221,32 @@ class PrepareModuleInput(_Declared):
                 "input_kwarg_layouts and desired_input_kwarg_layouts should have same length!"
             )
 
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
+        def prepare(layer: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if self.input_layouts is not None:
+                wanted = self.desired_input_layouts or ()
+                if len(inputs) != len(self.input_layouts):
+                    raise ValueError("module inputs and input_layouts should have same length!")
+                inputs = tuple(
+                    self._one(each, device_mesh, *pair)
+                    for each, *pair in zip(inputs, self.input_layouts, wanted, strict=True)
+                )
+            changed = {
+                name: self._one(kwargs[name], device_mesh, place, self.desired_input_kwarg_layouts.get(name))
+                for name, place in self.input_kwarg_layouts.items()
+                if name in kwargs
+            }
+            return inputs, {**kwargs, **changed}
 
-class PrepareModuleOutput(_Declared):
+        module.register_forward_pre_hook(prepare, with_kwargs=True)
+        return module
+
+    def _one(self, value: Any, mesh: DeviceMesh, now: Placement | None, wanted: Placement | None) -> Any:
+        made = _laid_out(value, mesh, now, wanted)
+        return made.to_local() if self.use_local_output and isinstance(made, DTensor) else made
+
+
+class PrepareModuleOutput(_Style):
     """The outputs of a module are laid out anew after it ran.
 
     Raises: AssertionError if the numbers of layouts and of wanted layouts differ.
@@ -166,8 +267,26 @@ class PrepareModuleOutput(_Declared):
         if len(self.output_layouts or ()) != len(self.desired_output_layouts or ()):
             raise AssertionError("output_layouts and desired_output_layouts should have same length!")
 
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
+        def finish(layer: Module, inputs: tuple[Any, ...], outputs: Any) -> Any:
+            several = isinstance(outputs, tuple)
+            given = outputs if several else (outputs,)
+            layouts, wanted = self.output_layouts or (), self.desired_output_layouts or ()
+            if len(given) != len(layouts):
+                raise ValueError("module outputs and output_layouts should have same length!")
+            made = [
+                _laid_out(each, device_mesh, *pair)
+                for each, *pair in zip(given, layouts, wanted, strict=True)
+            ]
+            if self.use_local_output:
+                made = [each.to_local() if isinstance(each, DTensor) else each for each in made]
+            return tuple(made) if several else made[0]
 
-class PrepareModuleInputOutput(_Declared):
+        module.register_forward_hook(finish)
+        return module
+
+
+class PrepareModuleInputOutput(_Style):
     """`PrepareModuleInput` and `PrepareModuleOutput` in one."""
 
     def __init__(
@@ -194,6 +313,10 @@ class PrepareModuleInputOutput(_Declared):
             desired_output_layouts=desired_output_layouts,
             use_local_output=use_local_output,
         )
+
+    def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
+        self.prepare_module_input._apply(module, device_mesh)
+        return self.prepare_module_output._apply(module, device_mesh)
 
     def __repr__(self) -> str:
         first, second = self.prepare_module_input, self.prepare_module_output

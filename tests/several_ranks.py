@@ -54,7 +54,12 @@ def outcomes(library, size):
         finally:
             for process in processes:
                 process.kill()
-        return [pickle.loads((Path(folder) / f"rank{rank}").read_bytes()) for rank in range(size)]
+        return loaded(folder, size)
+
+
+def loaded(folder, size):
+    """What the processes have written into a folder."""
+    return [pickle.loads((Path(folder) / f"rank{rank}").read_bytes()) for rank in range(size)]
 
 
 def plain(value):
@@ -74,12 +79,18 @@ def outcome(program, *arguments):
         return f"raises {'RuntimeError' if isinstance(error, RuntimeError) else type(error).__name__}"
 
 
-def main(library, folder, size, rank):
+def main(library, folder, size, rank="0"):
+    """size: the number of processes, or "mpi" where mpiexec has started them."""
     torch = importlib.import_module(library)
     torch.set_num_threads(1)
     dist = torch.distributed
-    rank, size = int(rank), int(size)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
+    if size == "mpi":
+        dist.init_process_group("mpi")
+    else:
+        dist.init_process_group(
+            "gloo", init_method=f"file://{folder}/store", rank=int(rank), world_size=int(size)
+        )
+    rank, size = dist.get_rank(), dist.get_world_size()
     found = {}
     for name, program in programs().items():
         found[name] = outcome(program, torch, rank, size)

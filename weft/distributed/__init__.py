@@ -1,4 +1,4 @@
-"""`torch.distributed`: groups of processes of one machine, and their collectives.
+"""`torch.distributed`: groups of processes, and their collectives.
 
 >>> import weft as torch
 >>> torch.distributed.is_available(), torch.distributed.is_initialized()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from enum import Enum
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ._group import BackendType
@@ -171,8 +172,8 @@ def is_nccl_available() -> bool:
 
 
 def is_mpi_available() -> bool:
-    """Whether there is the backend "mpi": no."""
-    return False
+    """Whether there is the backend "mpi": if mpi4py is installed."""
+    return find_spec("mpi4py") is not None
 
 
 def is_ucc_available() -> bool:
@@ -197,6 +198,8 @@ def is_backend_available(backend: str) -> bool:
     >>> torch.distributed.is_backend_available("gloo"), torch.distributed.is_backend_available("nccl")
     (True, False)
     """
+    if backend.lower() == Backend.MPI:
+        return is_mpi_available()
     return backend.lower() == Backend.GLOO or backend.upper() in Backend._plugins
 
 

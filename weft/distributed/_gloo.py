@@ -31,10 +31,12 @@ class ProcessGroupGloo:
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta = timedelta(minutes=30)) -> None:
         self._store = store
-        self._rank = rank
-        self._size = size
-        self._timeout = timeout
-        self._engine = _engine(store, rank, size, timeout)
+        self._start(_engine(store, rank, size, timeout))
+
+    def _start(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rank = engine.rank
+        self._size = engine.size
         self._carrier = Carrier()
 
     def rank(self) -> int:
@@ -47,7 +49,7 @@ class ProcessGroupGloo:
         return "gloo"
 
     def _set_default_timeout(self, timeout: timedelta) -> None:
-        self._timeout = self._engine.timeout = timeout
+        self._engine.timeout = timeout
 
     def shutdown(self) -> None:
         """Leave the group."""
@@ -324,6 +326,21 @@ class ProcessGroupGloo:
                 f"ProcessGroupGloo::{name}: Incorrect {what} list size {len(tensors)}. "
                 f"{what.capitalize()} list size should be {self._size}, same as size of the process group."
             )
+
+
+class ProcessGroupMPI(ProcessGroupGloo):
+    """The backend "mpi": processes that mpiexec has started, on one machine or several. `ranks`: their numbers in MPI's world.
+
+    Its collectives have the checks of "gloo".
+    """
+
+    def __init__(self, ranks: Sequence[int], timeout: timedelta) -> None:
+        from .engine.mpi import Mpi  # loaded when first used
+
+        self._start(Mpi(ranks, timeout))
+
+    def name(self) -> str:
+        return "mpi"
 
 
 def _engine(store: Any, rank: int, size: int, timeout: timedelta) -> Engine:

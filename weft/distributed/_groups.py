@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from ._backends import Backend, BackendConfig
-from ._gloo import ProcessGroupGloo
+from ._backends import Backend, BackendConfig, is_mpi_available
+from ._gloo import ProcessGroupGloo, ProcessGroupMPI
 from ._group import ProcessGroup
-from ._store import PrefixStore, Store
+from ._store import HashStore, PrefixStore, Store
 from ._world import (
     GroupMember,
     _get_default_group,
@@ -34,7 +34,8 @@ def init_process_group(
     device_id: Any | None = None,
     _ranks: list[int] | None = None,
 ) -> None:
-    """Make the default group, which collectives use: of one process, or of several processes of one machine.
+    """Make the default group, which collectives use: of one process, of several processes of one machine, or with the backend
+    "mpi" of those that mpiexec has started.
 
     The process gets its rank and the number of processes from the arguments, from the URL `init_method`, or, without
     one, from the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
@@ -56,9 +57,13 @@ def init_process_group(
     if store is not None:
         assert world_size > 0, "world_size must be positive if using store"
         assert rank >= 0, "rank must be non-negative if using store"
+    elif name == Backend.MPI:  # MPI knows the processes
+        _check_backend(name)
+        from .engine.mpi import world  # loaded when first used
+
+        store = HashStore()
+        rank, world_size = world()
     else:
-        if name == Backend.MPI:  # PyTorch lets MPI find the processes, so it asks for MPI first
-            _check_backend(name)
         url = init_method or "env://"
         store, rank, world_size = next(iter(rendezvous(url, rank, world_size, timeout=timeout)))
         store.set_timeout(timeout)
@@ -81,7 +86,11 @@ def _check_valid_timeout(timeout: Any) -> None:
 
 def _check_backend(name: str) -> None:
     """Raise unless the backend `name` can be used."""
-    if name == Backend.GLOO or name.upper() in Backend._plugins:
+    if (
+        name == Backend.GLOO
+        or name.upper() in Backend._plugins
+        or (name == Backend.MPI and is_mpi_available())
+    ):
         return
     if name in (Backend.NCCL, Backend.MPI, Backend.UCC, Backend.XCCL):
         raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
@@ -133,6 +142,8 @@ def _make_backend(
 ) -> Any:
     _check_backend(name)
     plugin = Backend._plugins.get(name.upper())
+    if name == Backend.MPI:
+        return ProcessGroupMPI(ranks, timeout)
     if plugin is None:
         return ProcessGroupGloo(store, rank, size, timeout)
     if not plugin.extended_api:

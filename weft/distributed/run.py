@@ -102,7 +102,7 @@ def run(args: argparse.Namespace, tell_rank: bool = False) -> None:
     if args.nnodes not in ("1", "1:1") or args.node_rank:
         raise NotImplementedError(
             f"torchrun --nnodes {args.nnodes} --node-rank {args.node_rank}: weft connects processes of one machine; "
-            "start all of them with --nproc-per-node, or use PyTorch for several machines"
+            "start all of them with --nproc-per-node; for several machines use the backend mpi and mpiexec"
         )
     count = _number_of_processes(args.nproc_per_node)
     host, port = _place(args)

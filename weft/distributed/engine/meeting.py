@@ -63,6 +63,6 @@ def _check_one_machine(machines: Sequence[str]) -> None:
     names = sorted({machine.partition("/")[0] for machine in machines})
     if len(set(machines)) > 1:
         raise NotImplementedError(
-            f"torch.distributed: a group on several machines ({', '.join(names)}): weft connects the processes of one machine. "
-            "Start all ranks on one of them (weft torchrun --nproc-per-node), or use PyTorch's own gloo or MPI for several"
+            f"torch.distributed: a group on several machines ({', '.join(names)}): the backend gloo connects the processes of one "
+            "machine. Use the backend mpi for several: pip install 'weft[distributed]', init_process_group(\"mpi\"), and mpiexec"
         )

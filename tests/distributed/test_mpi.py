@@ -1,0 +1,67 @@
+"""Programs on MPI compute what they compute through shared memory."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from several_ranks import TESTS, loaded, outcomes, programs
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or shutil.which("mpiexec") is None,
+    reason="needs mpi4py and mpiexec",
+)
+
+
+def mpiexec(*command, size=2, folder):
+    environment = {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
+    return subprocess.run(
+        ["mpiexec", "-n", str(size), sys.executable, *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_same_as_through_shared_memory(tmp_path, size):
+    done = mpiexec(
+        str(Path(TESTS) / "several_ranks.py"), "weft", str(tmp_path), "mpi", size=size, folder=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    for ours, theirs in zip(loaded(tmp_path, size), outcomes("weft", size), strict=True):
+        assert [name for name in programs() if ours[name] != theirs[name]] == []
+
+
+def test_an_error_ends_all_processes(tmp_path):
+    program = """
+import weft as torch
+dist = torch.distributed
+dist.init_process_group("mpi")
+if dist.get_rank() == 1:
+    raise KeyError("a reason")
+dist.all_reduce(torch.ones(2))
+"""
+    done = mpiexec("-c", program, folder=tmp_path)
+    assert done.returncode and "KeyError: 'a reason'" in done.stderr
+
+
+def test_a_timeout(tmp_path):
+    program = """
+import time
+from datetime import timedelta
+import weft as torch
+dist = torch.distributed
+dist.init_process_group("mpi", timeout=timedelta(seconds=0.5))
+try:
+    time.sleep(2) if dist.get_rank() else dist.barrier()
+except RuntimeError as error:
+    print(error)
+dist.barrier() if dist.get_rank() else None
+"""
+    assert "rank 0: barrier: timed out after 0.5 s" in mpiexec("-c", program, folder=tmp_path).stdout

@@ -1,7 +1,7 @@
 """The same programs on several processes, with weft and with PyTorch's Gloo, for the tests of torch.distributed.
 
-A program is a function `program(torch, rank, size)` of `rank_programs.py`. All of them run one after the other in one group, because
-starting the processes takes longer than everything else.
+A program is a function `program(torch, rank, size)` of a module such as `rank_programs.py`. All of them run one after the other in one
+group, because starting the processes takes longer than everything else.
 """
 
 import functools
@@ -15,14 +15,12 @@ import tempfile
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PROGRAMS = "rank_programs"
 TIMEOUT = 120  # seconds, of all programs
 
 
-def programs():
-    """The programs, by name."""
-    module = importlib.import_module(PROGRAMS)
-    functions = inspect.getmembers(module, inspect.isfunction)
+def programs(module):
+    """The programs of a module, by name."""
+    functions = inspect.getmembers(importlib.import_module(module), inspect.isfunction)
     return {
         name: each
         for name, each in functions
@@ -31,10 +29,10 @@ def programs():
 
 
 @functools.cache
-def outcomes(library, size):
+def outcomes(library, size, module):
     """What each program returns on each rank, a list of dictionaries by name; or what a rank says that fails."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, library, folder, str(size)]
+        command = [sys.executable, __file__, module, library, folder, str(size)]
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",
@@ -79,7 +77,7 @@ def outcome(program, *arguments):
         return f"raises {'RuntimeError' if isinstance(error, RuntimeError) else type(error).__name__}"
 
 
-def main(library, folder, size, rank="0"):
+def main(module, library, folder, size, rank="0"):
     """size: the number of processes, or "mpi" where mpiexec has started them."""
     torch = importlib.import_module(library)
     torch.set_num_threads(1)
@@ -92,7 +90,7 @@ def main(library, folder, size, rank="0"):
         )
     rank, size = dist.get_rank(), dist.get_world_size()
     found = {}
-    for name, program in programs().items():
+    for name, program in programs(module).items():
         found[name] = outcome(program, torch, rank, size)
         dist.barrier()
     dist.destroy_process_group()

@@ -59,7 +59,7 @@ for (name, call), x_place, y_place in itertools.product(calls.items(), PLACES, P
         for ours, theirs in zip(cut, plain):
             assert (ours.grad is None) == (theirs.grad is None), "no gradient"
             if ours.grad is not None:
-                assert ours.grad.placements == ours.placements and torch.allclose(ours.grad.full_tensor(), theirs.grad), "gradient"
+                assert torch.allclose(ours.grad.full_tensor(), theirs.grad), "gradient"
     except Exception as error:
         print(name, x_place, y_place, type(error).__name__, str(error)[:200], flush=True)
         if not isinstance(error, AssertionError):

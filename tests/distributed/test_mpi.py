@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from several_ranks import TESTS, loaded, outcomes, programs
 
+MODULE = "rank_programs"
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or shutil.which("mpiexec") is None,
     reason="needs mpi4py and mpiexec",
@@ -31,11 +32,17 @@ def mpiexec(*command, size=2, folder):
 @pytest.mark.parametrize("size", [2, 3])
 def test_same_as_through_shared_memory(tmp_path, size):
     done = mpiexec(
-        str(Path(TESTS) / "several_ranks.py"), "weft", str(tmp_path), "mpi", size=size, folder=tmp_path
+        str(Path(TESTS) / "several_ranks.py"),
+        MODULE,
+        "weft",
+        str(tmp_path),
+        "mpi",
+        size=size,
+        folder=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    for ours, theirs in zip(loaded(tmp_path, size), outcomes("weft", size), strict=True):
-        assert [name for name in programs() if ours[name] != theirs[name]] == []
+    for ours, theirs in zip(loaded(tmp_path, size), outcomes("weft", size, MODULE), strict=True):
+        assert [name for name in programs(MODULE) if ours[name] != theirs[name]] == []
 
 
 def test_an_error_ends_all_processes(tmp_path):

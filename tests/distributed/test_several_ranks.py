@@ -3,6 +3,8 @@
 import pytest
 from several_ranks import outcomes, programs
 
+MODULE = "rank_programs"
+
 
 def close(ours, theirs):
     if isinstance(ours, float | complex) and isinstance(theirs, float | complex):
@@ -12,10 +14,10 @@ def close(ours, theirs):
     return ours == theirs
 
 
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("name", programs(MODULE))
 @pytest.mark.parametrize("size", [2, 3])
 def test_same_on_every_rank(size, name):
-    found = outcomes("weft", size), outcomes("torch", size)
+    found = outcomes("weft", size, MODULE), outcomes("torch", size, MODULE)
     assert str not in map(type, found), found
     for rank, (ours, theirs) in enumerate(zip(*found, strict=True)):
         assert close(ours[name], theirs[name]), f"rank {rank}:\nweft: {ours[name]}\nPyTorch: {theirs[name]}"

@@ -1,4 +1,4 @@
-"""DTensor: a tensor that lies on the processes of a mesh. One process has all of it."""
+"""DTensor: a tensor that lies on the processes of a mesh."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.parameter import Parameter
-from ...core.layout import contiguous_format
+from ...core.device import CPU
 from ...core.names import set_name
 from ...core.overrides import DisableTorchFunctionSubclass, disabled
-from ...core.size import Size
-from ...core.tensor import Tensor
+from ...core.spec import Spec, contiguous_spec, make_spec
+from ...core.tensor import Tensor, make
+from ...families.custom_vjp import custom_vjp
 from ...nn.module import Module
 from ...ops.creation import creation, random
-from .._collectives import broadcast
+from .. import _collectives
 from ..device_mesh import DeviceMesh, _mesh_resources
-from ._transitions import from_replica, to_replica
+from ._redistribute import redistributed, sent
+from ._rules import as_distributed, everywhere, local_as
+from ._storage import Placements, ShardedStorage, local_sizes, strides_like, wrap
 from .placement_types import Placement, Replicate, Shard
 
 __all__ = [
@@ -34,8 +37,8 @@ __all__ = [
 class DTensor(Tensor):
     """A tensor of all processes of a mesh, of which this one has a part. Operations on DTensors give DTensors.
 
-    An operation works on the parts where `_rules.py` has a rule for it; otherwise all processes compute the whole result from whole
-    operands. The object is the part with other attributes: `shape` and the like tell of the whole tensor.
+    Its shape is that of the whole. `placements` says for each dimension of the mesh what a process has: a piece (`Shard`), all
+    (`Replicate`), or a summand (`Partial`).
 
     >>> import weft as torch
     >>> from weft.distributed.tensor import Shard, distribute_tensor
@@ -52,24 +55,21 @@ class DTensor(Tensor):
     # isinstance(x, DTensor).
     __torch_function__ = disabled
 
-    _device_mesh: DeviceMesh
-    _placements: tuple[Placement, ...]
-    _shape: Size
+    _storage: ShardedStorage
 
     @property
     def device_mesh(self) -> DeviceMesh:
         """The mesh of processes."""
-        return self._device_mesh
+        return self._storage.mesh
 
     @property
-    def placements(self) -> tuple[Placement, ...]:
+    def placements(self) -> Placements:
         """For each dimension of the mesh how the tensor lies along it."""
-        return self._placements
+        return self._storage.placements
 
     @property
     def _local_tensor(self) -> Tensor:
-        with DisableTorchFunctionSubclass():
-            return self.detach().as_subclass(Tensor)
+        return self._storage.local
 
     @staticmethod
     def from_local(
@@ -80,29 +80,35 @@ class DTensor(Tensor):
         run_check: bool = False,
         shape: Any = None,
         stride: Any = None,
-        grad_placements: Any = None,
+        grad_placements: Sequence[Placement] | None = None,
     ) -> DTensor:
-        """The DTensor of which this process has the part `local_tensor`.
+        """The DTensor of which this process has the part `local_tensor`. Gradients flow back to it.
 
-        shape: of the whole; without it all processes must have parts of one size.
+        shape, stride: those of the whole; without them all parts are taken to be of the same size. run_check: parts that should be
+        the same on several processes become those of the first one. grad_placements: how the gradient comes back; without them as
+        the tensor lies, but whole where that consists of summands.
         """
         mesh, places = _checked(local_tensor, device_mesh, placements)
-        whole = list(local_tensor.shape)
-        for size, place in zip(mesh.shape, places):
-            if isinstance(place, Shard):
-                whole[place.dim] *= size
-        return wrapped(
-            local_tensor.view_as(local_tensor), mesh, places, Size(whole if shape is None else shape)
-        )
+        if run_check:
+            _same_everywhere(local_tensor, mesh, places)
+        sizes = _whole_sizes(local_tensor.shape, mesh, places) if shape is None else shape
+        steps = strides_like(sizes, local_tensor.spec) if stride is None else stride
+        whole = local_tensor.spec
+        whole = make_spec(tuple(sizes), tuple(steps), whole.dtype, whole.device, whole.conj, whole.neg)
+        return _from_local(local_tensor, whole, mesh, places, _without_sums(grad_placements or places))
 
-    def to_local(self, *, grad_placements: Any = None) -> Tensor:
-        """The part of this process."""
-        with DisableTorchFunctionSubclass():
-            return self.as_subclass(Tensor)
+    def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
+        """The part of this process; a sum that is outstanding is not added up.
 
-    def full_tensor(self, *, grad_placements: Any = None) -> Tensor:
-        """The whole tensor."""
-        return redistributed(self, [Replicate()] * self._device_mesh.ndim)
+        grad_placements: how the gradient of the part lies; without them as the tensor does.
+        """
+        back = tuple(grad_placements or _without_sums(self.placements))
+        return _to_local(self, self.spec, self.device_mesh, back)
+
+    def full_tensor(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
+        """The whole tensor, on each process. All processes of the mesh must call this."""
+        whole = self.redistribute(placements=[Replicate()] * self.device_mesh.ndim)
+        return whole.to_local(grad_placements=grad_placements)
 
     def redistribute(
         self,
@@ -113,81 +119,87 @@ class DTensor(Tensor):
         forward_dtype: Any = None,
         backward_dtype: Any = None,
     ) -> DTensor:
-        """The same tensor with other placements. Raises: NotImplementedError for another mesh."""
+        """The same tensor with other placements. All processes of the mesh must call this.
+
+        Raises: RuntimeError for Partial() placements, NotImplementedError for another mesh.
+        """
         if placements is None:
             raise RuntimeError("placements is needed for redistribute!")
-        if any(place.is_partial() for place in placements):
+        mesh, places = _checked(self, device_mesh or self.device_mesh, placements)
+        if any(new.is_partial() and new != old for new, old in zip(places, self.placements, strict=True)):
             raise RuntimeError(
                 "Can not redistribute to Partial, redistributing to Partial is for internal use only!"
             )
-        mesh, places = _checked(self, device_mesh or self._device_mesh, placements)
-        if mesh != self._device_mesh:
-            raise NotImplementedError("DTensor.redistribute to another device mesh")
-        return wrapped(redistributed(self, places), mesh, places, self._shape)
+        if mesh != self.device_mesh:
+            raise NotImplementedError(
+                f"redistribute(): from {self.device_mesh} to another mesh, {mesh}; call full_tensor() and distribute_tensor()"
+            )
+        source = self if forward_dtype is None else self.to(forward_dtype)
+        return _redistribute(source, mesh, places, _without_sums(self.placements))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         with DisableTorchFunctionSubclass():
-            local = self._local_tensor
-            return f"DTensor(local_tensor={local}, device_mesh={self._device_mesh}, placements={self._placements})"
+            return f"DTensor(local_tensor={self._shown()}, device_mesh={self.device_mesh}, placements={self.placements})"
+
+    def _shown(self) -> Tensor:
+        local = self._storage.local.detach()
+        return local.requires_grad_() if self._autograd is not None and local.is_floating_point() else local
 
 
-def redistributed(tensor: DTensor, placements: Sequence[Placement]) -> Tensor:
-    """The part of this process if `tensor` had these placements. Gradients flow through."""
-    local, mesh = tensor.to_local(), tensor._device_mesh
-    now, then = list(tensor._placements), list(placements)
-    changed = _changed(now, then)
-    shape = list(tensor._shape)
-    with DisableTorchFunctionSubclass():
-        for dim in reversed(changed):
-            place = now[dim]
-            size = _size_before(shape, mesh, now, dim) if isinstance(place, Shard) else 0
-            local = to_replica(local, place, mesh.get_group(dim), size)
-        for dim in changed:
-            local = from_replica(local, then[dim], mesh.get_group(dim))
-    return local
+def _without_sums(placements: Sequence[Placement]) -> Placements:
+    return tuple([Replicate() if each.is_partial() else each for each in placements])
 
 
-def _changed(now: Sequence[Placement], then: Sequence[Placement]) -> list[int]:
-    """The dimensions of a mesh whose placements have to change.
-
-    A tensor that is cut along one of its dimensions by several of the mesh is cut by the first of them first. So the later ones change, too.
-    """
-    found: list[int] = []
-    for dim, pair in enumerate(zip(now, then)):
-        cut = {each.dim for each in pair if isinstance(each, Shard)}
-        earlier = {each.dim for k in found for each in (now[k], then[k]) if isinstance(each, Shard)}
-        if pair[0] != pair[1] or cut & earlier:
-            found.append(dim)
+def _whole_sizes(sizes: Sequence[int], mesh: DeviceMesh, placements: Placements) -> list[int]:
+    """The sizes of the whole, if all parts have these sizes."""
+    found = list(sizes)
+    for mesh_dim, place in enumerate(placements):
+        if isinstance(place, Shard):
+            found[place.dim] *= mesh.size(mesh_dim)
     return found
 
 
-def _size_before(
-    shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement], mesh_dim: int
-) -> int:
-    """The size of the dimension that `mesh_dim` cuts, after the mesh's earlier dimensions have cut it."""
-    place = placements[mesh_dim]
-    assert isinstance(place, Shard)
-    size = shape[place.dim]
-    for dim in range(mesh_dim):
-        if placements[dim] == place:
-            group = mesh.get_group(dim)
-            size = Shard.local_shard_size_and_offset(size, group.size(), group.rank())[0]
-    return size
+def _same_everywhere(local: Tensor, mesh: DeviceMesh, placements: Placements) -> None:
+    for mesh_dim, place in enumerate(placements):
+        if place.is_replicate():
+            _collectives.broadcast(local.detach(), group=mesh.get_group(mesh_dim), group_src=0)
 
 
-def wrapped(local: Tensor, mesh: DeviceMesh, placements: tuple[Placement, ...], shape: Size) -> DTensor:
-    """`local` as a part of a DTensor; gradients flow through."""
-    from ._dispatch import dtensor_class  # that class is defined when it is first needed
+# ---- Steps between parts and DTensors, which autograd records --------------------------------------------------------------
 
-    with DisableTorchFunctionSubclass():
-        made = local.as_subclass(dtensor_class())
-    made._device_mesh, made._placements, made._shape = mesh, placements, shape
-    return made
+
+def _part_of_cotangent(
+    ct: Tensor, out: Any, local: Any, whole: Spec, mesh: DeviceMesh, places: Any, back: Placements
+) -> Tensor:
+    laid_out = _redistribute(as_distributed(ct, mesh), mesh, back, back)
+    return _to_local(laid_out, whole, mesh, back)
+
+
+@custom_vjp(_part_of_cotangent, inputs=1)
+def _from_local(local: Tensor, whole: Spec, mesh: DeviceMesh, places: Placements, back: Placements) -> Any:
+    return wrap(local.detach(), whole, mesh, places)
+
+
+@custom_vjp(lambda ct, out, x, whole, mesh, back: _from_local(ct, whole, mesh, back, back), inputs=1)
+def _to_local(x: Any, whole: Spec, mesh: DeviceMesh, back: Placements) -> Tensor:
+    local = x._storage.local
+    return make(local._storage, local._byte_offset, local.spec)
+
+
+def _laid_out_cotangent(
+    ct: Tensor, out: Any, x: Any, mesh: DeviceMesh, places: Placements, back: Placements
+) -> Any:
+    return _redistribute(as_distributed(ct, mesh), mesh, back, _without_sums(places))
+
+
+@custom_vjp(_laid_out_cotangent, inputs=1)
+def _redistribute(x: Any, mesh: DeviceMesh, places: Placements, back: Placements) -> Any:
+    return wrap(local_as(x, mesh, places), x.spec, mesh, places)
 
 
 def _checked(
     tensor: Tensor, mesh: DeviceMesh | None, placements: Sequence[Placement] | None
-) -> tuple[DeviceMesh, tuple[Placement, ...]]:
+) -> tuple[DeviceMesh, Placements]:
     """The mesh and placements, with what is left out filled in and dimensions counted from the front."""
     mesh = mesh or _mesh_resources.get_current_mesh()
     chosen = [Replicate() for _ in range(mesh.ndim)] if placements is None else list(placements)
@@ -207,9 +219,10 @@ def distribute_tensor(
     *,
     src_data_rank: int | None = 0,
 ) -> DTensor:
-    """Distribute a tensor over a mesh; the DTensor has memory of its own. Raises: RuntimeError for a non-leaf.
+    """Distribute a tensor over a mesh; the DTensor has memory of its own. All processes of the mesh must call this.
 
-    src_data_rank: the rank of each dimension of the mesh whose values count; None takes those of each process.
+    The values are those of the first process of each group. src_data_rank=None: those of each process itself, so that nothing is sent.
+    Raises: RuntimeError for a non-leaf.
     """
     if not tensor.is_leaf:
         raise RuntimeError(
@@ -222,12 +235,17 @@ def distribute_tensor(
         if tensor.placements != places:
             raise ValueError(f"Cannot distribute a DTensor with placements {tensor.placements} to {places}.")
         return tensor
-    local = tensor.detach().clone(memory_format=contiguous_format).as_subclass(Tensor)
-    for group, place in zip(mesh.get_all_groups(), places):
-        if src_data_rank is not None and group.size() > 1:
-            broadcast(local, group=group, group_src=src_data_rank)
-        local = from_replica(local, place, group)
-    made = wrapped(local, mesh, places, tensor.shape)
+    local = tensor.detach().as_subclass(Tensor)
+    if src_data_rank is None:
+        local = redistributed(local, local.shape, mesh, everywhere(mesh), places)
+    else:
+        for mesh_dim, place in enumerate(places):
+            local = sent(local, place, mesh.get_group(mesh_dim), src_data_rank)
+    if local._storage is tensor._storage:
+        local = local.clone()
+    spec = tensor.spec
+    whole = make_spec(spec.shape, strides_like(spec.shape, spec), spec.dtype, spec.device)
+    made: Any = wrap(local, whole, mesh, places)
     return made.requires_grad_(tensor.requires_grad)
 
 
@@ -263,14 +281,7 @@ def distribute_module(
     return module
 
 
-def _distributed(
-    whole: Tensor, mesh: DeviceMesh | None, placements: Sequence[Placement] | None, requires_grad: bool
-) -> DTensor:
-    """A tensor that every process has made, as a DTensor. Random numbers are those of the first process."""
-    return distribute_tensor(whole, mesh, placements).requires_grad_(requires_grad)
-
-
-def _factory(function: Callable, summary: str) -> Callable[..., DTensor]:
+def _factory(function: Callable, summary: str, is_random: bool = False) -> Callable[..., DTensor]:
     """The function that makes a DTensor as `function` makes a tensor."""
 
     def make(
@@ -281,18 +292,42 @@ def _factory(function: Callable, summary: str) -> Callable[..., DTensor]:
         device_mesh: DeviceMesh | None = None,
         placements: Sequence[Placement] | None = None,
     ) -> DTensor:
-        return _distributed(function(*size, dtype=dtype), device_mesh, placements, requires_grad)
+        return _made(size, function, is_random, dtype, requires_grad, device_mesh, placements)
 
     make.__doc__ = summary
     set_name(make, __name__.rpartition(".")[0], function.__name__)
     return make
 
 
+def _made(
+    size: tuple,
+    function: Callable,
+    is_random: bool,
+    dtype: Any,
+    requires_grad: bool,
+    device_mesh: DeviceMesh | None,
+    placements: Sequence[Placement] | None,
+) -> Any:
+    """A DTensor. Random numbers are drawn for the whole on each process, so that they are the same on any mesh."""
+    sizes = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    on_meta = creation.empty(sizes, dtype=dtype, device="meta")
+    mesh, places = _checked(on_meta, device_mesh, placements)
+    whole = contiguous_spec(on_meta.spec.shape, on_meta.spec.dtype, CPU)
+    drawn = function(sizes if is_random else local_sizes(sizes, mesh, places), dtype=dtype)
+    local = redistributed(drawn, sizes, mesh, everywhere(mesh), places) if is_random else drawn
+    made: Any = wrap(local, whole, mesh, places)
+    return made.requires_grad_(requires_grad)
+
+
 ones = _factory(creation.ones, "A DTensor of ones.")
 zeros = _factory(creation.zeros, "A DTensor of zeros.")
 empty = _factory(creation.empty, "A DTensor with any values.")
-rand = _factory(random.rand, "A DTensor of random numbers between 0 and 1.")
-randn = _factory(random.randn, "A DTensor of normally distributed random numbers.")
+rand = _factory(
+    random.rand, "A DTensor of random numbers between 0 and 1, the same on any mesh.", is_random=True
+)
+randn = _factory(
+    random.randn, "A DTensor of normally distributed random numbers, the same on any mesh.", is_random=True
+)
 
 
 def full(
@@ -307,7 +342,19 @@ def full(
 ) -> DTensor:
     """A DTensor of one value."""
 
-    return _distributed(creation.full(size, fill_value, dtype=dtype), device_mesh, placements, requires_grad)
+    def fill(sizes: Any, dtype: Any) -> Tensor:
+        return creation.full(tuple(sizes), fill_value, dtype=dtype)
+
+    wanted = dtype or creation.full((), fill_value).dtype
+    return _made(
+        tuple(size) if isinstance(size, (tuple, list)) else (size,),
+        fill,
+        False,
+        wanted,
+        requires_grad,
+        device_mesh,
+        placements,
+    )
 
 
 for _value in (DTensor, distribute_tensor, distribute_module, full):

@@ -1,281 +1,204 @@
-"""Placement rules: along one dimension of the mesh, how the operands of a function have to lie so that its parts compute those of the result.
+"""The table of placement rules. `watch` carries out each call of an op with a DTensor by the rule of the op's family.
 
-A rule gets a Call and the placement of each operand along that dimension. It returns the placements that the operands shall have and
-that of the result, or None: then every rank computes the whole result from whole operands, which is right for every function. There is a rule
-for each family of functions.
+A rule decides under which placements the op can work on parts, brings its inputs there, runs the op on the parts, and says what the
+parts of the result are. The step is recorded with DTensors as inputs and result. So the derivative of the op, which consists of
+other ops, needs no rules of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-from ...ops.elementwise.pointwise import OPS
-from .placement_types import Partial, Placement, Replicate, Shard
-
-
-class Call(NamedTuple):
-    """A call of a function on DTensors."""
-
-    name: str  # of the function, without underscores around or behind it
-    shapes: Sequence[tuple[int, ...]]  # of the operands, over all ranks
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    in_place: bool
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-    def argument(self, position: int, name: str, default: Any = None) -> Any:
-        return self.args[position] if len(self.args) > position else self.kwargs.get(name, default)
+from ...core.dispatch import PLAIN
+from ...core.recording import needs_recording, tape, unrecorded
+from ...core.spec import Spec
+from ...core.tensor import Tensor, make
+from ._redistribute import redistributed
+from ._storage import NoPlacementRule, Placements, ShardedStorage, is_distributed, wrap
+from .placement_types import Placement, Replicate, Shard
 
+Rule = Callable[..., Any]  # (op, args, static) -> result
 
-Column = list[Placement]
-Decision = tuple[Column, Placement] | None
-Rule = Callable[[Call, Column], Decision]
+# By class of op (a subclass has the rule of its base unless it has its own), and by method of the class.
+FAMILIES: dict[tuple[type, str], Rule] = {}
+# Single ops that need another rule than their family.
+OPS: dict[tuple[int, str], Rule] = {}
 
-R = Replicate()
 
+def placement_rule(*families: type, method: str = "run") -> Callable[[Rule], Rule]:
+    """Decorator: the rule of all ops of some classes."""
 
-def _is_sum(placement: Placement) -> bool:
-    return isinstance(placement, Partial) and placement.reduce_op == "sum"
+    def decorate(rule: Rule) -> Rule:
+        for family in families:
+            FAMILIES[family, method] = rule
+        return rule
 
+    return decorate
 
-# ---- Elementwise: each element of the result depends on the elements at its place
 
-# Sums of summands are summands of the sum.
-_ADDING = {
-    "add",
-    "sub",
-    "neg",
-    "clone",
-    "detach",
-    "contiguous",
-    "requires_grad",
-    "zeros_like",
-    "alias",
-    "view_as",
-}
-_SCALING = {"mul", "div", "true_divide", "multiply", "truediv"}
-
+def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
+    """Decorator: the rule of single ops."""
 
-def elementwise(call: Call, column: Column) -> Decision:
-    """Any operand that is cut decides: the others are cut alike where they are not broadcast."""
-    if any(isinstance(each, Partial) for each in column) and _stays_partial(call, column):
-        return column, next(each for each in column if isinstance(each, Partial))
-    ndim = max(map(len, call.shapes))
-    out = [max(sizes) if 0 not in sizes else 0 for sizes in _aligned(call.shapes, ndim)]
-    candidates = [
-        (_count(shape), placement.dim + ndim - len(shape))
-        for shape, placement in zip(call.shapes, column)
-        if isinstance(placement, Shard) and shape[placement.dim] == out[placement.dim + ndim - len(shape)]
-    ]
-    if call.in_place:  # the first operand stays where it is
-        own = column[0]
-        if not isinstance(own, Shard):
-            return ([R] * len(column), R) if own == R else None
-        candidates = [(0, own.dim)]
-    if not candidates:
-        return None
-    dim = max(candidates)[1]
-    wanted: Column = []
-    for shape in call.shapes:
-        own_dim = dim - (ndim - len(shape))
-        cut = own_dim >= 0 and shape[own_dim] == out[dim]
-        wanted.append(Shard(own_dim) if cut else R)
-    return wanted, Shard(dim)
-
-
-def _stays_partial(call: Call, column: Column) -> bool:
-    numbers = [
-        each for each in (*call.args, *call.kwargs.values()) if isinstance(each, int | float | complex)
-    ]
-    if call.name in _ADDING:
-        return all(map(_is_sum, column)) and (not numbers or call.name not in ("add", "sub"))
-    if call.name in _SCALING and not call.in_place:
-        return _is_sum(column[0]) and all(each == R for each in column[1:])
-    return False
-
-
-def _aligned(shapes: Sequence[tuple[int, ...]], ndim: int) -> list[tuple[int, ...]]:
-    return list(zip(*[(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]))
+    def decorate(rule: Rule) -> Rule:
+        for op in ops:
+            OPS[id(op), method] = rule
+        return rule
 
+    return decorate
 
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
+def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    """The answer of the op's rule if an argument is a DTensor, else PLAIN."""
+    distributed = [each for each in tensors_in((args, static.values())) if is_distributed(each)]
+    if not distributed:
+        return PLAIN
+    for each in distributed:
+        settle(each)
+    rule = OPS.get((id(op), method))
+    if rule is None:
+        rule = next(FAMILIES[family, method] for family in type(op).__mro__ if (family, method) in FAMILIES)
+    return rule(op, args, static)
 
-# ---- Functions along some dims: each slice of the other dims is computed on its own
 
+def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among values, and in the tuples, lists and dictionaries among them."""
+    for each in values:
+        if isinstance(each, Tensor):
+            yield each
+        elif isinstance(each, (tuple, list)) or type(each) is type({}.values()):
+            yield from tensors_in(each)
 
-def along(dims: Callable[[Call], Sequence[int]]) -> Rule:
-    """The rule of functions whose first operand and result have one shape, and which mix the elements along `dims` only."""
 
-    def rule(call: Call, column: Column) -> Decision:
-        first, ndim = column[0], len(call.shapes[0])
-        if not isinstance(first, Shard) or first.dim in [dim % ndim for dim in dims(call)]:
-            return None
-        return [first, *[R] * (len(column) - 1)], first
+def settle(tensor: Any) -> None:
+    """Give a view its own storage, if code has made it by giving the storage of its base to a tensor with another spec."""
+    if tensor.spec is not tensor._storage.whole or tensor._byte_offset:
+        if tensor._storage.local is None:
+            raise NoPlacementRule("a view of a tensor that lies nowhere yet")
+        from ._views import settled  # which is written with rules
 
-    return rule
+        settled(tensor)
 
 
-def _dim(position: int, default: int = -1) -> Callable[[Call], Sequence[int]]:
-    def dims(call: Call) -> Sequence[int]:
-        found = call.argument(position, "dim")
-        return [default if found is None else found]
-
-    return dims
+# ---- What rules are written with -------------------------------------------------------------------------------------
+
 
+def mesh_of(values: Iterable[Any]) -> Any:
+    """The mesh of the DTensors among values.
 
-def _last_dims(call: Call) -> Sequence[int]:
-    shape = call.argument(1, "normalized_shape")
-    return [-1 - k for k in range(len(shape) if isinstance(shape, Sequence) else 1)]
+    Raises: RuntimeError if there are several.
+    """
+    meshes = [each._storage.mesh for each in tensors_in(values) if is_distributed(each)]  # type: ignore[attr-defined]
+    if any(each != meshes[0] for each in meshes):
+        raise RuntimeError(
+            f"an operation needs DTensors of one mesh, but found {meshes[0]} and "
+            f"{next(each for each in meshes if each != meshes[0])}: redistribute one of them first"
+        )
+    return meshes[0]
 
 
-# ---- Products
+def placements_of(tensor: Tensor, mesh: Any) -> Placements:
+    """How a tensor lies on the mesh. A plain one is the same on all processes."""
+    storage = tensor._storage
+    if type(storage) is ShardedStorage:
+        return storage.placements
+    return (Replicate(),) * mesh.ndim
 
 
-def matmul(call: Call, column: Column) -> Decision:
-    """[..., m, k] @ [..., k, n]: rows and batches are cut with the first, columns with the second operand; cut along k gives summands."""
-    a, b = call.shapes[:2]
-    if len(a) < 2 or len(b) < 2:
-        return None
-    ndim = max(len(a), len(b))
-    left, right = column[:2]
-    if (left, right) == (Shard(len(a) - 1), Shard(len(b) - 2)):
-        return [left, right], Partial()
-    if isinstance(right, Shard) and right.dim == len(b) - 1 and not isinstance(left, Shard):
-        return [R, right], Shard(ndim - 1)
-    if isinstance(left, Shard) and left.dim == len(a) - 2:
-        return [left, R], Shard(ndim - 2)
-    batch = next((p.dim - (len(s) - ndim) for p, s in ((left, a), (right, b)) if isinstance(p, Shard)), ndim)
-    if batch >= ndim - 2:
-        return None
-    wanted: Column = [Shard(batch - (ndim - len(s))) if _has(s, batch, ndim) else R for s in (a, b)]
-    return wanted, Shard(batch)
+def local_as(tensor: Tensor, mesh: Any, wanted: Sequence[Placement]) -> Tensor:
+    """The part of this process under other placements, without history."""
+    storage = tensor._storage
+    local = storage.local if type(storage) is ShardedStorage else plain(tensor)
+    if local is None:
+        raise NoPlacementRule("a tensor is read that lies nowhere yet")
+    return redistributed(local, tensor.spec.shape, mesh, placements_of(tensor, mesh), tuple(wanted))
 
 
-def _has(shape: Sequence[int], dim: int, ndim: int) -> bool:
-    own = dim - (ndim - len(shape))
-    return own >= 0 and shape[own] > 1
+def plain(tensor: Tensor) -> Tensor:
+    """A plain tensor without its history."""
+    return tensor.detach() if tensor._autograd is not None else tensor
 
 
-def linear(call: Call, column: Column) -> Decision:
-    """[..., in] with weight [out, in] and bias [out]: column-wise and row-wise parallel, or cut along the batch."""
-    x, weight = column[:2]
-    ndim = len(call.shapes[0])
-    has_bias = len(column) > 2
-    if (x, weight) == (Shard(ndim - 1), Shard(1)):
-        return [x, weight, *[Partial()] * has_bias], Partial()  # the bias is a summand of one rank
-    if weight == Shard(0) and not (isinstance(x, Shard) and x.dim < ndim - 1):
-        return [R, weight, *[Shard(0)] * has_bias], Shard(ndim - 1)
-    if weight == Shard(1) and not isinstance(x, Shard):
-        return [Shard(ndim - 1), weight, *[Partial()] * has_bias], Partial()
-    if isinstance(x, Shard) and x.dim < ndim - 1:
-        return [x, *[R] * (len(column) - 1)], x
-    return None
+def as_distributed(tensor: Tensor, mesh: Any) -> Tensor:
+    """The tensor; a plain one as a DTensor that is the same on all processes."""
+    if is_distributed(tensor):
+        settle(tensor)
+        return tensor
+    return wrap(plain(tensor), tensor.spec, mesh, everywhere(mesh))
 
-
-def embedding(call: Call, column: Column) -> Decision:
-    ids, weight = column[:2]
-    if weight == Shard(1):
-        return [R, weight], Shard(len(call.shapes[0]))
-    return ([ids, R], ids) if isinstance(ids, Shard) else None
-
-
-def attention(call: Call, column: Column) -> Decision:
-    """Batches and heads are computed on their own."""
-    first, ndim = column[0], len(call.shapes[0])
-    alike = all(len(shape) == ndim and shape[:-2] == call.shapes[0][:-2] for shape in call.shapes)
-    if alike and len(column) == 3 and isinstance(first, Shard) and first.dim < ndim - 2:
-        return [first] * 3, first
-    return None
-
-
-# ---- Reductions
-
-
-def _reduced_dims(call: Call) -> tuple[list[int], bool]:
-    ndim = len(call.shapes[0])
-    dim, keepdim = call.argument(1, "dim"), call.argument(2, "keepdim", False)
-    dims = range(ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
-    return [each % max(ndim, 1) for each in dims], bool(keepdim)
-
-
-def total(call: Call, column: Column) -> Decision:
-    """A sum along the cut dimension gives summands."""
-    (own,) = column
-    if _is_sum(own):
-        return [own], own
-    if not isinstance(own, Shard):
-        return None
-    dims, keepdim = _reduced_dims(call)
-    if own.dim in dims:
-        return [own], Partial()
-    return [own], Shard(own.dim if keepdim else own.dim - sum(dim < own.dim for dim in dims))
-
-
-def reduction(call: Call, column: Column) -> Decision:
-    """Any other reduction: along dims that are not cut."""
-    (own,) = column
-    dims, keepdim = _reduced_dims(call)
-    if not isinstance(own, Shard) or own.dim in dims:
-        return None
-    return [own], Shard(own.dim if keepdim else own.dim - sum(dim < own.dim for dim in dims))
-
-
-# ---- Views
-
-
-def transpose(call: Call, column: Column) -> Decision:
-    ndim = len(call.shapes[0])
-    a, b = (0, 1) if call.name in ("t", "T") else (call.argument(1, "dim0"), call.argument(2, "dim1"))
-    moved = {a % ndim: b % ndim, b % ndim: a % ndim} if ndim > 1 else {}
-    return _renamed(column, lambda dim: moved.get(dim, dim))
-
-
-def permute(call: Call, column: Column) -> Decision:
-    given = call.argument(1, "dims")
-    dims = call.args[1:] if isinstance(given, int) else given
-    ndim = len(call.shapes[0])
-    return _renamed(column, [dim % ndim for dim in dims].index)
-
-
-def unsqueeze(call: Call, column: Column) -> Decision:
-    place = call.argument(1, "dim") % (len(call.shapes[0]) + 1)
-    return _renamed(column, lambda dim: dim + (dim >= place))
-
-
-def _renamed(column: Column, new: Callable[[int], int]) -> Decision:
-    (own,) = column
-    return [own], Shard(new(own.dim)) if isinstance(own, Shard) else own
-
-
-# ---- The table
-
-_ELEMENTWISE = {
-    *OPS, *_ADDING, *_SCALING,
-    *"rsub radd rmul rtruediv pow rpow square where lerp clamp addcmul addcdiv fmod remainder eq ne lt le gt ge isnan isfinite".split(),
-    *"float double half bfloat16 to type bool int long ones_like full_like empty_like relu gelu silu elu leaky_relu tanh".split(),
-    *"sigmoid softplus hardtanh mish logsigmoid relu6 hardswish hardsigmoid celu selu dropout copy zero fill masked_fill".split(),
-    *"data nan_to_num logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor iadd isub imul".split(),
-}  # fmt: skip
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(_ELEMENTWISE, elementwise),
-    **dict.fromkeys(
-        ("softmax", "log_softmax", "softmin", "cumsum", "cumprod", "logcumsumexp", "flip"), along(_dim(1))
-    ),
-    "normalize": along(_dim(2, 1)),
-    **dict.fromkeys(("layer_norm", "rms_norm"), along(_last_dims)),
-    **dict.fromkeys(("matmul", "mm", "bmm", "__matmul__"), matmul),
-    "linear": linear,
-    "embedding": embedding,
-    "scaled_dot_product_attention": attention,
-    "sum": total,
-    **dict.fromkeys("mean prod amax amin var std all any logsumexp argmax argmin".split(), reduction),
-    **dict.fromkeys(("t", "T", "transpose", "swapaxes", "swapdims"), transpose),
-    "permute": permute,
-    "unsqueeze": unsqueeze,
-}
+
+def everywhere(mesh: Any) -> Placements:
+    return (Replicate(),) * mesh.ndim
+
+
+def broadcast_placements(
+    operand: Spec, whole: Spec, placements: Sequence[Placement], stays: bool
+) -> list[Placement]:
+    """The placements of an operand that broadcasts. stays: whether it is made of summands as the result is."""
+    missing = len(whole.shape) - len(operand.shape)
+    found: list[Placement] = []
+    for place in placements:
+        if isinstance(place, Shard):
+            dim = place.dim - missing
+            follows = dim >= 0 and operand.shape[dim] == whole.shape[place.dim]
+            found.append(Shard(dim) if follows else Replicate())
+        else:
+            found.append(place if stays else Replicate())
+    return found
+
+
+def check_writable(target: Any) -> None:
+    """Raises: NoPlacementRule for a view of a DTensor that had to be a copy."""
+    if is_distributed(target) and target._storage.is_copy:
+        raise NoPlacementRule(
+            "this writes into a view of a dim that is cut; call redistribute() with Replicate() before the view is taken"
+        )
+
+
+def bare(value: Any) -> Any:
+    """The value without the history of the tensors in it."""
+    if type(value) in (tuple, list):
+        return type(value)([bare(each) for each in value])
+    if isinstance(value, Tensor) and value._autograd is not None:
+        return make(value._storage, value._byte_offset, value.spec)
+    return value
+
+
+def whole(value: Any, mesh: Any) -> Any:
+    """The value with all of each tensor in it on this process."""
+    if isinstance(value, Tensor):
+        return local_as(value, mesh, everywhere(mesh))
+    if type(value) in (tuple, list):
+        return type(value)([whole(each, mesh) for each in value])
+    return value
+
+
+def wrapped_all(found: Any, mesh: Any, placements: Placements) -> Any:
+    """The parts of one or several results as DTensors of their size, where all processes have all of them."""
+    if isinstance(found, Tensor):
+        return wrap(found, found.spec, mesh, placements)
+    if isinstance(found, (tuple, list)):
+        parts = [wrapped_all(each, mesh, placements) for each in found]
+        return getattr(type(found), "_make", type(found))(parts)
+    return found
+
+
+def recorded(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
+    """The result, as the result of a step if one of the inputs takes part in autograd."""
+    return tape.record(op, result, inputs, static) if needs_recording(inputs) else result
+
+
+def run_whole(op: Any, args: Sequence[Any], static: dict[str, Any]) -> Any:
+    """The results of an op whose inputs are gathered first."""
+    mesh = mesh_of((args, static.values()))
+    with unrecorded():
+        found = op(*[whole(each, mesh) for each in args], **{k: whole(v, mesh) for k, v in static.items()})
+    return wrapped_all(found, mesh, everywhere(mesh))
+
+
+def shards(placements: Placements) -> int:
+    return sum(isinstance(each, Shard) for each in placements)
+
+
+def is_even(size: int, mesh: Any, mesh_dim: int) -> bool:
+    return size % mesh.size(mesh_dim) == 0

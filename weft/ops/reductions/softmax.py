@@ -159,9 +159,8 @@ def _build_log_softmax_backward(graph: Any, dim: int) -> list:
     return [graph.map(LOG_SOFTMAX_BACKWARD, ct, out, total)]
 
 
-def _softmax_graph(name: str, build: Callable, build_backward: Callable) -> KernelGraph:
+def _softmax_graph(name: str, build: Callable, backward: KernelGraph) -> KernelGraph:
     """Return the graph with the arguments (input, dim)."""
-    backward = KernelGraph(f"{name}_backward", 2, build_backward)
     return KernelGraph(
         name,
         1,
@@ -170,8 +169,10 @@ def _softmax_graph(name: str, build: Callable, build_backward: Callable) -> Kern
     )
 
 
-_SOFTMAX = _softmax_graph("softmax", build_softmax, _build_softmax_backward)
-_LOG_SOFTMAX = _softmax_graph("log_softmax", build_log_softmax, _build_log_softmax_backward)
+_SOFTMAX_BACKWARD = KernelGraph("softmax_backward", 2, _build_softmax_backward)
+_LOG_SOFTMAX_BACKWARD = KernelGraph("log_softmax_backward", 2, _build_log_softmax_backward)
+_SOFTMAX = _softmax_graph("softmax", build_softmax, _SOFTMAX_BACKWARD)
+_LOG_SOFTMAX = _softmax_graph("log_softmax", build_log_softmax, _LOG_SOFTMAX_BACKWARD)
 
 
 @public("function method", "special.softmax")

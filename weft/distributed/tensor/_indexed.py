@@ -1,0 +1,146 @@
+"""Gathers and scatters: embeddings work on parts, all others on whole tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...core.recording import needs_recording, record_inplace, unrecorded
+from ...core.spec import Spec, contiguous_spec
+from ...core.tensor import Tensor
+from ...families.indexed import Gather, Scatter
+from ...ops.indexing import gather
+from ._products import Way, cheapest
+from ._rules import (
+    check_writable,
+    everywhere,
+    local_as,
+    mesh_of,
+    placement_rule,
+    placements_of,
+    recorded,
+    rule_for,
+    run_whole,
+    whole,
+)
+from ._storage import is_distributed, wrap
+from .placement_types import Partial, Replicate, Shard
+
+
+@placement_rule(Gather)
+def _gather(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
+    input, indices, how = args
+    found = run_whole(op, args, static)
+    return recorded(op, found, (input, *indices), (how,))
+
+
+@placement_rule(Scatter)
+def _scatter(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
+    target, indices, value, how = args[:4]
+    combine = args[4] if len(args) > 4 else static.get("combine")
+    mesh = mesh_of(args)
+    check_writable(target)
+
+    def write() -> None:
+        into = whole(target, mesh)
+        if is_distributed(target) and into is target._storage.local:
+            op(into, whole(list(indices), mesh), whole(value, mesh), how, combine)
+            return
+        op(into, whole(list(indices), mesh), whole(value, mesh), how, combine)
+        if is_distributed(target):
+            written = wrap(into, target.spec, mesh, everywhere(mesh))
+            target._storage.local.copy_(local_as(written, mesh, placements_of(target, mesh)))
+
+    if needs_recording((target, value)):
+        return record_inplace(op, target, (target, value, *indices), (how, combine), write)
+    write()
+    return target
+
+
+# ---- Embeddings: rows of a matrix by their numbers ---------------------------------------------------------------------
+
+
+def _ways(indices: Spec) -> Iterator[Way]:
+    """The ways for (weight, indices)."""
+    whole_of = Replicate()
+    yield Way((whole_of, whole_of), whole_of)
+    for dim in range(len(indices.shape)):
+        yield Way((whole_of, Shard(dim)), Shard(dim))
+    yield Way((Shard(1), whole_of), Shard(len(indices.shape)))
+    yield Way((Shard(0), whole_of), Partial())
+
+
+@rule_for(gather._ROWS)
+def _rows(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
+    weight, (indices,), how = args
+    mesh, specs = mesh_of(args), (weight.spec, indices.spec)
+    spec = op.plans[(weight.spec, how, indices.spec)].spec
+    placements = zip(placements_of(weight, mesh), placements_of(indices, mesh), strict=True)
+    chosen = [
+        cheapest(_ways(indices.spec), given, specs, spec.nbytes, mesh.size(mesh_dim))
+        for mesh_dim, given in enumerate(placements)
+    ]
+    table = local_as(weight, mesh, [way.inputs[0] for way in chosen])
+    numbers = local_as(indices, mesh, [way.inputs[1] for way in chosen])
+    with unrecorded():
+        if table.spec.shape[0] == weight.spec.shape[0]:
+            found = op(table, (numbers,), how)
+        else:
+            found = _own_rows(op, table, numbers, how, weight, [way.inputs[0] for way in chosen], mesh)
+    result = wrap(found, spec, mesh, [way.result for way in chosen])
+    return recorded(op, result, (weight, indices), (how,))
+
+
+def _own_rows(
+    op: Gather, table: Tensor, numbers: Tensor, how: Any, weight: Tensor, placements: list, mesh: Any
+) -> Tensor:
+    """The rows that this process has, and zeros for those of the others.
+
+    Raises: IndexError for numbers that no process has.
+    """
+    rows = weight.spec.shape[0]
+    if numbers.spec.numel and not ((numbers >= 0) & (numbers < rows)).all():
+        raise IndexError("index out of range in self")
+    first, size = 0, rows
+    for mesh_dim, place in enumerate(placements):
+        if place == Shard(0):
+            size, start = Shard.local_shard_size_and_offset(
+                size, mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
+            )
+            first += start
+    own = numbers - first
+    others = (own < 0) | (own >= size)
+    if not size:
+        return table.new_zeros((*numbers.spec.shape, *table.spec.shape[1:]))
+    return op(table, (own.masked_fill(others, 0),), how).masked_fill(others.unsqueeze(-1), 0)
+
+
+def _ways_back(ct: Spec) -> Iterator[Way]:
+    """The ways for (cotangent, indices), whose result is the gradient of the matrix."""
+    whole_of, last = Replicate(), len(ct.shape) - 1
+    yield Way((whole_of, whole_of), whole_of)
+    for dim in range(last):
+        yield Way((Shard(dim), Shard(dim)), Partial())
+    yield Way((Shard(last), whole_of), Shard(1))
+    yield Way((Partial(), whole_of), Partial())
+
+
+@rule_for(gather._ROWS.scatter)
+def _rows_back(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
+    """The cotangent of the matrix: rows of `ct` that are added up."""
+    target, (indices,), ct, how, combine = args
+    mesh, specs = mesh_of(args), (ct.spec, indices.spec)
+    placements = zip(placements_of(ct, mesh), placements_of(indices, mesh), strict=True)
+    chosen = [
+        cheapest(_ways_back(ct.spec), given, specs, target.spec.nbytes, mesh.size(mesh_dim))
+        for mesh_dim, given in enumerate(placements)
+    ]
+    with unrecorded():
+        own = local_as(ct, mesh, [way.inputs[0] for way in chosen])
+        numbers = local_as(indices, mesh, [way.inputs[1] for way in chosen])
+        found = own.new_zeros((target.spec.shape[0], own.spec.shape[-1]))
+        op(found, (numbers,), own, how, combine)
+    spec = contiguous_spec(target.spec.shape, target.spec.dtype, target.spec.device)
+    return recorded(
+        op, wrap(found, spec, mesh, [way.result for way in chosen]), (target, ct, indices), (how, combine)
+    )

@@ -1,0 +1,109 @@
+"""Products of matrices: of the ways to compute one on parts, that which moves the fewest bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...core.recording import unrecorded
+from ...core.spec import Spec
+from ...families.product import Product
+from ._rules import local_as, mesh_of, placement_rule, placements_of, recorded
+from ._storage import wrap
+from .placement_types import Partial, Placement, Replicate, Shard
+
+
+class Way(NamedTuple):
+    """Placements of the inputs and of the result along one dim of the mesh."""
+
+    inputs: tuple[Placement, ...]
+    result: Placement
+
+
+def cheapest(
+    ways: Iterator[Way], given: Sequence[Placement], specs: Sequence[Spec], result: int, count: int
+) -> Way:
+    """The way to which the inputs come with the fewest bytes; the first of several.
+
+    A result that consists of summands may have to be added up later, so a quarter of its bytes (`result`) counts as well.
+    """
+
+    def cost(way: Way) -> float:
+        moved = (
+            _cost(old, new, spec, count) for old, new, spec in zip(given, way.inputs, specs, strict=True)
+        )
+        return sum(moved) + (result / 4 if isinstance(way.result, Partial) else 0)
+
+    return min(ways, key=cost)
+
+
+def _cost(old: Placement, new: Placement, spec: Spec, count: int) -> float:
+    """Bytes that a process receives. Pieces that become other pieces count twice, because they are cut and joined as well."""
+    if old == new or isinstance(old, Replicate):
+        return 0.0
+    share = spec.nbytes / count
+    if isinstance(old, Shard):
+        return share * (count - 1) if isinstance(new, Replicate) else 2 * share
+    return 2.0 * spec.nbytes if isinstance(new, Replicate) else 1.0 * spec.nbytes
+
+
+def ways_of_product(a: Spec, b: Spec, whole: Spec) -> Iterator[Way]:
+    """The ways for `a @ b`, where both have at least two dims. Dims before the last two broadcast."""
+    whole_of = Replicate()
+    yield Way((whole_of, whole_of), whole_of)
+    ndim, rows, columns = len(whole.shape), len(a.shape) - 2, len(b.shape) - 2
+    for dim in range(ndim - 2):
+        mine, theirs = dim - (ndim - len(a.shape)), dim - (ndim - len(b.shape))
+        own = [
+            Shard(place) if place >= 0 and spec.shape[place] == whole.shape[dim] else whole_of
+            for place, spec in ((mine, a), (theirs, b))
+        ]
+        yield Way(tuple(own), Shard(dim))
+    yield Way((Shard(rows), whole_of), Shard(ndim - 2))
+    yield Way((whole_of, Shard(columns + 1)), Shard(ndim - 1))
+    yield Way((Shard(rows + 1), Shard(columns)), Partial())
+    yield Way((Partial(), whole_of), Partial())
+    yield Way((whole_of, Partial()), Partial())
+
+
+@placement_rule(Product)
+def _product(op: Product, args: tuple, static: dict[str, Any]) -> Any:
+    a, b = args
+    mesh, whole = mesh_of(args), op.plans[a.spec, b.spec].spec
+    placements = [placements_of(each, mesh) for each in args]
+    chosen = [
+        cheapest(_ways(a.spec, b.spec, whole), given, (a.spec, b.spec), whole.nbytes, mesh.size(mesh_dim))
+        for mesh_dim, given in enumerate(zip(*placements, strict=True))
+    ]
+    wanted = zip(*[way.inputs for way in chosen], strict=True)
+    with unrecorded():
+        found = op(*[local_as(each, mesh, places) for each, places in zip(args, wanted, strict=True)])
+    result = wrap(found, whole, mesh, [way.result for way in chosen])
+    return recorded(op.step(a.spec, b.spec) if op.step else op, result, args)
+
+
+def _ways(a: Spec, b: Spec, whole: Spec) -> Iterator[Way]:
+    if len(a.shape) > 1 and len(b.shape) > 1:
+        return ways_of_product(a, b, whole)
+    return _ways_of_vectors(a, b, whole)
+
+
+def _ways_of_vectors(a: Spec, b: Spec, whole: Spec) -> Iterator[Way]:
+    """The ways where one of the two is a vector."""
+    whole_of = Replicate()
+    yield Way((whole_of, whole_of), whole_of)
+    for dim in range(len(a.shape) - 1):
+        yield Way((Shard(dim), whole_of), Shard(dim))
+    if len(b.shape) > 1:
+        kept = [dim for dim in range(len(b.shape)) if dim != len(b.shape) - 2]
+        for place, dim in enumerate(kept):
+            yield Way((whole_of, Shard(dim)), Shard(place))
+    yield Way((Shard(len(a.shape) - 1), Shard(max(len(b.shape) - 2, 0))), Partial())
+    yield Way((Partial(), whole_of), Partial())
+    yield Way((whole_of, Partial()), Partial())
+
+
+@placement_rule(Product, method="write")
+def _write(op: Product, args: tuple, static: dict[str, Any]) -> None:
+    target, a, b = args
+    target.copy_(op(a, b))

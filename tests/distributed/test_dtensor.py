@@ -138,3 +138,20 @@ def test_asking_costs_nothing(run):
     """A class with `__torch_function__` makes every call slower, so there is none before the first DTensor."""
     code = "import weft; from weft.core.overrides import override_types; from weft.distributed.tensor import DTensor; print(len(override_types))"
     assert run("-c", code).stdout.split() == ["0"]
+
+
+def test_without_dtensors_nothing_is_watched(run):
+    """Calls of plain tensors pay for a watch, and functions are not compiled while there is one."""
+    code = """
+import weft as torch
+from weft.autograd.carried import carriers
+from weft.core.dispatch import watchers
+dist = torch.distributed
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+d = dist.tensor.distribute_tensor(torch.ones(2), dist.init_device_mesh("cpu", (1,)))
+print(len(watchers), len(carriers))
+del d
+torch.ones(2) @ torch.ones(2)
+print(len(watchers), len(carriers))
+"""
+    assert run("-c", code).stdout.split() == ["1", "1", "0", "0"]

@@ -74,7 +74,21 @@ _PACKAGES, _OUR_PACKAGES = (tuple(f"{name}." for name in table) for table in (_S
 # folders say so themselves: Python reads attributes of a module with `__getattr__` in 17 ns instead of 4 (AMD Zen 3).
 _ANSWERING = tuple(
     f"{ROOT}.{folder}."
-    for folder in ("ao", "compat.torch", "export", "fx", "jit", "library", "onnx", "profiler", "utils")
+    for folder in (
+        *(
+            "amp",
+            "ao",
+            "compat.torch",
+            "compiler",
+            "cuda",
+            "distributed",
+            "distributions",
+            "export",
+            "func",
+            "fx",
+        ),
+        *("jit", "library", "masked", "onnx", "profiler", "testing", "utils"),
+    )
 )
 # What weft/compat/torch has: names of modules of the root.
 NAMES = frozenset(entry.partition(".")[0] for entry in os.listdir(FOLDER)) - {"__init__", "__pycache__"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..compat.missing import module_getattr
-
 
 class _JittedFunction:
     """A function with its source. It is compiled when it is called first, which needs CUDA."""
@@ -29,6 +27,3 @@ def _create_jit_fn(code_string: str, **kwargs: Any) -> _JittedFunction:
 def _create_multi_output_jit_fn(code_string: str, num_outputs: int, **kwargs: Any) -> _JittedFunction:
     """A function of several results, which its source writes into references."""
     return _JittedFunction(code_string, return_by_ref=True, num_outputs=num_outputs, **kwargs)
-
-
-__getattr__ = module_getattr(__name__)

@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ._devices import DEVICES, gpu, index_of
 
 
@@ -141,5 +140,3 @@ reset_max_memory_allocated = _renamed(
 reset_max_memory_cached = _renamed(
     "reset_max_memory_cached", "reset_peak_memory_stats", reset_peak_memory_stats
 )
-
-__getattr__ = module_getattr(__name__)

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core import device as places
 from ..core.generator import Generator, check_seed, seed_device, seed_devices
 from ..core.tensor import Tensor
@@ -91,6 +90,3 @@ def initial_seed() -> int:
     Raises: RuntimeError without a device.
     """
     return _generator().initial_seed()
-
-
-__getattr__ = module_getattr(__name__)

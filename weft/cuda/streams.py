@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core import device as places
 from ..core import streams
 from ..core.restoring import Restoring
@@ -133,6 +132,3 @@ class StreamContext(Restoring):
 def stream(stream: streams.Stream | None) -> StreamContext:
     """`StreamContext(stream)`."""
     return StreamContext(stream)
-
-
-__getattr__ = module_getattr(__name__)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from ..ops.assembly.joining import cat
 from ..ops.creation.creation import empty, empty_like
@@ -147,5 +146,3 @@ reduce_scatter_single = reduce_scatter_single_autograd = reduce_scatter_tensor_a
 all_to_all_single_autograd = all_to_all_single
 all_gather_single_coalesced = all_gather_into_tensor_coalesced
 reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
-
-__getattr__ = module_getattr(__name__)

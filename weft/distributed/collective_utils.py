@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from ..compat.missing import module_getattr
 from ._group import ProcessGroup
 from ._objects import all_gather_object, broadcast_object_list
 
@@ -91,6 +90,3 @@ def all_gather_object_enforce_type(
             raise TypeError(
                 f"the objects have several types: {type(obj)} on rank {pg.rank()}, {type(each)} on rank {rank}"
             )
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from math import prod
 from types import TracebackType
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.dtype import int32
 from ..core.spec import contiguous_stride
 from ..core.tensor import Tensor
@@ -361,6 +360,3 @@ def init_device_mesh(
         raise RuntimeError(f"mesh_shape must not have negative sizes, but is {mesh_shape}")
     ranks = as_tensor(range(prod(mesh_shape)), dtype=int32).reshape(tuple(mesh_shape))
     return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names)
-
-
-__getattr__ = module_getattr(__name__)

@@ -3,7 +3,6 @@
 
 from typing import NewType
 
-from ..compat.missing import module_getattr
 from ..core.names import set_name
 from ._backends import (
     Backend,
@@ -135,5 +134,3 @@ reduce_op = ReduceOp  # the old name
 for _value in (*list(globals().values()), ReduceOp.RedOpType, ProcessGroup.BackendType):
     if "distributed._" in getattr(_value, "__module__", "") and hasattr(_value, "__qualname__"):
         set_name(_value, __name__, _value.__qualname__)
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ..compat.missing import module_getattr
 from . import run
 
 
@@ -15,8 +14,6 @@ def main(args: Sequence[str] | None = None) -> None:
     by_environment = [each for each in given if each in ("--use-env", "--use_env")]
     run.main([each for each in given if each not in by_environment], tell_rank=not by_environment)
 
-
-__getattr__ = module_getattr(__name__)
 
 if __name__ == "__main__":
     main()

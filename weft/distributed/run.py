@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.device import device_count
 from ..engine.workers import available_cpus
 from ._tcp_store import TCPStore
@@ -193,8 +192,6 @@ def main(args: Sequence[str] | None = None, tell_rank: bool = False) -> None:
     except Stopped as stopped:
         sys.exit(128 + stopped.number)
 
-
-__getattr__ = module_getattr(__name__)
 
 if __name__ == "__main__":
     main()

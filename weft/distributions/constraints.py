@@ -7,7 +7,6 @@ from typing import Any
 
 import weft
 
-from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 
 __all__ = [
@@ -415,5 +414,3 @@ nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterT
 square, symmetric = _Square(), _Symmetric()
 lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
 positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
-
-__getattr__ = module_getattr(__name__)

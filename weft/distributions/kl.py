@@ -11,7 +11,6 @@ from typing import Any
 import weft
 import weft.nn.functional
 
-from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from .bernoulli import Bernoulli
 from .beta import Beta
@@ -544,6 +543,3 @@ def _kl_normal_laplace(p, q):
     # The mean of a folded normal distribution.
     distance = math.sqrt(2 / math.pi) * p.scale * (-0.5 * z.pow(2)).exp() + offset * (z / math.sqrt(2)).erf()
     return -p.entropy() + (2 * q.scale).log() + distance / q.scale
-
-
-__getattr__ = module_getattr(__name__)

@@ -12,7 +12,6 @@ from typing import Any
 import weft
 import weft.nn.functional
 
-from ..compat.missing import module_getattr
 from ..core.size import Size
 from ..core.tensor import Tensor
 from . import constraints
@@ -860,6 +859,3 @@ def as_transforms(transforms: Any) -> list[Transform]:
     if isinstance(found, Iterable) and all(isinstance(each, Transform) for each in found):
         return list(found)
     raise ValueError("transforms must be a Transform or a list of Transforms")
-
-
-__getattr__ = module_getattr(__name__)

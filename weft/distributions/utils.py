@@ -10,7 +10,6 @@ from typing import Any
 import weft
 import weft.nn.functional
 
-from ..compat.missing import module_getattr
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
 
@@ -140,6 +139,3 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
     rows, columns = weft.tril_indices(n, n, diag, device=mat.device)
     return mat[..., rows, columns]
-
-
-__getattr__ = module_getattr(__name__)

@@ -13,7 +13,6 @@ from typing import Any
 from ..batching.numbered import add_batch_dim as _add_batch_dim
 from ..batching.numbered import remove_batch_dim as _remove_batch_dim
 from ..batching.numbered import same_for_all
-from ..compat.missing import module_getattr
 from ..core.pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten  # noqa: F401 (replaced steps import it)
 from ..core.spec import Spec
 from ..core.tensor import Tensor
@@ -180,6 +179,3 @@ def _out_dims(func: Callable, out_dims: Any, result: Any, structure: Any) -> lis
             f"with the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure "
             f"{structure}."
         ) from None
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..compat.missing import module_getattr
 from ..core.dtype import bool_, float32
 from ..core.layout import sparse_coo, sparse_csr, strided
 from ..core.tensor import Tensor
@@ -133,6 +132,3 @@ def _combine_input_and_mask(op: Callable, input: Tensor, mask: Tensor | None, *a
     if ignored is None:
         raise ValueError(f"_combine_input_and_mask: {op.__name__} ignores no value")
     return _where(_input_mask(input, mask=mask), input, ignored)
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 
 Path = tuple[str | int, ...]
@@ -75,6 +74,3 @@ def unflatten_state_dict(state_dict: Mapping[str, Any], mapping: Mapping[str, Pa
     for name, value in state_dict.items():
         set_element(nested, mapping[name], value)
     return nested
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,8 +6,6 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ...compat.missing import module_getattr
-
 __all__ = ["CheckpointException"]
 
 T = TypeVar("T")
@@ -39,6 +37,3 @@ def on_this_rank(step: str, function: Callable[[], T]) -> T:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)
         raise CheckpointException(step, {0: (error, where)}) from error
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...serialization import load as load_file
 from ...serialization import save as save_file
@@ -272,6 +271,3 @@ def create_default_local_load_plan(
 def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
     """The plans as they are: ranks read without each other."""
     return all_plans
-
-
-__getattr__ = module_getattr(__name__)

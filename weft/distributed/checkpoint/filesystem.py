@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ...autograd import no_grad
-from ...compat.missing import module_getattr
 from ...core.futures import Future
 from ...core.tensor import Tensor
 from ...serialization import load as load_file
@@ -368,6 +367,3 @@ class FileSystemReader(StorageReader):
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike) -> bool:
         return FileSystem.validate_checkpoint_id(checkpoint_id)
-
-
-__getattr__ = module_getattr(__name__)

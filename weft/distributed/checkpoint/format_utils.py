@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from ...compat.missing import module_getattr
 from ...serialization import load as load_file
 from ...serialization import save as save_file
 from .filesystem import FileSystemWriter
@@ -22,6 +21,3 @@ def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike, torch_save_path: st
 def torch_save_to_dcp(torch_save_path: str | os.PathLike, dcp_checkpoint_dir: str | os.PathLike) -> None:
     """Write what a file of `torch.save` holds into a checkpoint. The file is trusted."""
     _save_state_dict(load_file(torch_save_path, weights_only=False), FileSystemWriter(dcp_checkpoint_dir))
-
-
-__getattr__ = module_getattr(__name__)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.dtype import DTYPES, DType
 from ...core.layout import Layout, MemoryFormat, channels_last, contiguous_format, preserve_format, strided
 from ...core.size import Size
@@ -127,6 +126,3 @@ class MetadataIndex:
         object.__setattr__(self, "index", index)
         if offset is not None:
             object.__setattr__(self, "offset", Size(offset))
-
-
-__getattr__ = module_getattr(__name__)

@@ -10,7 +10,6 @@ from enum import Enum, auto
 from functools import reduce
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.size import Size
 from ...core.tensor import Tensor
 from .metadata import ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta, TensorProperties
@@ -172,6 +171,3 @@ class LoadPlanner:
     @abstractmethod
     def commit_tensor(self, read_item: ReadItem, tensor: Tensor) -> None:
         """Called when the tensor of `resolve_tensor` was written."""
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.size import Size
 from ...core.tensor import Tensor
 from .metadata import (
@@ -90,6 +89,3 @@ def _common_box(a: ChunkStorageMetadata, b: ChunkStorageMetadata) -> tuple[list[
 
 def _ends(chunk: ChunkStorageMetadata) -> Iterable[int]:
     return (start + size for start, size in zip(chunk.offsets, chunk.sizes))
-
-
-__getattr__ = module_getattr(__name__)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...autograd import no_grad
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ...ops.creation.creation import zeros_like
@@ -307,6 +306,3 @@ def set_state_dict(
     """Load what `get_state_dict` gave; the names of the model that were missing and those that were not expected."""
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
-
-
-__getattr__ = module_getattr(__name__)

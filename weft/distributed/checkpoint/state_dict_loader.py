@@ -6,7 +6,6 @@ import os
 import warnings
 from typing import Any
 
-from ...compat.missing import module_getattr
 from .._world import check_one_rank
 from .api import on_this_rank
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
@@ -108,6 +107,3 @@ def _load_state_dict_from_keys(
     planner = _EmptyStateDictLoadPlanner(wanted or None)
     _load_state_dict(state_dict, _reader(storage_reader, checkpoint_id), planner=planner)
     return state_dict
-
-
-__getattr__ = module_getattr(__name__)

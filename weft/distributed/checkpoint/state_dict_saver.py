@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Any
 
 from ...autograd import no_grad
-from ...compat.missing import module_getattr
 from .._world import check_one_rank
 from .api import on_this_rank
 from .default_planner import DefaultSavePlanner
@@ -154,6 +153,3 @@ def _save_state_dict(
     results = on_this_rank("write", write)
     on_this_rank("finish", lambda: storage_writer.finish(metadata=metadata, results=[results]))
     return metadata
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.futures import Future
 from .metadata import Metadata, MetadataIndex, StorageMeta
 from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner
@@ -94,6 +93,3 @@ class StorageReader(ABC):
     @abstractmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike) -> bool:
         """Whether this storage can have a checkpoint of this name."""
-
-
-__getattr__ = module_getattr(__name__)

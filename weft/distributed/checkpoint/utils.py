@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from .metadata import MetadataIndex
 
@@ -29,6 +28,3 @@ def find_state_dict_object(state_dict: Mapping[str, Any], index: MetadataIndex) 
     if index.offset is not None:
         raise ValueError(f"FQN: '{index.fqn}' is not a ShardedTensor, can't find by offset: '{index.offset}'")
     return found
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from ...compat.missing import module_getattr
 from ...core.dtype import DType
 from ...nn.module import Module
 from ...nn.modules.batchnorm import _BatchNorm
@@ -135,6 +134,3 @@ class StateDictSettings:
     state_dict_type: StateDictType
     state_dict_config: StateDictConfig
     optim_state_dict_config: OptimStateDictConfig
-
-
-__getattr__ = module_getattr(__name__)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from ...compat.missing import module_getattr
 from ...nn.containers import ModuleDict, ModuleList
 from ...nn.module import Module
 from ...nn.modules.attention import MultiheadAttention
@@ -244,6 +243,3 @@ class _ConfigAutoWrap:
 
     def __exit__(self, *error: Any) -> None:
         self.disable_autowrap_context()
-
-
-__getattr__ = module_getattr(__name__)

@@ -1,6 +1,5 @@
 """`torch.distributed.nn`: collectives with gradients."""
 
-from ...compat.missing import module_getattr
 from .functional import (
     all_gather,
     all_reduce,
@@ -12,5 +11,3 @@ from .functional import (
     reduce_scatter,
     scatter,
 )
-
-__getattr__ = module_getattr(__name__)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.function import Function
-from ...compat.missing import module_getattr
 from ...core.layout import contiguous_format
 from ...core.tensor import Tensor
 from ...ops.assembly.joining import stack
@@ -192,6 +191,3 @@ def all_reduce(tensor: Tensor, op: Any = _SUM, group: Any = None) -> Tensor:
         return result
 
     return _Collective.apply(run, lambda cotangent: all_reduce(cotangent, op, members), tensor)
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...compat.missing import module_getattr
 from ...optim import Optimizer
 from .._group import ProcessGroup
 from .._world import _group_or_default_group, check_one_rank
@@ -101,6 +100,3 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     @property
     def join_process_group(self) -> ProcessGroup:
         return self.process_group
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
-
 
 def _is_current_rpc_agent_set() -> bool:
     """Whether `init_rpc` was called: no."""
@@ -24,6 +22,3 @@ def _require_initialized(func: Callable) -> Callable:
         return func(*args, **kwargs)
 
     return wrapper
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ...compat.missing import module_getattr
-
 
 def async_execution(fn: Callable) -> Callable:
     """Decorator: `fn` returns a Future, whose value is sent to the caller."""
@@ -18,6 +16,3 @@ def async_execution(fn: Callable) -> Callable:
 
     wrapper._wrapped_async_rpc_function = fn  # type: ignore[attr-defined]
     return wrapper
-
-
-__getattr__ = module_getattr(__name__)

@@ -15,7 +15,17 @@ from ...core.tensor import Tensor
 from . import _elementwise, _graphs, _indexed, _others, _products, _reductions, _views  # noqa: F401 (they fill the table of rules)
 from ._api import DTensor, _from_local, _to_local
 from ._redistribute import redistributed
-from ._rules import as_distributed, everywhere, mesh_of, plain, rule_for, settle, tensors_in, watch, whole
+from ._rules import (
+    as_distributed,
+    everywhere,
+    mesh_of,
+    plain,
+    rule_for,
+    settle,
+    tensors_in,
+    watch_switches,
+    whole,
+)
 from ._storage import NoPlacementRule, ShardedStorage, is_distributed, wrap
 from .placement_types import Replicate
 
@@ -33,9 +43,15 @@ def dtensor_class() -> type[DTensor]:
     Distributed.__name__ = Distributed.__qualname__ = "DTensor"
     Distributed.__module__ = DTensor.__module__
     ShardedStorage.new_tensor = staticmethod(functools.partial(object.__new__, Distributed))  # type: ignore[method-assign]
-    carriers[Distributed] = Carrier(_pull, _add, _fit, _seed, _keep)
-    dispatch.watch(watch)
     return Distributed
+
+
+@watch_switches.append
+def _carry_cotangents(on: bool) -> None:
+    if on:
+        carriers[dtensor_class()] = Carrier(_pull, _add, _fit, _seed, _keep)
+    else:
+        del carriers[dtensor_class()]
 
 
 def _called(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ...core import dispatch
 from ...core.dispatch import PLAIN
+from ...core.locks import new_lock
 from ...core.recording import needs_recording, tape, unrecorded
 from ...core.spec import Spec
 from ...core.tensor import Tensor, make
 from ._redistribute import redistributed
-from ._storage import NoPlacementRule, Placements, ShardedStorage, is_distributed, wrap
+from ._storage import (
+    NoPlacementRule,
+    Placements,
+    ShardedStorage,
+    alive,
+    first_hooks,
+    is_distributed,
+    wrap,
+)
 from .placement_types import Placement, Replicate, Shard
 
 Rule = Callable[..., Any]  # (op, args, static) -> result
@@ -49,7 +59,10 @@ def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
 
 
 def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
-    """The answer of the op's rule if an argument is a DTensor, else PLAIN."""
+    """The answer of the op's rule if an argument is a DTensor, else PLAIN. Without DTensors the watch ends."""
+    if not alive:
+        _end_watch()
+        return PLAIN
     distributed = [each for each in tensors_in((args, static.values())) if is_distributed(each)]
     if not distributed:
         return PLAIN
@@ -59,6 +72,30 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
     if rule is None:
         rule = next(FAMILIES[family, method] for family in type(op).__mro__ if (family, method) in FAMILIES)
     return rule(op, args, static)
+
+
+# Other calls pay for the watch, so there is one only while there are DTensors. Each is called with whether it begins or ends.
+watch_switches: list[Callable[[bool], None]] = []
+_lock = new_lock()
+
+
+@first_hooks.append
+def _begin_watch() -> None:
+    from . import _dispatch  # noqa: F401 (the class of DTensors, which makes every call of a function slower once it exists)
+
+    with _lock:
+        if watch not in dispatch.watchers:
+            dispatch.watch(watch)
+            for switch in watch_switches:
+                switch(True)
+
+
+def _end_watch() -> None:
+    with _lock:
+        if not alive and watch in dispatch.watchers:
+            dispatch.unwatch(watch)
+            for switch in watch_switches:
+                switch(False)
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:

@@ -6,7 +6,7 @@ a watcher (`_rules.py`) carries out the ops on the parts. Kernels cannot read th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.size import Size, shape
@@ -20,6 +20,10 @@ Placements = tuple[Placement, ...]
 
 class NoPlacementRule(NotImplementedError):
     """Code that has no rule for DTensors asked for the memory of one."""
+
+
+alive: list[None] = []  # an item for each ShardedStorage
+first_hooks: list[Callable[[], None]] = []  # called when there is a ShardedStorage and there was none before
 
 
 class ShardedStorage(Storage):
@@ -36,6 +40,10 @@ class ShardedStorage(Storage):
     def __init__(self, local: Tensor, whole: Spec, mesh: Any, placements: Placements):
         self.local, self.whole, self.mesh, self.placements = local, whole, mesh, placements
         self.is_copy = False
+        alive.append(None)
+        if len(alive) == 1:
+            for hook in first_hooks:
+                hook()
         self.device, self.bin, self.owner = whole.device, FOREIGN, None
         self.nbytes_ = whole.nbytes  # which checks of bounds compare with
         self.exposed = True  # so that autograd never takes over the memory of a part
@@ -47,7 +55,7 @@ class ShardedStorage(Storage):
         return object.__new__(dtensor_class())
 
     def __del__(self) -> None:
-        pass
+        alive.pop()
 
     @property
     def ptr(self) -> int:  # type: ignore[override]

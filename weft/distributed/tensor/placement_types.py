@@ -5,8 +5,6 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from ...compat.missing import module_getattr
-
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
@@ -166,6 +164,3 @@ class Partial(Placement):
 
     def __str__(self) -> str:
         return f"P({self._reduce_op})"
-
-
-__getattr__ = module_getattr(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....compat.missing import module_getattr
 from ....core.dtype import DTYPES, DType
 from ....core.futures import Future
 from ....core.tensor import Tensor
@@ -68,6 +67,3 @@ def fp16_compress_wrapper(hook: Hook) -> Hook:
 def bf16_compress_wrapper(hook: Hook) -> Hook:
     """Give a hook the gradients in bfloat16."""
     return _wrapped(hook, DTYPES["bfloat16"])
-
-
-__getattr__ = module_getattr(__name__)

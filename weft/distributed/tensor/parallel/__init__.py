@@ -1,6 +1,5 @@
 """`torch.distributed.tensor.parallel`: plans that cut the layers of a model."""
 
-from ....compat.missing import module_getattr
 from .api import parallelize_module
 from .style import (
     ColwiseParallel,
@@ -11,5 +10,3 @@ from .style import (
     RowwiseParallel,
     SequenceParallel,
 )
-
-__getattr__ = module_getattr(__name__)

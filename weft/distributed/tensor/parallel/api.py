@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 
-from ....compat.missing import module_getattr
 from ....nn.module import Module
 from ...device_mesh import DeviceMesh, _mesh_resources
 from .style import ParallelStyle
@@ -63,6 +62,3 @@ def _named(module: Module, patterns: list[str]) -> Iterator[Module]:
     for name, child in module.named_children():
         if fnmatch(name, patterns[0]):
             yield from _named(child, patterns[1:])
-
-
-__getattr__ = module_getattr(__name__)

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 from ....autograd.parameter import Parameter
-from ....compat.missing import module_getattr
 from ....core.tensor import Tensor
 from ....nn.module import Module
 from ....nn.modules import Embedding, Linear
@@ -330,6 +329,3 @@ class PrepareModuleInputOutput(_Style):
 
 def _tuple(layouts: _Layouts) -> tuple[Placement | None, ...] | None:
     return (layouts,) if isinstance(layouts, Placement) else layouts
-
-
-__getattr__ = module_getattr(__name__)

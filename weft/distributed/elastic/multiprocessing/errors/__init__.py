@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .....compat.missing import module_getattr
 from .error_handler import ErrorHandler
 from .handlers import get_error_handler
 
@@ -112,6 +111,3 @@ def record(fn: Callable[..., Any], error_handler: ErrorHandler | None = None) ->
             raise
 
     return wrapper
-
-
-__getattr__ = module_getattr(__name__)

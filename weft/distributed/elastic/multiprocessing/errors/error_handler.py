@@ -8,8 +8,6 @@ import time
 import traceback
 from typing import Any
 
-from .....compat.missing import module_getattr
-
 __all__ = ["ErrorHandler"]
 
 
@@ -60,6 +58,3 @@ class ErrorHandler:
         path = self._get_error_file_path()
         if path is not None:
             self._write_error_file(path, json.dumps(data))
-
-
-__getattr__ = module_getattr(__name__)

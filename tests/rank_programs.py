@@ -470,3 +470,28 @@ def functional_collectives(torch, rank, size):
     weights = torch.arange(1.0, 6 * size * size + 1).reshape(2 * size * size, 3) * (rank + 1)
     (f.all_gather_tensor_autograd(y, 0, world) * weights).sum().backward()
     return found, y.grad
+
+
+def zero_redundancy_optimizer(torch, rank, size):
+    import importlib
+
+    optim = importlib.import_module(f"{torch.__name__}.distributed.optim")
+    model = _model(torch)
+    _set_parameters(torch, model)
+    first, *others = model.parameters()
+    groups = [{"params": [first], "lr": 0.02}, {"params": others}]
+    optimizer = optim.ZeroRedundancyOptimizer(groups, torch.optim.Adam, lr=0.05)
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    for step in range(4):
+        if step == 2:
+            optimizer.consolidate_state_dict(to=1)
+            states = [optimizer.state_dict() if rank == 1 else None]
+            torch.distributed.broadcast_object_list(states, src=1)
+            optimizer.load_state_dict(states[0])
+            optimizer.param_groups[1]["lr"] = 0.01
+        model(_numbers(torch, rank + step, 6, 4, dtype="float64") / 7).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    (state,) = states
+    kept = sorted(state["state"]), [(group["lr"], group["params"]) for group in state["param_groups"]]
+    return [each.sum() for each in model.parameters()], kept, len(optimizer.optim.state) < len(others)

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 import torch.distributed.checkpoint
@@ -132,6 +134,18 @@ def test_checkpoints_have_the_part(tmp_path):
     back = {"d": parts(weft)[3].mul_(0)}
     dcp.load(back, checkpoint_id=tmp_path)
     assert back["d"].to_local().tolist() == x.tolist()
+
+
+def test_deepcopy():
+    module, mesh, x, d = parts(weft)
+    p = weft.nn.Parameter(d)
+    (p * 2).sum().backward()
+    copied = copy.deepcopy(p)
+    assert isinstance(copied, weft.nn.Parameter) and copied.placements == p.placements
+    assert copied.to_local().data_ptr() != p.to_local().data_ptr()
+    assert copied.full_tensor().tolist() == x.tolist() and copied.grad.full_tensor().tolist() == [[2] * 3] * 2
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(p * 2)
 
 
 def test_asking_costs_nothing(run):

@@ -315,8 +315,12 @@ def shrink_group(
     shrink_flags: int = 0,
     pg_options: Any | None = None,
 ) -> ProcessGroup:
-    """A group without some ranks. Raises: ValueError, because a group of one rank cannot lose one."""
+    """A group without some ranks. Raises: ValueError for a group of one rank, NotImplementedError for others."""
     found = _get_default_group() if group is None else group
+    if found.size() > 1:
+        raise NotImplementedError(
+            f"shrink_group: the backend {found.name()} cannot take ranks out of a group: make another one with new_group"
+        )
     raise ValueError(
         f"Cannot shrink a process group with size {found.size()}. Group must have at least 2 ranks to support shrinking."
     )

@@ -118,15 +118,6 @@ def _group_or_default_group(group: ProcessGroup | None = None) -> ProcessGroup:
     return _get_default_group() if group is None or group is _world.default_pg else group
 
 
-def check_one_rank(what: str, group: ProcessGroup | None = None) -> None:
-    """Raise NotImplementedError if a group has several ranks; without one the default group, if there is one."""
-    found = _world.default_pg if group is None else group
-    if found is not None and found.size() > 1:
-        raise NotImplementedError(
-            f"torch.distributed: {what} on {found.size()} ranks: it works on one rank so far"
-        )
-
-
 def _rank_not_in_group(group: ProcessGroup | None) -> bool:
     return group is not None and group == GroupMember.NON_GROUP_MEMBER
 

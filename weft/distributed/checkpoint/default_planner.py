@@ -54,6 +54,7 @@ class DefaultSavePlanner(SavePlanner):
     ) -> None:
         self.flatten_state_dict = flatten_state_dict
         self.flatten_sharded_tensors = flatten_sharded_tensors
+        self.dedup_save_to_lowest_rank = dedup_save_to_lowest_rank
         self.mappings: dict[str, Any] = {}
 
     def set_up_planner(
@@ -75,6 +76,7 @@ class DefaultSavePlanner(SavePlanner):
         return plan
 
     def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
+        all_plans = _without_duplicates(all_plans, self.dedup_save_to_lowest_rank)
         plans, metadata = create_default_global_save_plan(all_plans)
         if self.flatten_state_dict:
             merged = {name: path for plan in plans for name, path in (plan.planner_data or {}).items()}
@@ -213,6 +215,28 @@ def _narrowed(tensor: Tensor, offsets: Iterable[int], lengths: Iterable[int]) ->
 def create_default_local_save_plan(state_dict: Mapping[str, Any], is_coordinator: bool) -> SavePlan:
     """The plan to write all objects of a flat state dict."""
     return SavePlan([item for name, value in state_dict.items() for item in _create_write_items(name, value)])
+
+
+def _without_duplicates(plans: list[SavePlan], to_lowest_rank: bool) -> list[SavePlan]:
+    """The plans such that one rank writes what several have: the one that writes least so far, or the first."""
+    holders: dict[MetadataIndex, list[int]] = {}
+    for rank, plan in enumerate(plans):
+        for item in plan.items:
+            holders.setdefault(item.index, []).append(rank)
+    loads = [0] * len(plans)
+    writers: dict[MetadataIndex, int] = {}
+    for plan in plans:
+        for item in plan.items:
+            if item.index not in writers:
+                ranks = holders[item.index]
+                writers[item.index] = writer = (
+                    ranks[0] if to_lowest_rank else min(ranks, key=loads.__getitem__)
+                )
+                loads[writer] += item.tensor_storage_size() or 1
+    return [
+        replace(plan, items=[item for item in plan.items if writers[item.index] == rank])
+        for rank, plan in enumerate(plans)
+    ]
 
 
 def create_default_global_save_plan(

@@ -7,6 +7,8 @@ from typing import Any
 
 from ...core.size import Size
 from ...core.tensor import Tensor
+from ..tensor import DTensor
+from ._chunks import chunk_of
 from .metadata import (
     STORAGE_TYPES,
     BytesStorageMetadata,
@@ -20,16 +22,15 @@ from .planner import LoadItemType, ReadItem, TensorWriteData, WriteItem, WriteIt
 __all__ = ["create_read_items_for_chunk_list"]
 
 
-def _chunk_of(tensor: Tensor) -> ChunkStorageMetadata:
-    return ChunkStorageMetadata(Size([0] * tensor.dim()), Size(tensor.shape))
-
-
 def _create_write_items(fqn: str, object: Any) -> list[WriteItem]:
     if not isinstance(object, Tensor):
         return [WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO)]
-    chunk = _chunk_of(object)
+    chunk = chunk_of(object)
+    if chunk is None:
+        return []
+    kind = WriteItemType.SHARD if isinstance(object, DTensor) else WriteItemType.TENSOR
     data = TensorWriteData(chunk, TensorProperties.create_from_tensor(object), Size(object.shape))
-    return [WriteItem(MetadataIndex(fqn, chunk.offsets), WriteItemType.TENSOR, tensor_data=data)]
+    return [WriteItem(MetadataIndex(fqn, chunk.offsets), kind, tensor_data=data)]
 
 
 def _create_read_items(fqn: str, md: STORAGE_TYPES, obj: Any) -> list[ReadItem]:
@@ -41,7 +42,8 @@ def _create_read_items(fqn: str, md: STORAGE_TYPES, obj: Any) -> list[ReadItem]:
         raise ValueError(
             f"Invalid checkpoint metadata for {fqn}, expected BytesStorageMetadata but found {type(md)}"
         )
-    return create_read_items_for_chunk_list(fqn, md, [_chunk_of(obj)])
+    chunk = chunk_of(obj)
+    return [] if chunk is None else create_read_items_for_chunk_list(fqn, md, [chunk])
 
 
 def create_read_items_for_chunk_list(

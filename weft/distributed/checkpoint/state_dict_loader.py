@@ -6,8 +6,7 @@ import os
 import warnings
 from typing import Any
 
-from .._world import check_one_rank
-from .api import on_this_rank
+from .api import Ranks
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from .filesystem import FileSystemReader
 from .planner import LoadPlanner
@@ -33,7 +32,7 @@ def load(
     """
     reader = _reader(storage_reader, checkpoint_id)
     states = _stateful_to_state_dict(state_dict)
-    _load_state_dict(states, reader, planner=planner)
+    _load_state_dict(states, reader, process_group, no_dist=no_dist, planner=planner)
     for key, value in state_dict.items():
         if isinstance(value, Stateful):
             value.load_state_dict(states[key])
@@ -56,7 +55,7 @@ def load_state_dict(
         stacklevel=2,
     )
     storage_reader.reset()
-    _load_state_dict(state_dict, storage_reader, planner=planner)
+    _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)
 
 
 def _reader(reader: StorageReader | None, checkpoint_id: str | os.PathLike | None) -> StorageReader:
@@ -75,23 +74,24 @@ def _load_state_dict(
     no_dist: bool = False,
     planner: LoadPlanner | None = None,
 ) -> None:
-    if not no_dist:
-        check_one_rank("checkpoint.load", process_group)
     chosen = DefaultLoadPlanner() if planner is None else planner
+    ranks = Ranks(process_group, coordinator_rank, no_dist)
 
     def plan() -> Any:
         metadata = storage_reader.read_metadata()
-        chosen.set_up_planner(state_dict, metadata, True)
-        storage_reader.set_up_storage_reader(metadata, True)
-        own = storage_reader.prepare_local_plan(chosen.create_local_plan())
-        (own,) = storage_reader.prepare_global_plan(chosen.create_global_plan([own]))
-        return own
+        chosen.set_up_planner(state_dict, metadata, ranks.is_coordinator)
+        storage_reader.set_up_storage_reader(metadata, ranks.is_coordinator)
+        return storage_reader.prepare_local_plan(chosen.create_local_plan())
+
+    def plan_together() -> Any:
+        return storage_reader.prepare_global_plan(chosen.create_global_plan(own_plans))
 
     def read() -> None:
-        storage_reader.read_data(chosen.finish_plan(own), chosen).wait()
+        storage_reader.read_data(chosen.finish_plan(plans[ranks.rank]), chosen).wait()
 
-    own = on_this_rank("plan", plan)
-    on_this_rank("read", read)
+    own_plans = ranks.on_each("plan", plan)
+    plans = ranks.on_coordinator("plan", plan_together)
+    ranks.on_each("read", read)
 
 
 def _load_state_dict_from_keys(
@@ -105,5 +105,5 @@ def _load_state_dict_from_keys(
     wanted = {keys} if isinstance(keys, str) else keys
     state_dict: dict[str, Any] = {}
     planner = _EmptyStateDictLoadPlanner(wanted or None)
-    _load_state_dict(state_dict, _reader(storage_reader, checkpoint_id), planner=planner)
+    _load_state_dict(state_dict, _reader(storage_reader, checkpoint_id), process_group, planner=planner)
     return state_dict

@@ -11,8 +11,9 @@ from enum import Enum
 from typing import Any
 
 from ...autograd import no_grad
-from .._world import check_one_rank
-from .api import on_this_rank
+from .._groups import destroy_process_group, new_group
+from .._world import get_process_group_ranks
+from .api import Ranks
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
 from .metadata import Metadata
@@ -65,7 +66,9 @@ def save(
     (3, True)
     """
     writer = _writer(storage_writer, checkpoint_id)
-    return _save_state_dict(_stateful_to_state_dict(state_dict), writer, planner=planner)
+    return _save_state_dict(
+        _stateful_to_state_dict(state_dict), writer, process_group, no_dist=no_dist, planner=planner
+    )
 
 
 def save_state_dict(
@@ -83,7 +86,7 @@ def save_state_dict(
         stacklevel=2,
     )
     storage_writer.reset()
-    return _save_state_dict(state_dict, storage_writer, planner=planner)
+    return _save_state_dict(state_dict, storage_writer, process_group, coordinator_rank, no_dist, planner)
 
 
 def async_save(
@@ -98,12 +101,24 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> Future:
-    """Copy a state dict, and save the copy in a thread while training goes on; the Future of `save`."""
+    """Copy a state dict, and save the copy in a thread while training goes on; the Future of `save`.
+
+    All ranks have to call it. The thread has a group of its own, so that its collectives do not mix with those of training.
+    """
     with no_grad():
         copied = deepcopy(_stateful_to_state_dict(state_dict))
     writer = _writer(storage_writer, checkpoint_id)
+    several = not no_dist and Ranks(process_group, 0, False).size > 1
+    group = new_group(get_process_group_ranks(process_group)) if several else None
+
+    def save_copy() -> Metadata:
+        saved = _save_state_dict(copied, writer, group, no_dist=not several, planner=planner)
+        if group is not None:
+            destroy_process_group(group)
+        return saved
+
     executor = ThreadPoolExecutor(1, "async_save")
-    future = executor.submit(_save_state_dict, copied, writer, planner=planner)
+    future = executor.submit(save_copy)
     executor.shutdown(wait=False)
     return future
 
@@ -132,24 +147,27 @@ def _save_state_dict(
     planner: SavePlanner | None = None,
     use_collectives: bool = True,
 ) -> Metadata:
-    if not no_dist:
-        check_one_rank("checkpoint.save", process_group)
     chosen = DefaultSavePlanner() if planner is None else planner
+    ranks = Ranks(process_group, coordinator_rank, no_dist)
 
-    def plan() -> tuple[Any, Metadata]:
+    def plan() -> Any:
         chosen.set_up_planner(
-            state_dict=state_dict, storage_meta=storage_writer.storage_meta(), is_coordinator=True
+            state_dict=state_dict,
+            storage_meta=storage_writer.storage_meta(),
+            is_coordinator=ranks.is_coordinator,
         )
-        storage_writer.set_up_storage_writer(True)
-        own = storage_writer.prepare_local_plan(chosen.create_local_plan())
-        plans, metadata = chosen.create_global_plan([own])
-        (own,) = storage_writer.prepare_global_plan(plans)
-        return own, metadata
+        storage_writer.set_up_storage_writer(ranks.is_coordinator, rank=ranks.rank)
+        return storage_writer.prepare_local_plan(chosen.create_local_plan())
+
+    def plan_together() -> tuple[list[Any], Metadata]:
+        plans, metadata = chosen.create_global_plan(own_plans)
+        return storage_writer.prepare_global_plan(plans), metadata
 
     def write() -> Any:
-        return storage_writer.write_data(chosen.finish_plan(own), chosen).wait()
+        return storage_writer.write_data(chosen.finish_plan(plans[ranks.rank]), chosen).wait()
 
-    own, metadata = on_this_rank("plan", plan)
-    results = on_this_rank("write", write)
-    on_this_rank("finish", lambda: storage_writer.finish(metadata=metadata, results=[results]))
+    own_plans = ranks.on_each("plan", plan)
+    plans, metadata = ranks.on_coordinator("plan", plan_together)
+    results = ranks.on_each("write", write)
+    ranks.on_coordinator("finish", lambda: storage_writer.finish(metadata=metadata, results=results))
     return metadata

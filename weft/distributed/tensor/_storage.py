@@ -57,6 +57,14 @@ class ShardedStorage(Storage):
     def __del__(self) -> None:
         alive.pop()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ShardedStorage:
+        """The part in memory of its own, on the same mesh."""
+        if id(self) not in memo:
+            memo[id(self)] = ShardedStorage(
+                self.local.detach().clone(), self.whole, self.mesh, self.placements
+            )
+        return memo[id(self)]
+
     @property
     def ptr(self) -> int:  # type: ignore[override]
         raise NoPlacementRule(

@@ -12,7 +12,7 @@ from ...core import dispatch
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.subclasses import unconverted
 from ...core.tensor import Tensor
-from . import _elementwise, _graphs, _indexed, _others, _products, _reductions, _views  # noqa: F401 (they fill the table of rules)
+from . import _elementwise, _graphs, _indexed, _others, _products, _reductions, _views, linalg  # noqa: F401 (they fill the table of rules)
 from ._api import DTensor, _from_local, _to_local
 from ._redistribute import redistributed
 from ._rules import (

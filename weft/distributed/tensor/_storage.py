@@ -1,7 +1,7 @@
 """ShardedStorage: the memory of a DTensor. It holds the part of this process, and says how the parts make up the whole.
 
 A DTensor is a tensor whose spec is that of the whole. So composed functions, which look at metadata and call ops, run unchanged;
-a watcher (`_rules.py`) carries out the ops on the parts. Kernels cannot read the whole, because `ptr` raises.
+a watcher (`_rules.py`) carries out the ops on the parts. Kernels cannot read the whole where it is cut, because `ptr` raises.
 """
 
 from __future__ import annotations
@@ -67,6 +67,10 @@ class ShardedStorage(Storage):
 
     @property
     def ptr(self) -> int:  # type: ignore[override]
+        """The memory of the whole, where this process has all of it."""
+        if all(each.is_replicate() for each in self.placements) and self.local is not None:
+            if self.local.spec.stride == self.whole.stride:
+                return self.local._storage.ptr + self.local._byte_offset
         raise NoPlacementRule(
             "this operation reads the memory of a DTensor, and there is no rule for it; call full_tensor() first"
         )

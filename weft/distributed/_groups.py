@@ -181,6 +181,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     _world.tags_to_pg.clear()
     _world.default_pg = None
     _world.group_count = 0
+    _world.made_before.clear()
 
 
 def new_group(
@@ -215,22 +216,17 @@ def new_group(
     if sort_ranks:
         chosen.sort()
     name = Backend(_world.pg_map[default][0] if backend is None else backend)
-    store = PrefixStore(_key(chosen, use_local_synchronization), _get_default_store())
     if default.rank() not in chosen:
         _world.group_count += not use_local_synchronization  # all processes number the groups alike
         return GroupMember.NON_GROUP_MEMBER
+    # Where the ranks meet in the store must not depend on groups that only some of them have made.
+    number = _world.made_before[tuple(chosen)]
+    _world.made_before[tuple(chosen)] += 1
+    store = PrefixStore(f"{'_'.join(map(str, chosen))}:{number}/", _get_default_store())
     rank = chosen.index(default.rank())
     group = _new_group(name, store, rank, chosen, timeout, group_desc, pg_options)
     group.bound_device_id = device_id
     return group
-
-
-def _key(ranks: Sequence[int], local: bool) -> str:
-    """Where the processes of a new group meet in the store. local: other processes do not know of the group."""
-    if not local:
-        return f"{_world.group_count}/"
-    before = sum(list(known) == list(ranks) for known in _world.pg_group_ranks.values())
-    return f"{'_'.join(map(str, ranks))}:{before}/"
 
 
 def new_subgroups(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from typing import Any
 
 from ._backends import Backend
@@ -23,6 +24,9 @@ class _World:
         self.tags_to_pg: dict[str, list[ProcessGroup]] = {}
         self.pg_coalesce_state: dict[ProcessGroup, list[Any]] = {}
         self.group_count = 0
+        self.made_before: Counter[tuple[int, ...]] = (
+            Counter()
+        )  # how many groups of these ranks this process has made
 
     @property
     def pg_config_info(self) -> list[dict[str, Any]]:

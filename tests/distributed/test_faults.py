@@ -29,8 +29,10 @@ print(time.monotonic() - begin < 5)
 
 def test_a_rank_that_dies_in_the_middle_of_training(tmp_path):
     """Killed at a random moment, also while it writes into the segment."""
-    processes = start("while True: dist.all_reduce(torch.ones(300_000))", 2, tmp_path)
-    time.sleep(1)
+    program = "print('there', flush=True)\nwhile True: dist.all_reduce(torch.ones(300_000))"
+    processes = start(program, 2, tmp_path)
+    assert all(process.stdout.readline() == "there\n" for process in processes)
+    time.sleep(0.3)
     processes[0].kill()
     assert "has ended, while rank 1 waited for it" in said(processes)[1]
 

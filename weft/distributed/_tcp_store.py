@@ -184,22 +184,24 @@ class _Server(socketserver.ThreadingTCPServer):
             self.server_address = self.socket.getsockname()
         self.values = HashStore()
         self.users = 0  # stores of this process, and connections
+        self.is_open = True
+        self.closed = threading.Event()
         self.lock = threading.RLock()
         self.threads = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.threads.start()
 
-    def acquire(self) -> _Server:
+    def acquire(self) -> bool:
+        """Whether it is still open, and so stays open until `release`."""
         with self.lock:
-            self.users += 1
-        return self
+            self.users += self.is_open
+            return self.is_open
 
     def release(self) -> None:
         with self.lock:
             self.users -= 1
             if self.users:
                 return
-        for key in [key for key, server in _servers.items() if server is self]:
-            del _servers[key]
+            self.is_open = False  # a process that connects now has to look for the next store at this address
         self.close_soon()
 
     def close_soon(self) -> None:
@@ -208,6 +210,9 @@ class _Server(socketserver.ThreadingTCPServer):
         def close() -> None:
             self.shutdown()
             self.server_close()
+            self.closed.set()
+            for key in [key for key, server in list(_servers.items()) if server is self]:
+                del _servers[key]
 
         threading.Thread(target=close, daemon=True).start()
 
@@ -218,7 +223,8 @@ class _Handler(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        self.server.acquire()
+        if not self.server.acquire():
+            return
         try:
             for line in self.rfile:
                 self.wfile.write(_line(self._answer(*json.loads(line))))
@@ -251,8 +257,11 @@ _servers: dict[tuple[str, int], _Server] = {}
 
 
 def _listen(host: str, port: int, multi_tenant: bool, listening: int | None) -> _Server:
-    if multi_tenant and (host, port) in _servers:
-        return _servers[host, port].acquire()
+    known = _servers.get((host, port)) if multi_tenant else None
+    if known is not None and known.acquire():
+        return known
+    if known is not None:
+        known.closed.wait()
     try:
         # Loopback only, unless another address is asked for: that may be a name of this machine that others know.
         server = _Server((host if host in _LOOPBACK else "", port), listening)
@@ -260,7 +269,8 @@ def _listen(host: str, port: int, multi_tenant: bool, listening: int | None) -> 
         raise DistNetworkError(f"The server socket has failed to listen on port {port}: {error}") from None
     if multi_tenant:
         _servers[host, server.server_address[1]] = server
-    return server.acquire()
+    server.acquire()
+    return server
 
 
 def _connect(host: str, port: int, timeout: timedelta) -> socket.socket:

@@ -32,11 +32,15 @@ def meet(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Segmen
     told = [store.get(key).decode().split(" ") for key in keys]
     _check_one_machine([machine for machine, *_ in told])
     if segment is None:
-        segment = Segment(size, os.open(told[0][2], os.O_RDWR))
-    peers = [Peer(int(pid)) for _, pid, _ in told]
-    # The descriptor of rank 0 and the entries of the store have to stay until all ranks have read them.
-    store.barrier(f"{turn}/ready", size, timeout)
-    return segment, peers
+        segment = _opened(told[0][2], size)
+    return segment, [Peer(int(pid)) for _, pid, _ in told]
+
+
+def _opened(place: str, size: int) -> Segment:
+    try:
+        return Segment(size, os.open(place, os.O_RDWR))
+    except OSError as error:
+        raise RuntimeError(f"rank 0 has ended, or {place} belongs to another user: {error}") from None
 
 
 def _await(store: Store, keys: Sequence[str], rank: int, timeout: timedelta) -> None:

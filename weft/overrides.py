@@ -222,7 +222,7 @@ def _overridable() -> dict[Any, dict[str, Any]]:
 
     ignored = get_ignored_functions()
     in_python = set(
-        weft.functional.__all__
+        weft.functional.__all__  # type: ignore[attr-defined]  # stubs do not list it
     )  # the functions that PyTorch writes in Python, in torch.functional
     elsewhere = {id(function) for path, function in FUNCTIONS.items() if path.startswith("nn.functional.")}
     found: dict[Any, dict[str, Any]] = {

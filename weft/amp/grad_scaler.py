@@ -261,7 +261,8 @@ class GradScaler:
     def _get_growth_tracker(self) -> int:
         if not self._enabled:
             return 0
-        return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
+        tracker = self._growth_tracker
+        return self._init_growth_tracker if tracker is None else int(tracker.item())
 
     def state_dict(self) -> dict[str, Any]:
         """The scale, how it changes, and the steps since it last did; empty if not enabled."""

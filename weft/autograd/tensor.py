@@ -257,24 +257,28 @@ def _post_accumulate_grad_hooks(self: Tensor) -> dict | None:
     return self._autograd.after if type(self._autograd) is Leaf else None
 
 
-Tensor.requires_grad = native_property(
-    _requires_grad, _set_requires_grad, _kept("requires_grad must be a bool")
-)
-Tensor.grad = native_property(_grad, _set_grad, _del_grad)
-Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
-Tensor.grad_fn = property(_grad_fn)
-Tensor.output_nr = property(_output_nr)  # type: ignore[attr-defined]
-Tensor.is_leaf = native_property(_is_leaf)
-Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]
-Tensor._grad_fn = property(  # type: ignore[attr-defined]
-    _grad_fn, fdel=_kept("Deletion of _grad_fn not allowed. Detach tensor instead!")
-)
-Tensor._backward_hooks = property(  # type: ignore[attr-defined]
-    _backward_hooks, _set_backward_hooks, _kept("Deletion of _backwards_hooks not allowed!")
-)
-Tensor._post_accumulate_grad_hooks = property(_post_accumulate_grad_hooks)  # type: ignore[attr-defined]
-Tensor._version = property(_version)  # type: ignore[attr-defined]
-Tensor._is_view = _is_view  # type: ignore[attr-defined]
+_MEMBERS: dict[str, Any] = {
+    "requires_grad": native_property(
+        _requires_grad, _set_requires_grad, _kept("requires_grad must be a bool")
+    ),
+    "grad": native_property(_grad, _set_grad, _del_grad),
+    "grad_dtype": property(_grad_dtype, _set_grad_dtype),
+    "grad_fn": property(_grad_fn),
+    "output_nr": property(_output_nr),
+    "is_leaf": native_property(_is_leaf),
+    "retains_grad": property(_retains_grad),
+    "_grad_fn": property(
+        _grad_fn, fdel=_kept("Deletion of _grad_fn not allowed. Detach tensor instead!")
+    ),
+    "_backward_hooks": property(
+        _backward_hooks, _set_backward_hooks, _kept("Deletion of _backwards_hooks not allowed!")
+    ),
+    "_post_accumulate_grad_hooks": property(_post_accumulate_grad_hooks),
+    "_version": property(_version),
+    "_is_view": _is_view,
+}
+for _name, _member in _MEMBERS.items():
+    setattr(Tensor, _name, _member)  # some replace members for tensors without memory of their own
 
 
 @public("method", checks=False)

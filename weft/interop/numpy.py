@@ -11,6 +11,7 @@ from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype
 from ..core.grad_mode import is_grad_enabled
 from ..core.plans import PlanCache
 from ..core.public import public
+from ..core.registry import add_member
 from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
@@ -90,10 +91,10 @@ def __buffer__(self: Tensor, flags: int) -> memoryview:
     values = self.numpy()
     if values.dtype.kind not in "biufc" or self.spec.dtype is bfloat16:
         raise BufferError(f"the buffer protocol has no format for {self.spec.dtype}")
-    return memoryview(values)
+    return memoryview(values)  # type: ignore[arg-type]  # a buffer for the checker from Python 3.12 on
 
 
-Tensor.__buffer__ = __buffer__  # type: ignore[attr-defined]
+add_member("__buffer__", __buffer__)
 
 # ---- Array or buffer -> tensor ---------------------------------------------------------------------------------------
 

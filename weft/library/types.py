@@ -115,7 +115,8 @@ class IntType(_Plain):
             return value
         if isinstance(value, Tensor) and (value.is_floating_point() or value.numel() != 1):
             raise TypeError(f"{value} is no int")
-        return operator.index(value.item() if isinstance(value, Tensor) else value)
+        number: Any = value.item() if isinstance(value, Tensor) else value
+        return operator.index(number)
 
 
 class SymIntType(IntType):

@@ -125,7 +125,8 @@ def _combine_input_and_mask(op: Callable, input: Tensor, mask: Tensor | None, *a
     The gradient of a MaskedTensor is masked.
     """
     if isinstance(input, MaskedTensor):
-        input, mask = input.get_data(), input.get_mask()
+        mask = input.get_mask()
+        input = input.get_data()
     if mask is None:
         return input
     ignored = _reduction_identity(op.__name__, input, *args)

@@ -64,7 +64,8 @@ class Adafactor(PerParameter):
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
         if param.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
-        grad = -param.grad if group["maximize"] else param.grad
+        grad: Any = param.grad  # `step` leaves parameters without gradients out
+        grad = -grad if group["maximize"] else grad
         state = self.state[param]
         if not state:
             _start(state, grad)

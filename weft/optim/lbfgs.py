@@ -86,7 +86,7 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             direction = self._direction(grad, state, group["history_size"])
             start = state["n_iter"] == 1
-            state["t"] = step = min(1.0, 1.0 / grad.abs().sum()) * lr if start else lr
+            state["t"] = step = min(1.0, 1.0 / grad.abs().sum()) * lr if start else lr  # type: ignore[operator]
             state["prev_flat_grad"], state["prev_loss"] = grad.clone(), loss
             slope = grad.dot(direction)
             if slope > -tolerance:

@@ -67,7 +67,8 @@ class Muon(PerParameter):
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
-        grad, state = param.grad, self.state[param]
+        grad: Any = param.grad  # `step` leaves parameters without gradients out
+        state = self.state[param]
         if not state:
             state["momentum_buffer"] = zeros_like(grad)
         buffer = state["momentum_buffer"].lerp_(grad, 1 - group["momentum"])

@@ -74,6 +74,7 @@ def multi_head_attention_forward(
         raise AssertionError(
             f"was expecting embedding dimension of {embed_dim_to_check}, but got {query.shape[-1]}"
         )
+    weights: Any
     if use_separate_proj_weight:
         weights = q_proj_weight, k_proj_weight, v_proj_weight
     else:

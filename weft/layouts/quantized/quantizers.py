@@ -53,7 +53,7 @@ class PerChannel(NamedTuple):
         one = self.of_channels(slice(channel, channel + 1))
         if self.has_floats:
             return one
-        return QParams(one.scales_on("cpu").item(), one.zero_points_on("cpu").item())
+        return QParams(one.scales_on("cpu").item(), int(one.zero_points_on("cpu").item()))
 
 
 Quantizer = QParams | PerChannel

@@ -25,7 +25,7 @@ zeros, zeros_like = FUNCTIONS["zeros"], FUNCTIONS["zeros_like"]
 
 def without_entries(x: Tensor, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of the layout, shape and dims of x that has no entries."""
-    options = {"dtype": dtype or x.dtype, "device": device or x.device}
+    options: dict[str, Any] = {"dtype": dtype or x.dtype, "device": device or x.device}
     *structure, values = parts_of(x)
     if x.layout is sparse_coo:
         indices = structure[0].new_empty((sparse_dim_of(x), 0), device=options["device"])

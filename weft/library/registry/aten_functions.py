@@ -149,7 +149,7 @@ def _index_put_(
     unsafe: bool = False,
 ) -> Tensor:
     if all(each is not None for each in indices):
-        return self.index_put_(tuple(indices), values, accumulate)
+        return self.index_put_(tuple(indices), values, accumulate)  # type: ignore[arg-type]  # none is None
     return self.copy_(_index_put(self, indices, values, accumulate))
 
 

@@ -549,8 +549,10 @@ def _own_gradient(ct: Tensor, tensor: Tensor) -> Tensor:
     if ct.spec.stride == wanted.stride if wanted.is_dense else ct.spec.is_contiguous:
         return ct.detach()
     if wanted.is_dense:
-        options = {"dtype": ct.dtype, "layout": strided, "device": ct.device}
-        return ct.new_empty_strided(wanted.shape, wanted.stride, **options).copy_(ct)
+        copy = ct.new_empty_strided(
+            wanted.shape, wanted.stride, dtype=ct.dtype, layout=strided, device=ct.device
+        )
+        return copy.copy_(ct)
     return ct.clone(memory_format=contiguous_format)
 
 

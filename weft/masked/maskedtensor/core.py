@@ -154,7 +154,7 @@ class _Reduced(Function):
         return MaskedTensor(data, mask)
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple:
+    def backward(ctx: Any, grad_output: Any) -> tuple:
         if is_masked_tensor(grad_output):
             grad_output = of_class(Tensor, grad_output).masked_fill(~grad_output._masked_mask, 0)
         return grad_output, None

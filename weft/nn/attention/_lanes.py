@@ -54,7 +54,7 @@ class _Asked(Restoring):
 
 def lane(values: Tensor) -> Lane:
     """Return a Lane of these values, whose first four dims are those of the scores."""
-    made = values.detach().as_subclass(Lane)
+    made: Any = values.detach().as_subclass(Lane)
     made.whole = values
     return made
 

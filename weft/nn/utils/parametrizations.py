@@ -72,7 +72,7 @@ class _Orthogonal(Module):
             X = X.mT
         Q = self._reflections(X) if self.orthogonal_map == "householder" else self._exponential(X)
         if self.has_base:
-            Q = self.base @ Q
+            Q = self.base @ Q  # type: ignore[operator]  # not None then
         return Q.mT if wide else Q
 
     def _exponential(self, X: Tensor) -> Tensor:

@@ -168,7 +168,7 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return f"torch.{place}{LEGACY_NAMES[self.spec.dtype]}Tensor"
     if isinstance(dtype, DType):
         return self.to(dtype)
-    return self.to(_legacy_dtype(dtype), device=_legacy_device(dtype))
+    return self.to(_legacy_device(dtype), _legacy_dtype(dtype))
 
 
 def _legacy_device(kind: Any) -> Any:

@@ -128,7 +128,7 @@ _NEVER = "is_mkldnn is_mps is_vulkan is_maia is_ipu is_xla is_mtia".split()
 for _name in _NEVER:
     add_member(_name, property(lambda self: False))
 add_member("is_xpu", property(lambda self: self.spec.device.type == "xpu"))
-Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]
+add_member("name", property(lambda self: None))
 
 
 @public("method")

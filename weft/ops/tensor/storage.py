@@ -18,7 +18,7 @@ from ...core.names import ROOT, set_name
 from ...core.outputs import grow, resize
 from ...core.public import public
 from ...core.recording import NO_RULE, needs_recording, tape
-from ...core.registry import add_function
+from ...core.registry import add_function, add_member
 from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.storage import Storage
@@ -492,8 +492,11 @@ def _delete_data(self: Tensor) -> None:
     raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
 
-Tensor.data = property(
-    lambda self: self.detach(), _set_data, _delete_data, doc="The same memory, outside of autograd."
+add_member(
+    "data",
+    property(
+        lambda self: self.detach(), _set_data, _delete_data, doc="The same memory, outside of autograd."
+    ),
 )
 
 

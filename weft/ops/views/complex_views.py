@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.public import public
-from ...core.registry import add_function
+from ...core.registry import add_function, add_member
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
 from ..assembly.copying import clone
@@ -73,8 +73,8 @@ def _set_imag(self: Tensor, value: Any) -> None:
     imag(self).copy_(value)
 
 
-Tensor.real = property(real, _set_real, doc=real.__doc__)
-Tensor.imag = property(imag, _set_imag, doc=imag.__doc__)
+add_member("real", property(real, _set_real, doc=real.__doc__))
+add_member("imag", property(imag, _set_imag, doc=imag.__doc__))
 
 
 @public("function method")

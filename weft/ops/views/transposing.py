@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core.arguments import integers, wrong_type
 from ...core.public import public
+from ...core.registry import add_member
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import warn_once
 from .complex_views import conj
@@ -167,7 +168,7 @@ def _hermitian(self: Tensor) -> Tensor:
     return _adjoint(self, "Tensor.H")
 
 
-Tensor.T = property(_numpy_transpose)
-Tensor.mT = property(_matrix_transpose)
-Tensor.H = property(_hermitian)
-Tensor.mH = property(lambda self: _adjoint(self, "mH"), doc=adjoint.__doc__)
+add_member("T", property(_numpy_transpose))
+add_member("mT", property(_matrix_transpose))
+add_member("H", property(_hermitian))
+add_member("mH", property(lambda self: _adjoint(self, "mH"), doc=adjoint.__doc__))

@@ -1,0 +1,28 @@
+"""Forms that neither the signature at run time (`*args`) nor the schemas of the operator have."""
+
+from __future__ import annotations
+
+from .forms import Text
+
+_TO = "non_blocking: _bool = False, copy: _bool = False, *, memory_format: MemoryFormat | None = None"
+_DEVICE = "Device | str | _int | None"
+
+# Public function, or method -> its forms. {input} is the tensor, which methods call `self`.
+_FORMS: dict[str, list[Text]] = {
+    "as_subclass": [Text("(self, cls: type[Any]) -> Any")],
+    "nonzero": [
+        Text("({input}, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor"),
+        Text("({input}, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]"),
+    ],
+    "to": [Text(f"(self, device: {_DEVICE} = None, dtype: DType | None = None, {_TO}) -> Tensor")],
+    "einsum": [
+        Text("(equation: str, *operands: Tensor) -> Tensor"),
+        Text("(equation: str, operands: Sequence[Tensor]) -> Tensor"),
+        Text("(operand: Tensor, sublist: Sequence[Any], *others: Tensor | Sequence[Any]) -> Tensor"),
+    ],
+}
+
+
+def forms(name: str, tensor: str) -> list[Text]:
+    """The forms of a function whose first parameter is written as `tensor`; [] for most functions."""
+    return [Text(form.replace("{input}", tensor)) for form in _FORMS.get(name, ())]

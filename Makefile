@@ -25,7 +25,7 @@ ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gem
 	$(patsubst %,tests/ops/%.py,nn/test_linear nn/test_conv_products reductions/test_softmax)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-gpu performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
+.PHONY: demo test stubs test-gpu performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -49,6 +49,10 @@ test: .venv-test/installed
 			echo "no tests at $$level"; \
 		fi; \
 	done
+
+# The types that checkers and editors read (.pyi), from the tables and signatures of the run time: a few seconds.
+stubs: .venv-test/installed
+	PYTHONPATH=tests $(TEST)/python -m stubs
 
 # The tests of devices on an NVIDIA GPU, then weft beside PyTorch there: docs/gpu-performance.md. PyTorch must be one for CUDA. Ten minutes.
 test-gpu: .venv-test/installed

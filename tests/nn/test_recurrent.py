@@ -141,6 +141,17 @@ def test_dtypes_under_autocast(call, packed, expected):
         assert [str(each.dtype).removeprefix("torch.") for each in (output, *states)] == expected.split()
 
 
+def test_autocast_takes_the_results_of_other_layers():
+    """Their dtype is that of autocast, and not that of the weights."""
+    for call in ("GRU(3, 4)", "RNN(3, 4)"):
+        dtypes = []
+        for lib in (weft, torch):
+            with lib.autocast("cpu"):
+                output, _ = eval(f"lib.nn.{call}")(lib.nn.Linear(2, 3)(lib.ones(5, 1, 2)))
+            dtypes.append(str(output.dtype))
+        assert dtypes[0] == dtypes[1]
+
+
 def test_lstm_checks_both_states():
     lstm = weft.nn.LSTM(2, 3)
     zeros = weft.zeros

@@ -9,6 +9,7 @@
     homes         the files that define functions and classes
     namespaces    the stubs of modules with functions: weft, weft.linalg, weft.nn.functional
     methods       the stub with the methods of Tensor
+    packages      the stubs of packages that only import
     served        the stubs of modules whose files lie elsewhere
     files         all stubs
 """

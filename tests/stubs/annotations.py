@@ -10,7 +10,10 @@ from weft.library import types as schema_types
 # What the annotations of public functions call types -> what stubs call them. Other names become Any. `torch.int` and the like are dtypes
 # and `Tensor.float` is a method, so Python's own types have other names in stubs.
 NAMES = {
-    **{name: name for name in ("Any", "Callable", "Sequence", "Iterable", "None", "str", "list", "tuple", "dict")},
+    **{
+        name: name
+        for name in ("Any", "Callable", "Sequence", "Iterable", "None", "str", "list", "tuple", "dict")
+    },
     **{name: name for name in ("Tensor", "DType", "Layout", "MemoryFormat", "Generator", "Size", "Device")},
     "bool": "_bool",
     "int": "_int",
@@ -52,7 +55,12 @@ def annotation(text: Any) -> str:
 
 def _with_parameters(text: str) -> str:
     """Strict checkers want the parameters of generic types."""
-    for name, parameters in {"tuple": "Any, ...", "list": "Any", "dict": "Any, Any", "Callable": "..., Any"}.items():
+    for name, parameters in {
+        "tuple": "Any, ...",
+        "list": "Any",
+        "dict": "Any, Any",
+        "Callable": "..., Any",
+    }.items():
         text = re.sub(rf"\b{name}\b(?!\[)", f"{name}[{parameters}]", text)
     return text
 

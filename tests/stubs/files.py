@@ -6,7 +6,7 @@ from pathlib import Path
 
 import weft
 
-from . import methods, namespaces, results, served
+from . import methods, namespaces, packages, results, served
 
 PACKAGE = Path(weft.__file__).parent
 
@@ -17,6 +17,7 @@ def stubs() -> dict[Path, str]:
         "__init__.pyi": namespaces.root_stub(),
         "core/tensor_methods.pyi": methods.stub(),
         "nn/functional.pyi": namespaces.with_imports(namespaces.functions("nn.functional."), 1),
+        **packages.stubs(),
         **served.stubs(),
         "return_types.pyi": results.stub(),
     }

@@ -55,13 +55,17 @@ class Form:
     def covers(self, other: Form) -> bool:
         """Whether this is another form that takes all calls of `other`, and gives the same."""
         mine, theirs = self._positional(), other._positional()
-        keywords = {parameter.name: parameter.type for parameter in self.parameters if parameter.kind is KEYWORD}
+        keywords = {
+            parameter.name: parameter.type for parameter in self.parameters if parameter.kind is KEYWORD
+        }
         return (
             self != other
             and self.returns == other.returns
             and [(each.name, each.type, each.kind) for each in mine[: len(theirs)]]
             == [(each.name, each.type, each.kind) for each in theirs]
-            and all(each.default is not NO_DEFAULT for each in self.parameters if each not in other.parameters)
+            and all(
+                each.default is not NO_DEFAULT for each in self.parameters if each not in other.parameters
+            )
             and all(keywords.get(each.name) == each.type for each in other.parameters if each.kind is KEYWORD)
         )
 

@@ -49,11 +49,22 @@ def of_class(value: Any) -> tuple[str, str] | None:
     return _classes().get(id(value))
 
 
+def imported_by(package: str, name: str) -> tuple[str, str]:
+    """Where a package of the root, such as "jit", imports `name` from: the module, relative to the root, and the name there."""
+    file = sys.modules[f"{weft.__name__}.{package}"].__file__ or ""
+    module, own = imports(file).get(name, (".", name))
+    level = len(module) - len(module.lstrip("."))
+    parts = package.split(".")[: 1 - level or None]
+    return "." + ".".join([*parts, *filter(None, [module.lstrip(".")])]), own
+
+
 @functools.cache
 def imports(file: str) -> dict[str, tuple[str, str]]:
     """What a file imports from other modules of weft by `from . import`: name -> (relative module, name there)."""
     with open(file, encoding="utf-8") as opened:
-        nodes = [node for node in ast.parse(opened.read()).body if isinstance(node, ast.ImportFrom) and node.level]
+        nodes = [
+            node for node in ast.parse(opened.read()).body if isinstance(node, ast.ImportFrom) and node.level
+        ]
     return {
         alias.asname or alias.name: ("." * node.level + (node.module or ""), alias.name)
         for node in nodes

@@ -26,11 +26,9 @@ _DUNDERS = {
     "__len__": "_int", "__bool__": "_bool", "__index__": "_int", "__int__": "_int", "__float__": "_float",
     "__complex__": "_complex", "__neg__": "Tensor", "__pos__": "Tensor", "__invert__": "Tensor", "__abs__": "Tensor",
 }  # fmt: skip
-# What programs reach by other names, or Python itself asks for.
-_HIDDEN = {"__annotations__", "__slots__", "__weakref__", "__dict__", "__torch_function__", "__torch_dispatch__"}
 _SPECIAL = """\
-    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
-    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __eq__(self, other: Any) -> Tensor: ...
+    def __ne__(self, other: Any) -> Tensor: ...
     def __getitem__(self, index: Any) -> Tensor: ...
     def __setitem__(self, index: Any, value: Any) -> None: ...
     def __iter__(self) -> Iterator[Tensor]: ...
@@ -40,7 +38,9 @@ _SPECIAL = """\
 def stub() -> str:
     """The stub of weft/core/tensor_methods."""
     lines = ["class TensorMethods:", _SPECIAL]
-    lines += [f"    def {name}(self) -> {kind}: ..." for name, kind in _DUNDERS.items() if name in vars(Tensor)]
+    lines += [
+        f"    def {name}(self) -> {kind}: ..." for name, kind in _DUNDERS.items() if name in vars(Tensor)
+    ]
     for name in _BINARY:
         lines += [
             f"    def __{prefix}{name}__(self, other: {_OPERAND}) -> Tensor: ..."
@@ -50,7 +50,10 @@ def stub() -> str:
     lines += [f"    def __{name}__(self, other: {_OPERAND}) -> Tensor: ..." for name in _COMPARISONS]
     written = _written(lines) | _defined_in_source() | vars(object).keys() | set(Tensor.__slots__)
     for name, member in sorted(vars(Tensor).items()):
-        if name not in written and name not in _HIDDEN:
+        is_special = name.startswith("__") and not isinstance(
+            member, FunctionType
+        )  # some only in a version of Python
+        if name not in written and not is_special:
             lines.append(_member(name, member))
     return namespaces.with_imports(lines, 1)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import re
 from types import FunctionType, ModuleType
 from typing import Any
@@ -19,7 +17,16 @@ from .forms import definition
 HEADER = "# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.\n"
 # Overloads of schemas may overlap, as operators that take numbers and tensors do.
 CHECKER = '# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc"\n'
-_CONSTANTS = {"bool": "_bool", "int": "_int", "float": "_float", "str": "str", "dtype": "DType", "layout": "Layout", "memory_format": "MemoryFormat", "Generator": "Generator"}
+_CONSTANTS = {
+    "bool": "_bool",
+    "int": "_int",
+    "float": "_float",
+    "str": "str",
+    "dtype": "DType",
+    "layout": "Layout",
+    "memory_format": "MemoryFormat",
+    "Generator": "Generator",
+}
 
 
 def with_imports(lines: list[str], depth: int) -> str:
@@ -33,7 +40,11 @@ def with_imports(lines: list[str], depth: int) -> str:
             continue
         head, _, names = line.partition(" import ")
         kept = [name for name in names.split(", ") if re.search(rf"\b{name.rpartition(' ')[2]}\b", body)]
-        kept = [name for name in kept if f" import {name}\n" not in body and f" import {name} as {name}\n" not in body]
+        kept = [
+            name
+            for name in kept
+            if f" import {name}\n" not in body and f" import {name} as {name}\n" not in body
+        ]
         used += [f"{head} import {', '.join(kept)}"] if kept else []
     if "return_types." in body:
         used.append(f"from {root} import return_types")
@@ -49,7 +60,9 @@ def functions(module: str) -> list[str]:
             continue
         function = FUNCTIONS[name]
         if isinstance(function, FunctionType):
-            lines.append(definition(own, by_hand.forms(name, "input: Tensor") or signatures.forms(name, function)))
+            lines.append(
+                definition(own, by_hand.forms(name, "input: Tensor") or signatures.forms(name, function))
+            )
         else:
             lines += class_lines(own, function)
     return lines
@@ -62,10 +75,10 @@ def class_lines(name: str, value: Any) -> list[str]:
         base = "Tensor" if name.endswith("Tensor") else "Any"
         return [f"class {name}({base}): ..."]
     module, own = found
-    return _import(module, own, name)
+    return public_import(module, own, name)
 
 
-def _import(module: str, own: str, name: str) -> list[str]:
+def public_import(module: str, own: str, name: str) -> list[str]:
     """What makes a name of another module public under `name`: in stubs `import x as x` does, and `import x as y` does not."""
     if own == name:
         return [f"from {module} import {own} as {name}"]
@@ -87,16 +100,15 @@ def root_stub() -> str:
             continue
         if name in imported and not isinstance(value, ModuleType):
             module, own = imported[name]
-            lines += _import(module, own, name)
+            lines += public_import(module, own, name)
         elif isinstance(value, ModuleType):
             if value.__name__.startswith(f"{torch.__name__}.") and name not in INNER | {"mps"}:
                 lines.append(f"from . import {name} as {name}")
         elif name in FUNCTIONS:
             continue
         elif name in lazy:
-            home = lazy[name]
-            if not home.startswith("_"):
-                lines.append(f"from .{home} import {name} as {name}")
+            if not lazy[name].startswith("_"):
+                lines += public_import(*homes.imported_by(lazy[name], name), name)
         else:
             kind = type(value).__name__
             lines.append(f"{name}: {_CONSTANTS.get(kind, 'None' if value is None else 'Any')}")

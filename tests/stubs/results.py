@@ -8,7 +8,11 @@ from . import namespaces, schemas
 
 
 def stub() -> str:
-    lines = [f"class {name}(NamedTuple): {_fields(name, kind)}" for name, kind in sorted(TYPES.items()) if not name.startswith("_")]
+    lines = [
+        f"class {name}(NamedTuple): {_fields(name, kind)}"
+        for name, kind in sorted(TYPES.items())
+        if not name.startswith("_")
+    ]
     return namespaces.with_imports(lines, 0)
 
 

@@ -10,7 +10,8 @@ import weft as torch
 from weft.core.return_types import TYPES
 
 from . import annotations
-from .forms import KEYWORD, NO_DEFAULT, POSITIONAL, STAR, Form, Parameter, default as forms_default
+from .forms import KEYWORD, NO_DEFAULT, POSITIONAL, STAR, Form, Parameter
+from .forms import default as forms_default
 
 # The options of functions that make tensors. Their schemas lack `requires_grad`.
 _OPTIONS = {"dtype", "layout", "device", "pin_memory"}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from weft.compat import served
 from weft.core.registry import FUNCTIONS
 
 from . import namespaces
-from .homes import file_name
 
 PACKAGE = Path(served.FOLDER).parents[1]
 

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from . import annotations, schemas
-from .forms import KEYWORD, NO_DEFAULT, POSITIONAL, STAR, STAR_STAR, Form, Parameter, default as forms_default
+from .forms import KEYWORD, NO_DEFAULT, POSITIONAL, STAR, STAR_STAR, Form, Parameter
+from .forms import default as forms_default
 
 # Where the schemas of a namespace's functions are: prefixes of the names of operators.
 PREFIXES = {"": "", "nn.functional.": "", "linalg.": "linalg_", "fft.": "fft_", "special.": "special_"}
+
+
+# An option of functions that make tensors, which neither their schemas nor their signatures have.
+_NAMES = Parameter("names", "Sequence[str | None] | None", None, KEYWORD)
 
 
 def operator_of(name: str) -> str:
@@ -28,7 +33,9 @@ def forms(name: str, function: Callable) -> list[Form]:
     own = _at_run_time(function)
     known = [form for form in schemas.forms(operator_of(name)) if _accepts(own, form)]
     results = {form.returns for form in known}
-    is_open = any(parameter.kind in (STAR, STAR_STAR) and parameter.type == "Any" for parameter in own.parameters)
+    is_open = any(
+        parameter.kind in (STAR, STAR_STAR) and parameter.type == "Any" for parameter in own.parameters
+    )
     # The functions of nn.functional take more than their operators: `reduction` as a word.
     is_operator = not name.startswith("nn.functional.")
     differs = own.returns == "Any" and len(results) > 1 or not all(_in_place(own, form) for form in known)
@@ -73,10 +80,16 @@ def _in_place(own: Form, form: Form) -> bool:
 def _overloads(own: Form, known: list[Form]) -> list[Form]:
     """The forms of the schemas, with the keywords that only the signature at run time has."""
     takes_star = any(parameter.kind is STAR for parameter in own.parameters)
-    further = [parameter for parameter in own.parameters if parameter.kind is KEYWORD and parameter.default is not NO_DEFAULT]
+    further = [
+        parameter
+        for parameter in own.parameters
+        if parameter.kind is KEYWORD and parameter.default is not NO_DEFAULT
+    ]
     found = []
     for form in known:
         full = form.with_keywords(*(each for each in further if not _is_positional(each, known)))
+        if any(parameter.name == "requires_grad" for parameter in form.parameters):
+            full = full.with_keywords(_NAMES)
         found.append(full)
         loose = schemas.spread(full) if takes_star else None
         if loose is not None:

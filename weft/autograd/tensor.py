@@ -267,9 +267,7 @@ _MEMBERS: dict[str, Any] = {
     "output_nr": property(_output_nr),
     "is_leaf": native_property(_is_leaf),
     "retains_grad": property(_retains_grad),
-    "_grad_fn": property(
-        _grad_fn, fdel=_kept("Deletion of _grad_fn not allowed. Detach tensor instead!")
-    ),
+    "_grad_fn": property(_grad_fn, fdel=_kept("Deletion of _grad_fn not allowed. Detach tensor instead!")),
     "_backward_hooks": property(
         _backward_hooks, _set_backward_hooks, _kept("Deletion of _backwards_hooks not allowed!")
     ),

@@ -7,10 +7,12 @@ import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 from .restoring import Restoring
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode(threading.local):
@@ -72,14 +74,15 @@ class _Switch(Restoring, contextlib.ContextDecorator):
     As a decorator of a generator, it applies while the generator runs, and not between its steps.
     """
 
-    def __init__(self, enabled: bool):
+    def __init__(self, enabled: bool) -> None:
         self._enabled = enabled
         # A linked list of the modes to restore, the innermost entry first.
         self._outer: Any = None
 
-    def clone(self):
+    def clone(self) -> Any:
         """Another switch to the same setting."""
-        return type(self)() if type(self) in (no_grad, enable_grad) else type(self)(self._enabled)
+        made: Any = type(self)
+        return made() if made in (no_grad, enable_grad) else made(self._enabled)
 
     def _recreate_cm(self):
         return self.clone() if type(self) in (no_grad, enable_grad) else self
@@ -92,7 +95,7 @@ class _Switch(Restoring, contextlib.ContextDecorator):
     def _restore(self) -> None:
         (mode.enabled, mode.inference, mode.reverse), self._outer = self._outer
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         if isinstance(function, type):
             warnings.warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
@@ -104,7 +107,7 @@ class _Switch(Restoring, contextlib.ContextDecorator):
             function.__init__ = self(function.__init__)  # type: ignore[misc]
             return function
         if inspect.isgeneratorfunction(function):
-            return functools.wraps(function)(
+            return functools.wraps(function)(  # type: ignore[return-value]
                 lambda *args, **kwargs: _steps(self._recreate_cm, function(*args, **kwargs))
             )
         return super().__call__(function)
@@ -139,32 +142,32 @@ class no_grad(_Switch):  # noqa: N801 (PyTorch's name)
     False
     """
 
-    def __new__(cls, orig_func=None):
+    def __new__(cls, orig_func: Any = None) -> Any:
         if orig_func is None:
             return super().__new__(cls)
         return cls()(orig_func)  # @no_grad without parentheses
 
-    def __init__(self, orig_func=None):
+    def __init__(self, orig_func: Any = None) -> None:
         super().__init__(False)
 
 
 class enable_grad(no_grad):  # noqa: N801
     """Switch recording on, also inside `no_grad`."""
 
-    def __new__(cls, orig_func=None):
+    def __new__(cls, orig_func: Any = None) -> Any:
         return super().__new__(cls, orig_func)
 
-    def __init__(self, orig_func=None):
+    def __init__(self, orig_func: Any = None) -> None:
         _Switch.__init__(self, True)
 
 
 class inference_mode(_Switch):  # noqa: N801
     """Switch recording off, and create tensors that can never be recorded."""
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode: Any = True) -> Any:
         return cls()(mode) if callable(mode) else super().__new__(cls)
 
-    def __init__(self, mode: bool = True):
+    def __init__(self, mode: bool = True) -> None:
         super().__init__(not mode)
         self._inference = bool(mode)
 
@@ -175,7 +178,7 @@ class inference_mode(_Switch):  # noqa: N801
         if self._inference:
             open_inference[:0] = (None,)
 
-    def clone(self):
+    def clone(self) -> Any:
         """Another switch to the same setting."""
         return type(self)(self._inference)
 
@@ -188,18 +191,18 @@ class inference_mode(_Switch):  # noqa: N801
 class set_grad_enabled(_Switch):  # noqa: N801
     """Switch recording on or off; as a context manager, until the end of the context."""
 
-    def __init__(self, mode: bool):
+    def __init__(self, mode: bool) -> None:
         super().__init__(mode)
         _Switch.__enter__(self)
 
     def __enter__(self) -> None:
         _set(self._enabled)
 
-    def __call__(self, function):
+    def __call__(self, function: F) -> F:
         self.__exit__()  # undo the switch of `__init__`, because a decorator only applies inside the function
         return super().__call__(function)
 
-    def clone(self):
+    def clone(self) -> Any:
         """Another switch to the same setting, which takes effect immediately."""
         return type(self)(self._enabled)
 

@@ -9,6 +9,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from itertools import islice
 from typing import Any, TypeVar
 
+from ..core.tensor import Tensor
 from .module import Module, block, indented
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ class Sequential(_Ordered):
         for name, module in named:
             self.add_module(str(name), module)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Any) -> Tensor:  # as that of most last modules, so that checkers need no cast
         for module in self._modules.values():
             input = module(input)  # type: ignore[misc]
         return input

@@ -6,7 +6,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..autograd.parameter import Buffer, Parameter
 from ..core.above import above
@@ -23,6 +23,15 @@ from .state import State
 
 M = TypeVar("M", bound="Module")
 
+if TYPE_CHECKING:
+    from typing import ParamSpec, Protocol
+
+    P = ParamSpec("P")
+    R = TypeVar("R", covariant=True)
+
+    class _Forward(Protocol[P, R]):
+        def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
 
 def _keep_functions(cls: type) -> None:
     """Make public functions static that are attributes of a class, such as `conv = torch.conv2d`.
@@ -32,6 +41,11 @@ def _keep_functions(cls: type) -> None:
     for name, value in list(vars(cls).items()):
         if type(value) is FunctionType and FUNCTIONS.get(value.__name__) is value:
             setattr(cls, name, staticmethod(value))
+
+
+def _forward_unimplemented(self: Module, *input: Any) -> Any:
+    """Compute the output; every subclass defines this method."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
 class Module(Members, Hooks, State, Conversion):
@@ -95,26 +109,29 @@ class Module(Members, Hooks, State, Conversion):
         if args:
             raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
 
-    def forward(self, *input: Any) -> Any:
-        """Compute the output; every subclass defines this method."""
-        raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function'
-        )
+    # An attribute, so that type checkers let `forward` of subclasses have any parameters.
+    forward: Callable[..., Any] = _forward_unimplemented
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if (
-            self._forward_hooks
-            or self._forward_pre_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-            or hooks.any_global
-        ):
-            return self._call_with_hooks(args, kwargs)
-        try:
-            return self.forward(*args, **kwargs)
-        except Exception as error:
-            self._explain(error, args)
-            raise
+    if TYPE_CHECKING:  # a call takes the arguments of `forward`, and has its result
+
+        def __call__(self: _Forward[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            if (
+                self._forward_hooks
+                or self._forward_pre_hooks
+                or self._backward_hooks
+                or self._backward_pre_hooks
+                or hooks.any_global
+            ):
+                return self._call_with_hooks(args, kwargs)
+            try:
+                return self.forward(*args, **kwargs)
+            except Exception as error:
+                self._explain(error, args)
+                raise
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module; libraries wrap the method of this name."""

@@ -125,7 +125,7 @@ class Shadow(Module):
         super().__init__()
         self.orig_module, self.shadow_module = q_module, float_module
         self.dequant = quantized.DeQuantize()
-        self.logger = logger_cls()
+        self.logger: Any = logger_cls()
 
     def _both(self, method: str, *args: Any) -> Any:
         output = getattr(self.orig_module, method)(*args)

@@ -358,7 +358,9 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of a batch, as one product with a matrix that has the batch along its diagonal."""
     for position, each in enumerate((input, mat2), 1):
         if each.dim() != 3:
-            raise RuntimeError(f"bmm: batch{position} must be a 3D tensor, not one of size {list(each.shape)}")
+            raise RuntimeError(
+                f"bmm: batch{position} must be a 3D tensor, not one of size {list(each.shape)}"
+            )
     if is_plain(input):
         return bmm(mat2.transpose(1, 2), input.transpose(1, 2)).transpose(1, 2)
     if not is_plain(mat2):

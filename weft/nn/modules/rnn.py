@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.parameter import Parameter
+from ...core.autocast import state as autocast
 from ...core.dtype import DType
 from ...core.tensor import Tensor
 from ...ops.creation.creation import empty, zeros
@@ -288,7 +289,7 @@ class RNNBase(RecurrentLayers):
         if not packed and input.dim() not in (2, 3):
             raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead")
         own = self.weight_ih_l0.dtype
-        if input.dtype is not own:
+        if input.dtype is not own and not autocast.enabled:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({own}). "
                 f"Convert input: input.to({own}), or convert model: model.to({input.dtype})"

@@ -17,7 +17,7 @@ from ._utils.pin_memory import pin_memory
 from ._utils.pipes import is_datapipe, seed_datapipe
 from ._utils.seeds import draw_seed
 from ._utils.worker import get_worker_info
-from .dataset import IterableDataset
+from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -91,7 +91,7 @@ class DataLoader(Generic[_T_co]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Dataset[_T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler | Iterable | None = None,

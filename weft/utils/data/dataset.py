@@ -147,7 +147,7 @@ class ConcatDataset(Dataset[_T_co]):
         """Return where each dataset ends."""
         return list(itertools.accumulate(map(len, sequence)))
 
-    def __init__(self, datasets: Iterable) -> None:
+    def __init__(self, datasets: Iterable[Dataset[_T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -211,7 +211,7 @@ class Subset(Dataset[_T_co]):
     dataset: Any
     indices: Sequence[int]
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Dataset[_T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
@@ -232,8 +232,8 @@ class Subset(Dataset[_T_co]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: Generator | None = default_generator
-) -> list[Subset]:
+    dataset: Dataset[_T], lengths: Sequence[int | float], generator: Generator | None = default_generator
+) -> list[Subset[_T]]:
     """Split a dataset at random into parts of these lengths, or of these fractions if they add up to 1.
 
     What fractions leave over goes to the first parts, one item each.
@@ -247,8 +247,8 @@ def random_split(
     """
     total = sum(lengths)
     if math.isclose(total, 1) and total <= 1:
-        lengths = _lengths_of(lengths, len(dataset))
-    if sum(lengths) != len(dataset):
+        lengths = _lengths_of(lengths, len(dataset))  # type: ignore[arg-type]
+    if sum(lengths) != len(dataset):  # type: ignore[arg-type]
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = randperm(sum(lengths), generator=generator).tolist()
     ends = itertools.accumulate(lengths)

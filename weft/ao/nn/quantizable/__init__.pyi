@@ -1,0 +1,3 @@
+# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
+from .modules import *
+from . import modules as modules

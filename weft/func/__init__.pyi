@@ -1,0 +1,24 @@
+# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
+from . import batching as batching
+from .functionalization import debug_unwrap as debug_unwrap
+from .stateless import functional_call as functional_call
+from . import functionalization as functionalization
+from .functionalization import functionalize as functionalize
+from .transforms import grad as grad
+from .transforms import grad_and_value as grad_and_value
+from .jacobians import hessian as hessian
+from .jacobians import jacfwd as jacfwd
+from . import jacobians as jacobians
+from .jacobians import jacrev as jacrev
+from .transforms import jvp as jvp
+from .transforms import linearize as linearize
+from . import rearrange as rearrange
+from .stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
+from . import replaced as replaced
+from . import running as running
+from .stateless import stack_module_state as stack_module_state
+from . import stateless as stateless
+from . import steps as steps
+from . import transforms as transforms
+from .transforms import vjp as vjp
+from .batching import vmap as vmap

@@ -1,0 +1,27 @@
+# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
+from .graph import CodeGen as CodeGen
+from .graph import Graph as Graph
+from .graph_module import GraphModule as GraphModule
+from .interpreter import Interpreter as Interpreter
+from .node import Node as Node
+from ._symbolic_trace import PH as PH
+from .proxy import Proxy as Proxy
+from ._symbolic_trace import ProxyableClassMeta as ProxyableClassMeta
+from ._symbolic_trace import Tracer as Tracer
+from .interpreter import Transformer as Transformer
+from . import annotate as annotate
+from . import config as config
+from . import experimental as experimental
+from . import graph as graph
+from .node import has_side_effect as has_side_effect
+from . import immutable_collections as immutable_collections
+from .node import map_arg as map_arg
+from . import node as node
+from . import operator_schemas as operator_schemas
+from . import passes as passes
+from . import proxy as proxy
+from .subgraph_rewriter import replace_pattern as replace_pattern
+from ._symbolic_trace import symbolic_trace as symbolic_trace
+from . import tensor_type as tensor_type
+from . import traceback as traceback
+from ._symbolic_trace import wrap as wrap

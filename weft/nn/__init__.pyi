@@ -1,0 +1,20 @@
+# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
+from .modules import *
+from ..autograd.parameter import Buffer as Buffer
+from .parallel import DataParallel as DataParallel
+from ..autograd.parameter import Parameter as Parameter
+from ..autograd.parameter import UninitializedBuffer as UninitializedBuffer
+from ..autograd.parameter import UninitializedParameter as UninitializedParameter
+from . import attention as attention
+from . import common_types as common_types
+from .factory import factory_kwargs as factory_kwargs
+from . import functional as functional
+from . import grad as grad
+from . import init as init
+from . import intrinsic as intrinsic
+from . import modules as modules
+from . import parameter as parameter
+from . import qat as qat
+from . import quantizable as quantizable
+from . import quantized as quantized
+from . import utils as utils

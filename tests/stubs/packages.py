@@ -28,12 +28,15 @@ def stubs() -> dict[str, str]:
     found = {}
     for path in sorted(_ROOT.rglob("__init__.py")):
         parts = path.relative_to(_ROOT).parts[:-1]
-        if not parts or parts[0] in INNER or any(part.startswith("_") for part in parts):
+        name = ".".join((weft.__name__, *parts))
+        known_as = served.public_name(name).split(".")
+        if not parts or parts[0] in INNER or any(part.startswith("_") for part in known_as):
             continue
         text = path.read_text(encoding="utf-8")
         body = ast.parse(text).body
-        if "getattr" in text and not any(isinstance(node, (ast.ClassDef, ast.FunctionDef)) for node in body):
-            lines = _lines(importlib.import_module(".".join((weft.__name__, *parts))), body)
+        is_seen = "getattr" not in text and ("__all__" in text or "import" not in text)
+        if not is_seen and not any(isinstance(node, (ast.ClassDef, ast.FunctionDef)) for node in body):
+            lines = _lines(importlib.import_module(name), body)
             found["/".join((*parts, "__init__.pyi"))] = namespaces.HEADER + "\n".join(lines) + "\n"
     return found
 

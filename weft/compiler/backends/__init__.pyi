@@ -1,2 +1,0 @@
-# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-from . import registry as registry

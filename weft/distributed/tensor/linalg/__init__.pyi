@@ -1,0 +1,7 @@
+# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
+from . import cholesky as cholesky
+from . import least_squares as least_squares
+from . import lu as lu
+from . import qr as qr
+from . import rows as rows
+from . import triangular as triangular

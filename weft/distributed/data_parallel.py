@@ -113,6 +113,8 @@ class DistributedDataParallel(Module, Joinable):
                 f"parameters {devices}."
             )
         self.module = module
+        # Kept, because looking for them in each call takes as long as a few layers.
+        self.modules_buffers = self._found_buffers()
         self.dim = dim
         self.device = self._module_parameters[0].device
         self.device_type = self.device.type
@@ -204,6 +206,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def _sync_buffers(self, joined: bool) -> None:
         """Send the buffers of rank 0, or within `join` of the last rank that has inputs, to all."""
+        self.modules_buffers = self._found_buffers()  # the module may have replaced some
         root = self._last_rank(not joined) if self._join_config.enable else 0
         broadcast_coalesced(self.process_group, self.modules_buffers, root)
 
@@ -245,8 +248,7 @@ class DistributedDataParallel(Module, Joinable):
         """Return whether the next call sends the buffers of rank 0 to all."""
         return self.require_forward_param_sync and self.broadcast_buffers and bool(self.modules_buffers)
 
-    @property
-    def modules_buffers(self) -> list[Tensor]:
+    def _found_buffers(self) -> list[Tensor]:
         return [each for name, each in self.module.named_buffers() if name not in self.parameters_to_ignore]
 
     def _set_static_graph(self) -> None:

@@ -27,6 +27,23 @@ print(time.monotonic() - begin < 5)
         assert "has ended, while rank" in first and "cannot be used any more" in second and quick == "True"
 
 
+def test_a_rank_that_dies_while_others_have_not_joined(tmp_path):
+    program = """
+import threading
+if rank == 1:
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+if rank == 2:
+    time.sleep(2)
+else:
+    try:
+        dist.init_process_group("gloo", init_method=f"file://{store}2", rank=rank, world_size=3)
+    except RuntimeError as error:
+        print(error)
+"""
+    text = said(start("dist.destroy_process_group()" + program, 3, tmp_path))[0]
+    assert "rank 1 (process" in text and "has ended before all ranks had joined the group" in text
+
+
 def test_a_rank_that_dies_in_the_middle_of_training(tmp_path):
     """Killed at a random moment, also while it writes into the segment."""
     program = "print('there', flush=True)\nwhile True: dist.all_reduce(torch.ones(300_000))"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from .._errors import DistStoreError
@@ -13,6 +14,8 @@ from .._store import Store
 from .peers import Peer
 from .segment import Segment
 from .waiting import REPORT_S
+
+LOOK_S = 0.5  # seconds, between two looks at the processes that have joined
 
 
 def meet(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Segment, list[Peer]]:
@@ -44,17 +47,31 @@ def _opened(place: str, size: int) -> Segment:
 
 
 def _await(store: Store, keys: Sequence[str], rank: int, timeout: timedelta) -> None:
-    """Wait until all ranks have set their keys. Raises: DistStoreError with those that have not."""
-    patience = min(timeout, timedelta(seconds=REPORT_S))
-    for span in (patience, timeout - patience):
+    """Wait until all ranks have set their keys.
+
+    Raises: DistStoreError with those that have not, RuntimeError if a process has ended that had.
+    """
+    begin, reported = time.monotonic(), False
+    while True:
+        left = timeout.total_seconds() - (time.monotonic() - begin)
         try:
-            return store.wait(keys, span)
+            return store.wait(keys, timedelta(seconds=max(min(left, LOOK_S), 0.001)))
         except DistStoreError:
-            missing = ", ".join(str(other) for other, key in enumerate(keys) if not store.check([key]))
-            text = f"rank {rank} waits for ranks that have not joined the group of {len(keys)}: {missing}"
-            if span is not patience or timeout == patience:
-                raise DistStoreError(f"timed out after {timeout.total_seconds():g} s: {text}") from None
+            missing = [other for other, key in enumerate(keys) if not store.check([key])]
+        _check_alive(store, {other: key for other, key in enumerate(keys) if other not in missing})
+        text = f"rank {rank} waits for ranks that have not joined the group of {len(keys)}: {', '.join(map(str, missing))}"
+        if left <= LOOK_S:
+            raise DistStoreError(f"timed out after {timeout.total_seconds():g} s: {text}")
+        if not reported and time.monotonic() - begin > REPORT_S:
+            reported = True
             print(f"weft: {text}", file=sys.stderr, flush=True)
+
+
+def _check_alive(store: Store, keys: Mapping[int, str]) -> None:
+    for rank, key in keys.items():
+        machine, pid, _ = store.get(key).decode().split(" ")
+        if machine == _machine() and Peer(int(pid)).has_ended():
+            raise RuntimeError(f"rank {rank} (process {pid}) has ended before all ranks had joined the group")
 
 
 def _machine() -> str:

@@ -1,5 +1,5 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc"
+# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
 import numpy as np
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Callable, Sequence
@@ -10,17 +10,60 @@ from .core.layout import Layout, MemoryFormat
 from . import return_types
 __version__: str
 from .core.qscheme import AcceleratorError as AcceleratorError
+from weft.library.types import AnyType as AnyType
+from weft.library.schema import Argument as Argument
+from weft.library.types import AwaitType as AwaitType
+from weft.library.script import Block as Block
+from weft.library.types import BoolType as BoolType
+from weft.library.types import ClassType as ClassType
+from weft.library.types import ComplexType as ComplexType
+from weft.library.types import DeviceObjType as DeviceObjType
+from weft.library.types import DictType as DictType
+from weft.core.modes import DisableTorchFunction as DisableTorchFunction
 from .core.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+DispatchKey: Any
+from weft.library.keys import DispatchKeySet as DispatchKeySet
 from .core.streams import Event as Event
 from .core.qscheme import FatalError as FatalError
+from weft.library.types import FloatType as FloatType
+from weft.library.schema import FunctionSchema as FunctionSchema
+from weft.core.future import Future as Future
+from weft.library.types import FutureType as FutureType
 from .core.generator import Generator as Generator
 from .amp.grad_scaler import GradScaler as GradScaler
-from .jit import JITException as JITException
+from weft.library.script import Graph as Graph
+from weft.library.types import IntType as IntType
+JITException: Any
+from weft.library.types import ListType as ListType
+from weft.library.script import Node as Node
+from weft.library.types import NoneType as NoneType
+from weft.library.types import NumberType as NumberType
+from weft.library.types import OptionalType as OptionalType
 from .core.out_of_memory import OutOfMemoryError as OutOfMemoryError
-from .library.script import ScriptFunction as ScriptFunction
+from weft.compat.torch._C._archives import PyTorchFileReader as PyTorchFileReader
+from weft.compat.torch._C._archives import PyTorchFileWriter as PyTorchFileWriter
+from weft.library.types import RRefType as RRefType
+from weft.library.script import ScriptClass as ScriptClass
+from weft.library.script import ScriptDict as ScriptDict
+from weft.library.script import ScriptFunction as ScriptFunction
+from weft.library.script import ScriptList as ScriptList
+from weft.library.script import ScriptMethod as ScriptMethod
+from weft.library.script import ScriptModule as ScriptModule
+from weft.layouts.quantized.script_object import ScriptObject as ScriptObject
 from .core.size import Size as Size
+from weft.core.storage import Storage as _Storage
+StorageBase = _Storage
 from .core.streams import Stream as Stream
+from weft.library.types import StreamObjType as StreamObjType
+from weft.library.types import StringType as StringType
+from weft.library.types import SymBoolType as SymBoolType
+from weft.library.types import SymIntType as SymIntType
+Tag: Any
 from .core.tensor import Tensor as Tensor
+from weft.library.types import TensorType as TensorType
+from weft.library.types import TupleType as TupleType
+from weft.library.types import Type as Type
+from weft.library.script import Value as Value
 _C: Any
 _VF: Any
 __config__: Any
@@ -75,12 +118,13 @@ chalf: DType
 channels_last: MemoryFormat
 channels_last_3d: MemoryFormat
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
-from .compiler import compile as compile
+compile: Any
 from .core.switches import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from . import compiler as compiler
 complex128: DType
 complex32: DType
 complex64: DType
+cond: Any
 contiguous_format: MemoryFormat
 from . import cpu as cpu
 from . import cuda as cuda
@@ -108,7 +152,7 @@ float8_e4m3fnuz: DType
 float8_e5m2: DType
 float8_e5m2fnuz: DType
 float8_e8m0fnu: DType
-from .jit._async import fork as fork
+fork: Any
 from . import func as func
 from . import functional as functional
 from . import futures as futures
@@ -121,7 +165,7 @@ from .amp.autocast_mode import get_autocast_xla_dtype as get_autocast_xla_dtype
 from .core.device import get_default_device as get_default_device
 from .core.dtype import get_default_dtype as get_default_dtype
 from .core.switches import get_deterministic_debug_mode as get_deterministic_debug_mode
-from .accelerator._module import get_device_module as get_device_module
+get_device_module: Any
 from .core.switches import get_float32_matmul_precision as get_float32_matmul_precision
 from .core.switches import get_num_interop_threads as get_num_interop_threads
 from .engine.workers import get_num_threads as get_num_threads
@@ -181,6 +225,7 @@ ops: Any
 from . import optim as optim
 from . import overrides as overrides
 from . import package as package
+from weft.library.schema import parse_schema as parse_schema
 per_channel_affine: Any
 per_channel_affine_float_qparams: Any
 per_channel_symmetric: Any
@@ -255,8 +300,9 @@ uint8: DType
 from .core.switches import use_deterministic_algorithms as use_deterministic_algorithms
 from . import utils as utils
 from . import version as version
-from .func.batching import vmap as vmap
-from .jit._async import wait as wait
+from weft.func.batching import vmap as vmap
+wait: Any
+while_loop: Any
 from . import xpu as xpu
 class BFloat16Storage(Any): ...
 class BFloat16Tensor(Tensor): ...
@@ -338,14 +384,8 @@ def _dim_arange(like: Tensor, dim: _int) -> Tensor: ...
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = False, mode: _int = 0, sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None, *, out: tuple[Tensor, Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, ...]: ...
 def _embedding_bag_forward_only(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = False, mode: _int = 0, sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None, *, out: tuple[Tensor, Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, ...]: ...
-@overload
 def _empty_affine_quantized(size: Sequence[_int], *, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = None, scale: _float = 1.0, zero_point: _int = 0, memory_format: MemoryFormat | None = ..., requires_grad: _bool = False, out: Tensor | None = None, names: Sequence[str | None] | None = None) -> Tensor: ...
-@overload
-def _empty_affine_quantized(*size: _int, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = None, scale: _float = 1.0, zero_point: _int = 0, memory_format: MemoryFormat | None = ..., requires_grad: _bool = False, out: Tensor | None = None, names: Sequence[str | None] | None = None) -> Tensor: ...
-@overload
 def _empty_per_channel_affine_quantized(size: Sequence[_int], *, scales: Tensor, zero_points: Tensor, axis: _int, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = None, memory_format: MemoryFormat | None = ..., requires_grad: _bool = False, out: Tensor | None = None, names: Sequence[str | None] | None = None) -> Tensor: ...
-@overload
-def _empty_per_channel_affine_quantized(*size: _int, scales: Tensor, zero_points: Tensor, axis: _int, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = None, memory_format: MemoryFormat | None = ..., requires_grad: _bool = False, out: Tensor | None = None, names: Sequence[str | None] | None = None) -> Tensor: ...
 def _euclidean_dist(x1: Tensor, x2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def _fake_quantize_learnable_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: _int, quant_min: _int, quant_max: _int, grad_factor: _float = 1.0, *, out: Tensor | None = None) -> Tensor: ...
 def _fake_quantize_learnable_per_tensor_affine(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: _int, quant_max: _int, grad_factor: _float = 1.0, *, out: Tensor | None = None) -> Tensor: ...
@@ -839,8 +879,6 @@ def dsmm(input: Tensor, mat2: Tensor) -> Tensor: ...
 def dsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]: ...
 @overload
 def dsplit(input: Tensor, indices: Sequence[_int]) -> tuple[Tensor, ...]: ...
-@overload
-def dsplit(input: Tensor, *indices: _int) -> tuple[Tensor, ...]: ...
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: ...
 def eig(*args: Any, **kwargs: Any) -> Any: ...
 @overload
@@ -957,8 +995,6 @@ def hsmm(mat1: Tensor, mat2: Tensor) -> Tensor: ...
 def hsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]: ...
 @overload
 def hsplit(input: Tensor, indices: Sequence[_int]) -> tuple[Tensor, ...]: ...
-@overload
-def hsplit(input: Tensor, *indices: _int) -> tuple[Tensor, ...]: ...
 def hspmm(mat1: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: ...
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1328,8 +1364,6 @@ def sparse_compressed_tensor(compressed_indices: Tensor, plain_indices: Tensor, 
 @overload
 def sparse_coo_tensor(size: Sequence[_int], *, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = False, requires_grad: _bool = False, out: Tensor | None = None, names: Sequence[str | None] | None = None) -> Tensor: ...
 @overload
-def sparse_coo_tensor(*size: _int, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = False, requires_grad: _bool = False, out: Tensor | None = None, names: Sequence[str | None] | None = None) -> Tensor: ...
-@overload
 def sparse_coo_tensor(indices: Tensor, values: Tensor, *, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = None, is_coalesced: _bool | None = None, requires_grad: _bool = False, names: Sequence[str | None] | None = None) -> Tensor: ...
 @overload
 def sparse_coo_tensor(indices: Tensor, values: Tensor, size: Sequence[_int], *, dtype: DType | None = None, layout: Layout | None = None, device: Device | str | _int | None = None, pin_memory: _bool | None = None, is_coalesced: _bool | None = None, requires_grad: _bool = False, names: Sequence[str | None] | None = None) -> Tensor: ...
@@ -1375,15 +1409,11 @@ def std(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True
 @overload
 def std(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _complex | None = None, keepdim: _bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
-def std(input: Tensor, *dim: _int, correction: _complex | None = None, keepdim: _bool = False, out: Tensor | None = None) -> Tensor: ...
-@overload
 def std_mean(input: Tensor, unbiased: _bool = True) -> tuple[Tensor, Tensor]: ...
 @overload
 def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
 @overload
 def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _complex | None = None, keepdim: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
-@overload
-def std_mean(input: Tensor, *dim: _int, correction: _complex | None = None, keepdim: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
 @overload
 def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor: ...
 @overload
@@ -1467,15 +1497,11 @@ def var(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True
 @overload
 def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _complex | None = None, keepdim: _bool = False, out: Tensor | None = None) -> Tensor: ...
 @overload
-def var(input: Tensor, *dim: _int, correction: _complex | None = None, keepdim: _bool = False, out: Tensor | None = None) -> Tensor: ...
-@overload
 def var_mean(input: Tensor, unbiased: _bool = True) -> tuple[Tensor, Tensor]: ...
 @overload
 def var_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
 @overload
 def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _complex | None = None, keepdim: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
-@overload
-def var_mean(input: Tensor, *dim: _int, correction: _complex | None = None, keepdim: _bool = False, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def view_as_complex(input: Tensor) -> Tensor: ...
 def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1489,8 +1515,6 @@ def view_copy(input: Tensor, dtype: DType, *, out: Tensor | None = None) -> Tens
 def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]: ...
 @overload
 def vsplit(input: Tensor, indices: Sequence[_int]) -> tuple[Tensor, ...]: ...
-@overload
-def vsplit(input: Tensor, *indices: _int) -> tuple[Tensor, ...]: ...
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def where(condition: Tensor) -> tuple[Tensor, ...]: ...

@@ -1,5 +1,4 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc"
 from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Sequence
 from .core.device import device as Device

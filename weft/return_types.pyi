@@ -1,5 +1,5 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc"
+# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
 from typing import NamedTuple
 from .core.tensor import Tensor
 class aminmax(NamedTuple): min: Tensor; max: Tensor

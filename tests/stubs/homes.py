@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import sys
 from types import ModuleType
 from typing import Any
@@ -21,14 +20,14 @@ def _definitions(file: str) -> frozenset[str]:
 
 
 @functools.cache
-def _classes() -> dict[int, tuple[str, str]]:
-    """The id of each class of weft -> the module whose file defines it, as Python imports the file, and its name there."""
+def _places() -> dict[int, tuple[str, str]]:
+    """The id of each function and class of weft -> the module whose file defines it, as Python imports the file, and its name there."""
     found: dict[int, tuple[str, str]] = {}
     for module in list(sys.modules.values()):
         if isinstance(module, ModuleType) and module.__name__.startswith(f"{weft.__name__}."):
-            for name, value in list(vars(module).items()):
-                if inspect.isclass(value) and id(value) not in found and name in _definitions_of(module):
-                    found[id(value)] = (file_name(module), name)
+            for name in _definitions_of(module):
+                if name in vars(module):
+                    found.setdefault(id(vars(module)[name]), (file_name(module), name))
     return found
 
 
@@ -44,18 +43,9 @@ def file_name(module: ModuleType) -> str:
     return own_name(module.__name__)
 
 
-def of_class(value: Any) -> tuple[str, str] | None:
-    """The module that defines a class, and the class's name there; None if no statement `class` at the top of a file does."""
-    return _classes().get(id(value))
-
-
-def imported_by(package: str, name: str) -> tuple[str, str]:
-    """Where a package of the root, such as "jit", imports `name` from: the module, relative to the root, and the name there."""
-    file = sys.modules[f"{weft.__name__}.{package}"].__file__ or ""
-    module, own = imports(file).get(name, (".", name))
-    level = len(module) - len(module.lstrip("."))
-    parts = package.split(".")[: 1 - level or None]
-    return "." + ".".join([*parts, *filter(None, [module.lstrip(".")])]), own
+def of(value: Any) -> tuple[str, str] | None:
+    """The module that defines a class or function, and its name there; None if no statement at the top of a file does."""
+    return _places().get(id(value))
 
 
 @functools.cache

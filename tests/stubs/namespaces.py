@@ -16,7 +16,7 @@ from .forms import definition
 
 HEADER = "# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.\n"
 # Overloads of schemas may overlap, as operators that take numbers and tensors do.
-CHECKER = '# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc"\n'
+CHECKER = '# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"\n'
 _CONSTANTS = {
     "bool": "_bool",
     "int": "_int",
@@ -48,7 +48,8 @@ def with_imports(lines: list[str], depth: int) -> str:
         used += [f"{head} import {', '.join(kept)}"] if kept else []
     if "return_types." in body:
         used.append(f"from {root} import return_types")
-    return HEADER + CHECKER + "\n".join(used) + "\n" + body + "\n"
+    checker = CHECKER if "@overload" in body or "class " in body or "import *" in body else ""
+    return HEADER + checker + "".join(f"{line}\n" for line in used) + body + "\n"
 
 
 def functions(module: str) -> list[str]:
@@ -70,7 +71,7 @@ def functions(module: str) -> list[str]:
 
 def class_lines(name: str, value: Any) -> list[str]:
     """A public class: imported from the file that defines it, if one does."""
-    found = homes.of_class(value)
+    found = homes.of(value)
     if found is None:
         base = "Tensor" if name.endswith("Tensor") else "Any"
         return [f"class {name}({base}): ..."]
@@ -107,8 +108,8 @@ def root_stub() -> str:
         elif name in FUNCTIONS:
             continue
         elif name in lazy:
-            if not lazy[name].startswith("_"):
-                lines += public_import(*homes.imported_by(lazy[name], name), name)
+            found = homes.of(value)
+            lines += public_import(*found, name) if found else [f"{name}: Any"]
         else:
             kind = type(value).__name__
             lines.append(f"{name}: {_CONSTANTS.get(kind, 'None' if value is None else 'Any')}")

@@ -11,16 +11,18 @@ import inspect
 import pkgutil
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import weft
 from weft.compat import served
 from weft.core.names import INNER
 
-from . import namespaces
+from . import namespaces, signatures
+from .forms import definition
 
 _ROOT = Path(weft.__file__).parent
 # Helpers that packages import for themselves come from here.
-_HELPERS = ("compat.missing", "core.names", "core.above", "typing", "__future__")
+_HELPERS = ("compat.missing", "core.names", "core.registry", "core.above")
 
 
 def stubs() -> dict[str, str]:
@@ -34,10 +36,14 @@ def stubs() -> dict[str, str]:
             continue
         text = path.read_text(encoding="utf-8")
         body = ast.parse(text).body
-        is_seen = "getattr" not in text and ("__all__" in text or "import" not in text)
-        if not is_seen and not any(isinstance(node, (ast.ClassDef, ast.FunctionDef)) for node in body):
-            lines = _lines(importlib.import_module(name), body)
-            found["/".join((*parts, "__init__.pyi"))] = namespaces.HEADER + "\n".join(lines) + "\n"
+        has_list = "__all__" in text
+        is_seen = has_list and "getattr" not in text or "import" not in text
+        own = [node.name for node in body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+        if not is_seen and not (own and has_list):
+            module = importlib.import_module(name)
+            lines = namespaces.functions(f"{'.'.join(parts)}.") + _lines(module, body)
+            lines += [line for each in own for line in _definition(each, vars(module)[each])]
+            found["/".join((*parts, "__init__.pyi"))] = namespaces.with_imports(lines, len(parts))
     return found
 
 
@@ -46,21 +52,38 @@ def _lines(module: ModuleType, body: list[ast.stmt]) -> list[str]:
     files = [name for name in submodules if _has_file(module, name)]
     places = {name: (".", name) for name in (*files, *served.inside(module.__name__))}
     places |= {name: (f".{home}", name) for name, home in names.items()}
+    return exports(body, places)
+
+
+def exports(body: list[ast.stmt], places: dict[str, tuple[str, str]], package: str = "") -> list[str]:
+    """The lines that make public what a package imports, and other names, of which `places` says the module and the name there.
+
+    package: the package of the source, if the stub lies elsewhere.
+    """
     stars = []
     for node in body:
-        if isinstance(node, ast.ImportFrom) and node.level and not (node.module or "").endswith(_HELPERS):
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").endswith(_HELPERS):
             home = "." * node.level + (node.module or "")
+            if package:
+                home = importlib.util.resolve_name(home, package)
             for alias in node.names:
                 if alias.name == "*":
                     stars.append(f"from {home} import *")
-                else:
-                    places.setdefault(alias.asname or alias.name, (home, alias.name))
-    return stars + [
+                elif home.startswith((".", weft.__name__)):
+                    name = alias.asname or alias.name
+                    if node.module or name not in places:  # a submodule may have a stub of its own
+                        places[name] = home, alias.name
+    return [
         line
         for name, (home, own) in sorted(places.items())
         if not name.startswith("_")
         for line in namespaces.public_import(home, own, name)
-    ]
+    ] + stars
+
+
+def _definition(name: str, value: Any) -> list[str]:
+    """A public function that the package itself defines."""
+    return [] if name.startswith("_") else [definition(name, [signatures.at_run_time(value)])]
 
 
 def _has_file(module: ModuleType, name: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
+import weft
 from weft.compat import served
-from weft.core.registry import FUNCTIONS
 
-from . import namespaces
+from . import namespaces, packages
 
 PACKAGE = Path(served.FOLDER).parents[1]
 
@@ -33,7 +34,16 @@ def stubs() -> dict[str, str]:
 def _stub(name: str, home: str, is_package: bool) -> str:
     depth = name.count(".") + is_package
     root = "." * (depth + 1)
-    if any(path.startswith(f"{name}.") for path in FUNCTIONS):
-        lines = namespaces.functions(f"{name}.")
-        return namespaces.with_imports(lines, depth)
-    return f"{namespaces.HEADER}from {root}{home} import *\n"
+    lines = namespaces.functions(f"{name}.")
+    stars = [] if lines else [f"from {root}{home} import *"]
+    if is_package:
+        inside = {name: (".", name) for name in served.inside(f"{weft.__name__}.{name}")}
+        inside |= {path.stem: (".", path.stem) for path in PACKAGE.joinpath(*home.split(".")).iterdir()}
+        lines += packages.exports(_body(home), inside, f"{weft.__name__}.{home}")
+    lines += stars
+    return namespaces.with_imports(lines, depth)
+
+
+def _body(home: str) -> list[ast.stmt]:
+    file = PACKAGE.joinpath(*home.split("."), "__init__.py")
+    return ast.parse(file.read_text(encoding="utf-8")).body

@@ -11,7 +11,14 @@ from .forms import KEYWORD, NO_DEFAULT, POSITIONAL, STAR, STAR_STAR, Form, Param
 from .forms import default as forms_default
 
 # Where the schemas of a namespace's functions are: prefixes of the names of operators.
-PREFIXES = {"": "", "nn.functional.": "", "linalg.": "linalg_", "fft.": "fft_", "special.": "special_"}
+PREFIXES = {
+    "": "",
+    "nn.functional.": "",
+    "linalg.": "linalg_",
+    "fft.": "fft_",
+    "special.": "special_",
+    "sparse.": "_sparse_",
+}
 
 
 # An option of functions that make tensors, which neither their schemas nor their signatures have.
@@ -30,7 +37,7 @@ def operator_of(name: str) -> str:
 
 def forms(name: str, function: Callable) -> list[Form]:
     """The forms of the public function `name`. Several forms are overloads."""
-    own = _at_run_time(function)
+    own = at_run_time(function)
     known = [form for form in schemas.forms(operator_of(name)) if _accepts(own, form)]
     results = {form.returns for form in known}
     is_open = any(
@@ -46,7 +53,7 @@ def forms(name: str, function: Callable) -> list[Form]:
     return [_completed(own, known)]
 
 
-def _at_run_time(function: Callable) -> Form:
+def at_run_time(function: Callable) -> Form:
     signature = inspect.signature(function)
     parameters = tuple(_parameter(each) for each in signature.parameters.values())
     return Form(parameters, annotations.annotation(signature.return_annotation))
@@ -79,7 +86,7 @@ def _in_place(own: Form, form: Form) -> bool:
 
 def _overloads(own: Form, known: list[Form]) -> list[Form]:
     """The forms of the schemas, with the keywords that only the signature at run time has."""
-    takes_star = any(parameter.kind is STAR for parameter in own.parameters)
+    takes_star = any(parameter.kind is STAR and parameter.name != "args" for parameter in own.parameters)
     further = [
         parameter
         for parameter in own.parameters

@@ -40,6 +40,13 @@ from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
 )
 from .saved import RELEASED, SECOND_TIME, Saved, SavedOutputs, save, unpack
 
+__all__ = [
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
+    "get_gradient_edge", "increment_version", "region_activation_memory_budget",
+    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+    "set_override_stale_capture_stream", "set_warn_on_accumulate_grad_stream_mismatch",
+]  # fmt: skip
+
 _new = object.__new__
 
 # Numbers nodes in the order of recording, so the inputs of a node come from nodes with smaller numbers.

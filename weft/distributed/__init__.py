@@ -113,24 +113,8 @@ def is_available() -> bool:
     return True
 
 
-def __getattr__(name: str) -> Any:
-    # TCPStore needs sockets, which take a while to import.
-    if name == "TCPStore":
-        from ._tcp_store import TCPStore
-
-        return TCPStore
-    if name in ("DeviceMesh", "init_device_mesh"):
-        from . import device_mesh
-
-        return getattr(device_mesh, name)
-    if name == "GradBucket":
-        from ._grad_bucket import GradBucket
-
-        return GradBucket
-    return _missing(name)
-
-
-_missing = module_getattr(
+# What needs more imports is loaded when it is first used.
+__getattr__ = module_getattr(
     __name__,
     (
         "algorithms",
@@ -144,4 +128,10 @@ _missing = module_getattr(
         "tensor",
         "utils",
     ),
+    {
+        "DeviceMesh": "device_mesh",
+        "GradBucket": "_grad_bucket",
+        "TCPStore": "_tcp_store",
+        "init_device_mesh": "device_mesh",
+    },
 )

@@ -12,7 +12,7 @@ from . import jacobians as jacobians
 from .jacobians import jacrev as jacrev
 from .transforms import jvp as jvp
 from .transforms import linearize as linearize
-from . import rearrange as rearrange
+from .rearrange import rearrange as rearrange
 from .stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from . import replaced as replaced
 from . import running as running

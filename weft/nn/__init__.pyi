@@ -1,5 +1,5 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-from .modules import *
+# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
 from ..autograd.parameter import Buffer as Buffer
 from .parallel import DataParallel as DataParallel
 from ..autograd.parameter import Parameter as Parameter
@@ -13,8 +13,9 @@ from . import grad as grad
 from . import init as init
 from . import intrinsic as intrinsic
 from . import modules as modules
-from . import parameter as parameter
+from ..autograd import parameter as parameter
 from . import qat as qat
 from . import quantizable as quantizable
 from . import quantized as quantized
 from . import utils as utils
+from .modules import *

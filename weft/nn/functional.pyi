@@ -1,5 +1,4 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc"
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -137,3 +136,8 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = 'nearest', align_corners: _bool | None = None) -> Tensor: ...
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor: ...
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor: ...
+from ..ops.linalg.scaled_matmul import ScalingType as ScalingType
+from ..ops.linalg.scaled_matmul import SwizzleType as SwizzleType
+from . import grad as grad
+GRID_SAMPLE_INTERPOLATION_MODES: Any
+GRID_SAMPLE_PADDING_MODES: Any

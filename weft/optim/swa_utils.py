@@ -18,6 +18,11 @@ from .lr_scheduler.base import LRScheduler, per_group, warn_unless_within_step
 from .lr_scheduler.cycles import check_strategy
 from .optimizer import Optimizer
 
+__all__ = [
+    "AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
+    "get_swa_multi_avg_fn", "update_bn",
+]  # fmt: skip
+
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
     """Return the function (averages, values, number) that moves averages in place by 1 - decay towards the values."""

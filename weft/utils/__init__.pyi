@@ -14,7 +14,8 @@ from . import file_baton as file_baton
 from . import flop_counter as flop_counter
 from .backend_registration import generate_methods_for_privateuse1_backend as generate_methods_for_privateuse1_backend
 from .cpp_backtrace import get_cpp_backtrace as get_cpp_backtrace
-from . import hooks as hooks
+from ..autograd import handles as _handles
+hooks = _handles
 from . import model_zoo as model_zoo
 from . import module_tracker as module_tracker
 from .backend_registration import rename_privateuse1_backend as rename_privateuse1_backend

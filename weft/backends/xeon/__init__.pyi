@@ -1,2 +1,4 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
+# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
+from . import run_cpu as run_cpu
 from ...compat.torch.backends.xeon import *

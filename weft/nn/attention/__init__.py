@@ -9,6 +9,12 @@ from typing import Any
 from ...compat.missing import module_getattr
 from ...core.restoring import contextmanager
 
+__all__ = [
+    "SDPBackend", "WARN_FOR_UNFUSED_KERNELS", "activate_flash_attention_impl",
+    "current_flash_attention_impl", "list_flash_attention_impls", "register_flash_attention_impl",
+    "restore_flash_attention_impl", "sdpa_kernel",
+]  # fmt: skip
+
 
 class SDPBackend(enum.Enum):
     """Lists PyTorch's kernels for `scaled_dot_product_attention`."""

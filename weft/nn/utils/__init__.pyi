@@ -19,6 +19,7 @@ from .weight_norm import remove_weight_norm as remove_weight_norm
 from . import rnn as rnn
 from .init import skip_init as skip_init
 from .spectral_norm import spectral_norm as spectral_norm
-from . import stateless as stateless
+from ...func import replaced as _replaced
+stateless = _replaced
 from .convert_parameters import vector_to_parameters as vector_to_parameters
 from .weight_norm import weight_norm as weight_norm

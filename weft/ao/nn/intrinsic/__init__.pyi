@@ -1,5 +1,6 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-from .modules import *
+# mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
 from . import modules as modules
 from . import qat as qat
 from . import quantized as quantized
+from .modules import *

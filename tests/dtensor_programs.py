@@ -198,6 +198,64 @@ def tensor_parallel_training(torch, rank, size):
     return [*found, model.up.weight.full_tensor().detach(), model.down.bias.full_tensor().detach()]
 
 
+def _fully_sharded(torch, model, **options):
+    fsdp = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    for each in (model.up, model.down):
+        fsdp.fully_shard(each, **options)
+    return fsdp.fully_shard(model, **options), fsdp
+
+
+def fully_sharded_training(torch, rank, size):
+    """Each rank has another batch; twice the gradients of two batches are added up before they are sent."""
+    model, fsdp = _fully_sharded(torch, _Model(torch))
+    found = [type(model).__name__, isinstance(model.up, fsdp.FSDPModule), str(model.up.weight.placements)]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05, foreach=False)
+    for step in range(6):
+        model.set_requires_gradient_sync(step not in (1, 3))
+        loss = model((torch.arange(6).reshape(2, 3) + step + rank) % 11).square().mean()
+        loss.backward()
+        if step not in (1, 3):
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5, foreach=False)
+            optimizer.step()
+            optimizer.zero_grad()
+            found.append(norm.full_tensor().item())
+        found.append(loss.item())
+    model.eval()
+    with torch.no_grad():
+        found.append(model(torch.tensor([[1, 2]])))
+    state = model.state_dict()
+    return [*found, *[(name, tuple(each.shape), each.full_tensor()) for name, each in state.items()]]
+
+
+def narrow_and_mixed(torch, rank, size):
+    """Computed in bfloat16; and on a mesh whose first dimension has copies."""
+    _, _, _, _, mesh_of = _names(torch)
+    fsdp = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    policy = fsdp.MixedPrecisionPolicy(param_dtype=torch.bfloat16, output_dtype=torch.float32)
+    found = []
+    layer = torch.nn.Linear(4, 4)
+    for each in layer.parameters():
+        torch.nn.init.constant_(each, 0.25)
+    layer = fsdp.fully_shard(layer, mp_policy=policy)
+    result = layer(torch.ones(2, 4) * (rank + 1))
+    result.sum().backward()
+    found += [result.detach(), str(result.dtype).rpartition(".")[2], layer.weight.grad.full_tensor()]
+    if size % 2 == 0:
+        layer = torch.nn.Linear(4, 4)
+        for each in layer.parameters():
+            torch.nn.init.constant_(each, 0.5)
+        layer = fsdp.fully_shard(
+            layer, mesh=mesh_of("cpu", (size // 2, 2), mesh_dim_names=("copies", "parts"))
+        )
+        layer(torch.ones(2, 4) * (rank + 1)).square().sum().backward()
+        found += [
+            str(layer.weight.placements),
+            layer.weight.grad.full_tensor(),
+            tuple(layer.weight.to_local().shape),
+        ]
+    return found
+
+
 def distributed_module(torch, rank, size):
     Shard, whole, Partial, distribute, mesh_of = _names(torch)
     tensor, mesh = torch.distributed.tensor, mesh_of("cpu", (size,))

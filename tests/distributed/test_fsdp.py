@@ -73,3 +73,28 @@ def test_settings():
 
 def test_a_model_is_no_fsdp():
     assert not isinstance(weft.nn.Linear(2, 1), weft.distributed.fsdp.FullyShardedDataParallel)
+
+
+def test_whole_parameters_are_freed_until_the_backward_pass(run):
+    code = """
+import weft as torch
+from weft.distributed.fsdp import fully_shard
+dist = torch.distributed
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+layer = fully_shard(torch.nn.Linear(1000, 1000, bias=False))
+x = torch.ones(1, 1000, requires_grad=True)
+allocated = lambda: torch.cpu.memory_stats()["allocated_bytes.all.current"] // 4_000_000
+before = allocated()
+y = layer(x)
+print(allocated() - before, type(layer.weight).__name__)
+expected = layer.weight.full_tensor().detach().sum(0)
+y.sum().backward()
+print(torch.allclose(x.grad[0], expected, atol=1e-4), layer.weight.grad.shape == layer.weight.shape)
+"""
+    assert run("-c", code).stdout.split() == ["0", "DTensor", "True", "True"]
+
+
+def test_what_cannot_be_sharded():
+    fsdp = weft.distributed.fsdp
+    with pytest.raises(ValueError, match="containers that do not implement forward"):
+        fsdp.fully_shard(weft.nn.ModuleList([weft.nn.Linear(2, 2)]))

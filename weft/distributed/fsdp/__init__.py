@@ -1,5 +1,13 @@
-"""`torch.distributed.fsdp`: parameters that are divided among processes. The policies of wrapping work."""
+"""`torch.distributed.fsdp`: parameters that are divided among processes. `fully_shard` works, and the policies of wrapping."""
 
-from ...compat.missing import module_getattr
+from ...compat.missing import package_names
 
-__getattr__ = module_getattr(__name__, ("api", "wrap"))
+__all__, __getattr__ = package_names(
+    __name__,
+    {
+        "_fully_shard": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy UnshardHandle fully_shard "
+        "register_fsdp_forward_method",
+        "api": "",
+        "wrap": "",
+    },
+)

@@ -24,10 +24,11 @@ import types
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 FOLDER = Path(__file__).parents[2] / "weft" / "compat" / "interface"
 sys.path.insert(0, str(FOLDER.parents[2]))
-from weft.compat import served  # noqa: E402
+from weft.compat import declared, served  # noqa: E402
 
 WIDTH = 120
 
@@ -366,8 +367,13 @@ def own_module(path: str) -> types.ModuleType | None:
 
 
 def has(own: types.ModuleType | None, name: str) -> bool:
-    """Whether weft has the name in its module. A package may take it from one of its modules when it is asked for."""
-    return own is not None and (name in vars(own) or name in getattr(own, "__all__", ()))
+    """Whether weft implements the name. A package may take it from one of its modules when it is asked for."""
+    if own is None:
+        return False
+    is_declared = declared.has
+    others = lambda module, each: module != own.__name__ and is_declared(module, each)  # noqa: E731
+    with mock.patch.object(declared, "has", others):  # what the module itself only declares does not count
+        return hasattr(own, name)
 
 
 def public_names(module: types.ModuleType) -> dict[str, Any]:

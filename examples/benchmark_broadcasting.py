@@ -4,11 +4,11 @@ import torch
 from torch.utils import benchmark
 
 
-def by_broadcasting(a, b):
+def by_broadcasting(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return (a[:, None] - b[None]).square().sum(dim=-1)
 
 
-def by_product(a, b):
+def by_product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return a.square().sum(dim=1)[:, None] - 2 * (a @ b.T) + b.square().sum(dim=1)
 
 

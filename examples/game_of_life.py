@@ -10,13 +10,13 @@ for line in (2, 7, 9, 14):  # a pulsar
         board[start : start + 3, line] = 1
 
 
-def step(board):
+def step(board: torch.Tensor) -> torch.Tensor:
     shifts = [(down, right) for down in (-1, 0, 1) for right in (-1, 0, 1) if (down, right) != (0, 0)]
     neighbours = torch.stack([torch.roll(board, shift, dims=(0, 1)) for shift in shifts]).sum(dim=0)
     return ((neighbours == 3) | ((board == 1) & (neighbours == 2))).long()
 
 
-def show(board):
+def show(board: torch.Tensor) -> None:
     print("\n".join("".join(".#"[cell] for cell in row) for row in board.tolist()))
 
 

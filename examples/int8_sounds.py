@@ -10,7 +10,7 @@ torch.manual_seed(0)
 KINDS = ("sine", "square", "sawtooth")
 
 
-def sounds(count):
+def sounds(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Waves of a random pitch and phase under noise, and which kind each one is: (count, 1, 128) and (count,)."""
     kinds = torch.randint(len(KINDS), (count,))
     turns = torch.rand(count, 1) + (3 + 5 * torch.rand(count, 1)) * torch.linspace(0, 1, 128)
@@ -20,7 +20,7 @@ def sounds(count):
 
 
 class Listener(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.quantize, self.dequantize = QuantStub(), DeQuantStub()
         self.first, self.relu1 = nn.Conv1d(1, 16, 9, stride=2, padding=4), nn.ReLU()
@@ -28,18 +28,18 @@ class Listener(nn.Module):
         self.third, self.relu3 = nn.Conv1d(32, 64, 9, stride=2, padding=4), nn.ReLU()
         self.last = nn.Linear(64, len(KINDS))
 
-    def forward(self, sound):
+    def forward(self, sound: torch.Tensor) -> torch.Tensor:
         x = self.quantize(sound)
         x = self.relu3(self.third(self.relu2(self.second(self.relu1(self.first(x))))))
         return self.dequantize(self.last(x.mean(2)))
 
 
-def right(model):
+def right(model: nn.Module) -> int:
     with torch.no_grad():
-        return (model(test_sounds).argmax(1) == test_kinds).sum().item()
+        return int((model(test_sounds).argmax(1) == test_kinds).sum())
 
 
-def size(model):
+def size(model: nn.Module) -> int:
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     return len(file.getvalue())

@@ -42,11 +42,11 @@ print("friends of the teacher:", graph[TEACHER].indices()[0].tolist())
 
 
 class GraphNetwork(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(MEMBERS, 8), nn.Linear(8, 2)
 
-    def forward(self, graph):
+    def forward(self, graph: torch.Tensor) -> torch.Tensor:
         hidden = torch.tanh(graph @ self.first(torch.eye(MEMBERS)))
         return graph @ self.second(hidden)
 
@@ -65,4 +65,4 @@ for step in range(101):
     if step % 25 == 0:
         right = (scores.argmax(1) == truth).sum()
         print(f"step {step:3}  loss {loss:.4f}  right {right} of {MEMBERS}")
-print("wrong about", (scores.argmax(1) != truth).nonzero().flatten().tolist())
+print("wrong about", (model(graph).argmax(1) != truth).nonzero().flatten().tolist())

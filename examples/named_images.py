@@ -25,6 +25,6 @@ column = grey.mean(["image", "row"])
 print("mean of each column:", column.names, tuple(column.shape))
 
 try:
-    grey + channels_last.select("column", 0)
+    print(grey + channels_last.select("column", 0))
 except RuntimeError as error:
     print(error)

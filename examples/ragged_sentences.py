@@ -12,7 +12,7 @@ torch.manual_seed(0)
 DIGITS, WIDTH, HEADS = 10, 32, 4
 
 
-def sentence():
+def sentence() -> tuple[torch.Tensor, torch.Tensor]:
     """4 to 39 digits, one of which has a mark (is higher by ten), and that digit."""
     words = torch.randint(DIGITS, (int(torch.randint(4, 40, ())),))
     place = int(torch.randint(len(words), ()))
@@ -21,7 +21,7 @@ def sentence():
     return words, answer
 
 
-def batch(count):
+def batch(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     sentences, answers = zip(*(sentence() for _ in range(count)))
     return torch.nested.nested_tensor(list(sentences), layout=torch.jagged), torch.stack(answers)
 
@@ -29,20 +29,20 @@ def batch(count):
 class Reader(nn.Module):
     """One layer of attention, then the mean over the words of each sentence."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.words, self.norm = nn.Embedding(2 * DIGITS, WIDTH), nn.LayerNorm(WIDTH)
         self.project, self.answer = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, DIGITS)
 
-    def attention(self, words, mask=None):
+    def attention(self, words: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         parts = self.project(self.norm(self.words(words))).chunk(3, dim=-1)
         query, key, value = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in parts)
         return F.scaled_dot_product_attention(query, key, value, mask).transpose(1, 2).flatten(-2)
 
-    def forward(self, sentences):
+    def forward(self, sentences: torch.Tensor) -> torch.Tensor:
         return self.answer(self.attention(sentences).mean(1))
 
-    def padded(self, words, length):
+    def padded(self, words: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
         """The same for padded sentences: a mask in each place that looks at several words."""
         real = torch.arange(words.shape[1]) < length.unsqueeze(1)
         found = self.attention(words, real[:, None, None, :])

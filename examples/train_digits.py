@@ -13,7 +13,7 @@ FONT = (
 shapes = torch.tensor([[float(pixel) for pixel in digit] for digit in FONT]).view(10, 1, 5, 3)
 
 
-def drawn(count):
+def drawn(count: int) -> TensorDataset:
     """Digits at random places of a 12x12 picture, at random strengths, under noise."""
     labels = torch.randint(0, 10, (count,))
     pictures = 0.2 * torch.randn(count, 1, 12, 12)

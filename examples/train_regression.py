@@ -14,11 +14,11 @@ y = slope * x + offset + 2 * torch.randn(100, 1)
 
 
 class Line(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(in_features=1, out_features=1)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.linear(x)
 
 

@@ -32,6 +32,20 @@ def test_a_training_script_has_no_errors(mypy):
     assert mypy(TYPED / "training.py") == "Success: no issues found in 1 source file\n"
 
 
+def test_the_examples_have_no_errors(mypy, tmp_path):
+    """They import torch, which is weft under `weft run`; type checkers are told so."""
+    names = []
+    for example in (ROOT / "examples").glob("*.py"):
+        text = (
+            example.read_text()
+            .replace("\nimport torch\n", "\nimport weft as torch\n")
+            .replace("\nfrom torch", "\nfrom weft")
+        )
+        (tmp_path / example.name).write_text(text)
+        names.append(example.name)
+    assert mypy(*names) == f"Success: no issues found in {len(names)} source files\n"
+
+
 def test_each_wrong_line_is_an_error(mypy):
     lines = (TYPED / "wrong.py").read_text().splitlines()
     wrong = range(lines.index("# Each line from here on is wrong.") + 2, len(lines) + 1)

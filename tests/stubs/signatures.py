@@ -25,6 +25,10 @@ PREFIXES = {
 _NAMES = Parameter("names", "Sequence[str | None] | None", None, KEYWORD)
 
 
+# Parameters that may be names of dims, if the source leaves their types open.
+_DIMS = ("dim", "dims")
+
+
 def operator_of(name: str) -> str:
     """The operator of a public function.
 
@@ -87,13 +91,17 @@ def _in_place(own: Form, form: Form) -> bool:
 def _overloads(own: Form, known: list[Form]) -> list[Form]:
     """The forms of the schemas, with the keywords that only the signature at run time has."""
     takes_star = any(parameter.kind is STAR and parameter.name != "args" for parameter in own.parameters)
+    named = any(
+        parameter.kind is STAR or parameter.name in _DIMS and parameter.type == "Any"
+        for parameter in own.parameters
+    )
     further = [
         parameter
         for parameter in own.parameters
         if parameter.kind is KEYWORD and parameter.default is not NO_DEFAULT
     ]
     found = []
-    for form in known:
+    for form in map(_with_names, known) if named else known:
         full = form.with_keywords(*(each for each in further if not _is_positional(each, known)))
         if any(parameter.name == "requires_grad" for parameter in form.parameters):
             full = full.with_keywords(_NAMES)
@@ -102,6 +110,18 @@ def _overloads(own: Form, known: list[Form]) -> list[Form]:
         if loose is not None:
             found.append(loose)
     return [form for form in dict.fromkeys(found) if not any(other.covers(form) for other in found)]
+
+
+def _with_names(form: Form) -> Form:
+    """The form where dims are given by their names, too."""
+    parameters = (
+        replace(each, type=_with_name(each.type)) if each.name in _DIMS else each for each in form.parameters
+    )
+    return replace(form, parameters=tuple(parameters))
+
+
+def _with_name(dims: str) -> str:
+    return annotations.union([dims, "Sequence[str]" if "Sequence" in dims else "str"])
 
 
 def _is_positional(parameter: Parameter, known: list[Form]) -> bool:
@@ -123,6 +143,8 @@ def _completed(own: Form, known: list[Form]) -> Form:
             kind = annotations.union([*types, "str"] if isinstance(parameter.default, str) else types)
             if parameter.default is None:
                 kind = annotations.optional(kind)
+            if parameter.name in _DIMS:
+                kind = _with_name(kind)
             parameter = replace(parameter, type=kind)
         parameters.append(parameter)
     returns = own.returns if own.returns != "Any" else known[0].returns

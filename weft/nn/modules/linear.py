@@ -45,8 +45,8 @@ class Linear(Module):
     torch.Size([128, 30])
     """
 
-    weight: Tensor
-    bias: Tensor | None
+    weight: Parameter
+    bias: Parameter  # None without a bias; PyTorch gives checkers this type, so that programs read `layer.bias.grad`
 
     def __init__(
         self,

@@ -254,7 +254,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        weight, bias = self.linear.weight, self.linear.bias
+        weight: Tensor = self.linear.weight
+        bias: Tensor | None = self.linear.bias
         if self.out_features:
             shape = (self.num_classes, *self.out_features)
             weight = weight.reshape(*shape, weight.size(-1))

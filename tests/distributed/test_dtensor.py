@@ -46,6 +46,18 @@ def test_making_and_reading():
     same(program)
 
 
+def test_a_dtensor_does_not_share_memory_with_the_tensor_it_was_made_of():
+    """PyTorch's does where it is replicated."""
+    mesh = weft.distributed.init_device_mesh("cpu", (1,))
+    module = weft.distributed.tensor
+    for placement in (module.Replicate(), module.Shard(0), module.Shard(1)):
+        for source in (0, None):
+            x = weft.zeros(2, 3)
+            d = module.distribute_tensor(x, mesh, [placement], src_data_rank=source)
+            d.to_local().fill_(1)
+            assert x.sum() == 0
+
+
 def test_refusals():
     def mixed(library):
         module, mesh, x, d = parts(library)

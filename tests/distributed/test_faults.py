@@ -189,3 +189,16 @@ dist.all_to_all(received, [torch.full((target + rank,), float(rank)) for target 
 print(a.sum().item(), [each.tolist() for each in received])
 """
     assert said(start(program, 2, tmp_path)) == ["0.0 [[], [1.0]]\n", "12.0 [[0.0], [1.0, 1.0]]\n"]
+
+
+def test_a_refused_reduction_writes_nothing(tmp_path):
+    program = """
+numbers = torch.tensor([rank + 1])
+try:
+    dist.all_reduce(numbers, dist.ReduceOp.AVG)
+except RuntimeError as error:
+    print(error)
+print(numbers.tolist())
+"""
+    for rank, text in enumerate(said(start(program, 2, tmp_path))):
+        assert "AVG of torch.int64" in text and text.endswith(f"[{rank + 1}]\n")

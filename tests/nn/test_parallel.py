@@ -172,6 +172,14 @@ def test_buckets_have_limits():
     assert len(sizes) > 1 and sum(sizes) == 3 * 4 * (512 * 512 + 512)
 
 
+def test_buckets_have_one_dtype():
+    first, second, third = weft.zeros(2), weft.zeros(2, dtype=weft.float64), weft.zeros(1, dtype=weft.float64)
+    assert [list(map(id, each)) for each in grouped([first, second, third], 100)] == [
+        [id(second), id(third)],
+        [id(first)],
+    ]
+
+
 def test_parameters_can_be_left_to_each_process():
     seen = []
 

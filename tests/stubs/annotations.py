@@ -60,6 +60,8 @@ def _with_parameters(text: str) -> str:
         "list": "Any",
         "dict": "Any, Any",
         "Callable": "..., Any",
+        "Iterable": "Any",
+        "Sequence": "Any",
     }.items():
         text = re.sub(rf"\b{name}\b(?!\[)", f"{name}[{parameters}]", text)
     return text

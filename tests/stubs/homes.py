@@ -20,7 +20,7 @@ def _definitions(file: str) -> frozenset[str]:
 
 
 @functools.cache
-def _places() -> dict[int, tuple[str, str]]:
+def _places(n_modules: int) -> dict[int, tuple[str, str]]:
     """The id of each function and class of weft -> the module whose file defines it, as Python imports the file, and its name there."""
     found: dict[int, tuple[str, str]] = {}
     for module in list(sys.modules.values()):
@@ -45,7 +45,7 @@ def file_name(module: ModuleType) -> str:
 
 def of(value: Any) -> tuple[str, str] | None:
     """The module that defines a class or function, and its name there; None if no statement at the top of a file does."""
-    return _places().get(id(value))
+    return _places(len(sys.modules)).get(id(value))  # made again when further modules are loaded
 
 
 @functools.cache

@@ -17,7 +17,7 @@ import weft
 from weft.compat import served
 from weft.core.names import INNER
 
-from . import namespaces, signatures
+from . import homes, namespaces, signatures
 from .forms import definition
 
 _ROOT = Path(weft.__file__).parent
@@ -51,14 +51,20 @@ def _lines(module: ModuleType, body: list[ast.stmt]) -> list[str]:
     submodules, names = _lazy(module)
     files = [name for name in submodules if _has_file(module, name)]
     places = {name: (".", name) for name in (*files, *served.inside(module.__name__))}
-    places |= {name: (f".{home}", name) for name, home in names.items()}
-    return exports(body, places)
+    places |= {name: (f".{home}", name) for name, home in names.items() if _has_file(module, home)}
+    return exports(body, places, inside=module)
 
 
-def exports(body: list[ast.stmt], places: dict[str, tuple[str, str]], package: str = "") -> list[str]:
+def exports(
+    body: list[ast.stmt],
+    places: dict[str, tuple[str, str]],
+    package: str = "",
+    inside: ModuleType | None = None,
+) -> list[str]:
     """The lines that make public what a package imports, and other names, of which `places` says the module and the name there.
 
     package: the package of the source, if the stub lies elsewhere.
+    inside: the package, if its imports may pass through other modules, which do not export them for type checkers.
     """
     stars = []
     for node in body:
@@ -77,8 +83,19 @@ def exports(body: list[ast.stmt], places: dict[str, tuple[str, str]], package: s
         line
         for name, (home, own) in sorted(places.items())
         if not name.startswith("_")
-        for line in namespaces.public_import(home, own, name)
+        for line in namespaces.public_import(*(_origin(inside, name) or (home, own)), name)
     ] + stars
+
+
+def _origin(package: ModuleType | None, name: str) -> tuple[str, str] | None:
+    """The file that defines a function or class of a package; None for other values."""
+    value = getattr(package, name, None)
+    found = homes.of(value) if callable(value) else None
+    if package is None or found is None:
+        return None
+    module, own = found
+    inner = f"{homes.file_name(package)}."
+    return (f".{module.removeprefix(inner)}" if module.startswith(inner) else module), own
 
 
 def _definition(name: str, value: Any) -> list[str]:
@@ -89,7 +106,7 @@ def _definition(name: str, value: Any) -> list[str]:
 def _has_file(module: ModuleType, name: str) -> bool:
     """Whether a submodule is a file or a package, and not just a folder, which type checkers do not import."""
     spec = importlib.util.find_spec(f"{module.__name__}.{name}")
-    return spec is not None and spec.origin is not None
+    return spec is not None and (spec.origin is not None or served.serves(f"{module.__name__}.{name}"))
 
 
 def _lazy(module: ModuleType) -> tuple[list[str], dict[str, str]]:

@@ -96,15 +96,18 @@ def _result(schema: Any, operator: str) -> str:
 
 
 def spread(form: Form) -> Form | None:
-    """The form for calls that write sizes or dims one by one, as in `t.permute(1, 0)`; None if it takes no such list.
+    """The form for calls that write sizes, dims or tensors one by one, as in `t.permute(1, 0)`; None if it takes no such list.
 
     The list is the last positional parameter, behind the tensor alone or first.
     """
     positional = [parameter for parameter in form.parameters if parameter.kind is POSITIONAL]
     rest = [parameter for parameter in positional if parameter.name not in ("input", "self")]
-    if len(rest) != 1 or "Sequence[_int]" not in rest[0].type:
+    lists = [
+        element for element in ("_int", "Tensor") if len(rest) == 1 and f"Sequence[{element}]" in rest[0].type
+    ]
+    if not lists:
         return None
     place = form.parameters.index(rest[0])
     parameters = list(form.parameters)
-    parameters[place] = Parameter(rest[0].name, "_int", kind=STAR)
+    parameters[place] = Parameter(rest[0].name, lists[0], kind=STAR)
     return Form(tuple(parameters), form.returns)

@@ -60,6 +60,10 @@ def main() -> None:
     train, test = random_split(Squares(100), [80, 20])
     loader = DataLoader(train, batch_size=16, shuffle=True, num_workers=0)
     net = Net(1).to(device)
+    groups = optim.AdamW(
+        [{"params": net.heads.parameters(), "lr": 2e-2}, {"params": [net.scale]}], weight_decay=0.01
+    )
+    print(len(groups.param_groups))
     optimizer = optim.AdamW(net.parameters(), lr=1e-2, weight_decay=0.01)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=10)
     criterion = nn.MSELoss()

@@ -1,6 +1,6 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
 from .function import Function as Function
-from .gradcheck import GradcheckError as GradcheckError
+from .gradcheck_properties import GradcheckError as GradcheckError
 from .function import NestedIOFunction as NestedIOFunction
 from .graph import Node as Node
 from .saved import SavedTensor as SavedTensor
@@ -8,22 +8,22 @@ from .variable import Variable as Variable
 from . import anomaly_mode as anomaly_mode
 from .backward import backward as backward
 from .anomaly import detect_anomaly as detect_anomaly
-from ..core.grad_mode import enable_grad as enable_grad
+from weft.core.grad_mode import enable_grad as enable_grad
 from .grad_mode import enforce_grad_layout_policy as enforce_grad_layout_policy
 from . import forward_ad as forward_ad
 from . import functional as functional
 from .backward import grad as grad
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
-from ..core.grad_mode import inference_mode as inference_mode
+from weft.core.grad_mode import inference_mode as inference_mode
 from .anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .grad_mode import is_multithreading_enabled as is_multithreading_enabled
 from .questions import kineto_available as kineto_available
-from ..core.grad_mode import no_grad as no_grad
+from weft.core.grad_mode import no_grad as no_grad
 from . import profiler as profiler
 from . import profiler_legacy as profiler_legacy
 from . import profiler_util as profiler_util
 from .anomaly import set_detect_anomaly as set_detect_anomaly
-from ..core.grad_mode import set_grad_enabled as set_grad_enabled
+from weft.core.grad_mode import set_grad_enabled as set_grad_enabled
 from .grad_mode import set_multithreading_enabled as set_multithreading_enabled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from ..core.overrides import disabled
 from ..core.restoring import contextmanager
@@ -37,12 +37,12 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
     __torch_function__ = staticmethod(disabled)
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = empty(0)
         if type(data) in (Tensor, cls):
             return make_subclass(cls, data, requires_grad)
-        result = data.detach().requires_grad_(requires_grad)
+        result: Any = data.detach().requires_grad_(requires_grad)
         if type(result) is not type(data):
             raise RuntimeError(
                 f"A Parameter of a {type(data).__name__} requires that detach() returns an instance of the same type, but "

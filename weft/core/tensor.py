@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from .arguments import integer
 from .device import device
@@ -52,7 +52,7 @@ class Tensor(TensorMethods):
     # The constructor `torch.Tensor(...)`. `ops/creation/legacy.py` sets it.
     _legacy_new: Any = None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         return cls._legacy_new(*args, **kwargs)
 
     @native_property

@@ -75,7 +75,7 @@ def _checked_op(op: Any) -> ReduceOp:
     return op
 
 
-def supports_complex(reduceOp: ReduceOp) -> bool:  # noqa: N803 (PyTorch's name)
+def supports_complex(reduceOp: ReduceOp | RedOpType) -> bool:  # noqa: N803 (PyTorch's name)
     """Whether the reduction works for complex numbers.
 
     >>> import weft as torch

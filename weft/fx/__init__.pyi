@@ -1,5 +1,5 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-from .graph import CodeGen as CodeGen
+from ._codegen import CodeGen as CodeGen
 from .graph import Graph as Graph
 from .graph_module import GraphModule as GraphModule
 from .interpreter import Interpreter as Interpreter

@@ -1,10 +1,10 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
 # mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
-from ..autograd.parameter import Buffer as Buffer
-from .parallel import DataParallel as DataParallel
-from ..autograd.parameter import Parameter as Parameter
-from ..autograd.parameter import UninitializedBuffer as UninitializedBuffer
-from ..autograd.parameter import UninitializedParameter as UninitializedParameter
+from weft.autograd.parameter import Buffer as Buffer
+from .parallel.data_parallel import DataParallel as DataParallel
+from weft.autograd.parameter import Parameter as Parameter
+from weft.autograd.parameter import UninitializedBuffer as UninitializedBuffer
+from weft.autograd.parameter import UninitializedParameter as UninitializedParameter
 from . import attention as attention
 from . import common_types as common_types
 from .factory import factory_kwargs as factory_kwargs

@@ -18,7 +18,8 @@ from ..core.tensor import Tensor
 from ..ops.creation.from_data import tensor as new_tensor
 from ..ops.views.complex_views import view_as_real
 
-ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+# One union of items, so that type checkers accept lists of groups with different options.
+ParamsT = Iterable[Tensor | dict[str, Any] | tuple[str, Tensor]]
 
 
 class _Required:

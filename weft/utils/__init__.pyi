@@ -20,9 +20,9 @@ from . import model_zoo as model_zoo
 from . import module_tracker as module_tracker
 from .backend_registration import rename_privateuse1_backend as rename_privateuse1_backend
 from . import serialization as serialization
-from ..autograd.swapping import set_module as set_module
+from weft.autograd.swapping import set_module as set_module
 from . import show_pickle as show_pickle
-from ..autograd.swapping import swap_tensors as swap_tensors
+from weft.autograd.swapping import swap_tensors as swap_tensors
 from . import tensorboard as tensorboard
 from . import throughput_benchmark as throughput_benchmark
 from . import viz as viz

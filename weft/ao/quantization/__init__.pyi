@@ -15,7 +15,7 @@ from .observer import FixedQParamsObserver as FixedQParamsObserver
 from .fake_quantize import FusedMovingAvgObsFakeQuantize as FusedMovingAvgObsFakeQuantize
 from .observer import HistogramObserver as HistogramObserver
 from .observer import MinMaxObserver as MinMaxObserver
-from ...nn import Module as Module
+from weft.nn.module import Module as Module
 from .observer import MovingAverageMinMaxObserver as MovingAverageMinMaxObserver
 from .observer import MovingAveragePerChannelMinMaxObserver as MovingAveragePerChannelMinMaxObserver
 from .observer import NoopObserver as NoopObserver
@@ -37,7 +37,8 @@ from .quantize import convert as convert
 from .qconfig import default_activation_only_qconfig as default_activation_only_qconfig
 from .fake_quantize import default_affine_fixed_qparams_fake_quant as default_affine_fixed_qparams_fake_quant
 from .observer import default_affine_fixed_qparams_observer as default_affine_fixed_qparams_observer
-from .observer import default_debug_observer as default_debug_observer
+from .observer import RecordingObserver as _RecordingObserver
+default_debug_observer = _RecordingObserver
 from .qconfig import default_debug_qconfig as default_debug_qconfig
 from .fake_quantize import default_dynamic_fake_quant as default_dynamic_fake_quant
 from .qconfig import default_dynamic_qat_qconfig as default_dynamic_qat_qconfig
@@ -65,12 +66,14 @@ from .qconfig import default_per_channel_symmetric_qnnpack_qat_qconfig as defaul
 from .qconfig import default_per_channel_symmetric_qnnpack_qconfig as default_per_channel_symmetric_qnnpack_qconfig
 from .fake_quantize import default_per_channel_weight_fake_quant as default_per_channel_weight_fake_quant
 from .observer import default_per_channel_weight_observer as default_per_channel_weight_observer
-from .observer import default_placeholder_observer as default_placeholder_observer
+from .observer import PlaceholderObserver as _PlaceholderObserver
+default_placeholder_observer = _PlaceholderObserver
 from .qconfig import default_qat_qconfig as default_qat_qconfig
 from .qconfig import default_qat_qconfig_v2 as default_qat_qconfig_v2
 from .qconfig import default_qconfig as default_qconfig
 from .qconfig import default_quint8_weight_qconfig as default_quint8_weight_qconfig
-from .observer import default_reuse_input_observer as default_reuse_input_observer
+from .observer import ReuseInputObserver as _ReuseInputObserver
+default_reuse_input_observer = _ReuseInputObserver
 from .qconfig import default_reuse_input_qconfig as default_reuse_input_qconfig
 from .fake_quantize import default_symmetric_fixed_qparams_fake_quant as default_symmetric_fixed_qparams_fake_quant
 from .observer import default_symmetric_fixed_qparams_observer as default_symmetric_fixed_qparams_observer
@@ -140,4 +143,4 @@ from . import stubs as stubs
 from .quantize import swap_module as swap_module
 from . import utils as utils
 from .observer import weight_observer_range_neg_127_to_127 as weight_observer_range_neg_127_to_127
-def default_eval_fn(model: Any, calib_data: Iterable) -> None: ...
+def default_eval_fn(model: Any, calib_data: Iterable[Any]) -> None: ...

@@ -1,6 +1,6 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
 from .data_parallel import DataParallel as DataParallel
-from .distributed import DistributedDataParallel as DistributedDataParallel
+from weft.distributed.data_parallel import DistributedDataParallel as DistributedDataParallel
 from . import comm as comm
 from .data_parallel import data_parallel as data_parallel
 from . import distributed as distributed

@@ -1,6 +1,6 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
 # mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
-from ....nn import MaxPool2d as MaxPool2d
+from weft.nn.modules.pooling import MaxPool2d as MaxPool2d
 from . import dynamic as dynamic
 from . import functional as functional
 from . import modules as modules

@@ -1,3 +1,3 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
-from .modules import Linear as Linear
+from .modules.linear import Linear as Linear
 from . import modules as modules

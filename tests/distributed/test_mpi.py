@@ -11,8 +11,12 @@ import pytest
 from several_ranks import TESTS, loaded, outcomes, programs
 
 MODULE = "rank_programs"
+# Where the environment of this Python has none of its own, that of the machine.
+MPIEXEC = shutil.which(
+    "mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+)
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None or shutil.which("mpiexec") is None,
+    importlib.util.find_spec("mpi4py") is None or MPIEXEC is None,
     reason="needs mpi4py and mpiexec",
 )
 
@@ -20,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 def mpiexec(*command, size=2, folder):
     environment = {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
     return subprocess.run(
-        ["mpiexec", "-n", str(size), sys.executable, *command],
+        [MPIEXEC, "-n", str(size), sys.executable, *command],
         cwd=folder,
         env=environment,
         capture_output=True,

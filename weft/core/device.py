@@ -126,8 +126,9 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     if name == PRIVATE:
         name = private_name
     elif name not in KNOWN and name != private_name and _module(name) is None:
+        hint = " (NVIDIA's GPUs are called cuda)" if name == "gpu" else ""
         raise RuntimeError(
-            f"Expected one of {', '.join(KNOWN)} device type at start of device string: {name or type}"
+            f"Expected one of {', '.join(KNOWN)} device type at start of device string: {name or type}{hint}"
         )
     if colon:
         if index is not None:

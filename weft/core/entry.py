@@ -18,6 +18,7 @@ from typing import Any
 from .autocast import casting
 from .checking import check_tensors
 from .dispatch import PLAIN, recovered, recoverers
+from .nearest import note_parameter
 from .older_orders import reordered
 from .out_of_memory import from_memory_error
 from .overrides import (
@@ -82,8 +83,10 @@ def entry(
                 return answer
             if found_override((*args, *kwargs.values())):
                 return public(*args, **kwargs)
-            if isinstance(error, TypeError) and (older := reordered(called, args, kwargs)) is not None:
-                return public(*older[0], **older[1])
+            if isinstance(error, TypeError):
+                if (older := reordered(called, args, kwargs)) is not None:
+                    return public(*older[0], **older[1])
+                note_parameter(error, body)
             if isinstance(error, AttributeError):
                 check_tensors(body, called, args, kwargs)
             if isinstance(error, MemoryError):  # of NumPy, or of a list

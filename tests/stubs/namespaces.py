@@ -61,9 +61,12 @@ def functions(module: str) -> list[str]:
             continue
         function = FUNCTIONS[name]
         if isinstance(function, FunctionType):
-            lines.append(
-                definition(own, by_hand.forms(name, "input: Tensor") or signatures.forms(name, function))
-            )
+            forms = by_hand.forms(name, "input: Tensor") or signatures.forms(name, function)
+            found = homes.of(function)
+            if found is not None and forms == [signatures.at_run_time(function)]:  # the source says all
+                lines += public_import(*found, own)
+            else:
+                lines.append(definition(own, forms))
         else:
             lines += class_lines(own, function)
     return lines

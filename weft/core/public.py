@@ -10,7 +10,7 @@ from typing import Any
 from . import outputs
 from .checking import checked
 from .entry import entry, numpy_names
-from .names import named
+from .names import Function, named
 from .outputs import check_dtype, check_inplace, with_out
 from .recording import needs_recording, tape
 from .registry import FUNCTIONS, add_function, add_method
@@ -25,7 +25,7 @@ def public(
     autocast: str | None = None,
     asks: bool = False,
     words: dict[str, Any] | None = None,
-):
+) -> Callable[[Function], Function]:
     """Decorator: make a function part of the public interface.
 
     The types of its arguments are checked by the annotations of its parameters (`core/checking.py`), unless `checks` is
@@ -42,7 +42,7 @@ def public(
     """
     form_names = forms.split()
 
-    def decorate(function: Callable) -> Callable:
+    def decorate(function: Any) -> Any:
         own = name or function.__name__
         if words is not None:
             function = named(own.removeprefix("nn.functional.").replace(".", "_"), **words)(function)

@@ -125,6 +125,8 @@ def _in_projection_packed(
         return tuple(linear(q, w, b).chunk(3, -1))
     biases: Sequence[Tensor | None] = (None, None, None) if b is None else b.chunk(3)
     if k is not v:
-        return tuple(linear(x, *pair) for x, *pair in zip((q, k, v), w.chunk(3), biases, strict=True))
+        return tuple(
+            linear(x, weight, bias) for x, weight, bias in zip((q, k, v), w.chunk(3), biases, strict=True)
+        )
     rest = None if b is None else b[size:]
     return linear(q, w[:size], biases[0]), *linear(k, w[size:], rest).chunk(2, -1)

@@ -399,7 +399,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    return _tensordot(*_as_arrays(x1, x2), dims=axes)
+    return _tensordot(*_as_arrays(x1, x2), dims=axes)  # type: ignore[misc]
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:

@@ -71,8 +71,8 @@ def tensor(
             [3, 4]])
     """
     if names is not None:
-        result = tensor(data, dtype=dtype, device=device, pin_memory=pin_memory)
-        return with_grad(result, requires_grad, names)
+        unnamed = tensor(data, dtype=dtype, device=device, pin_memory=pin_memory)
+        return with_grad(unnamed, requires_grad, names)
     if device is None and (dtype is None or type(dtype) is DType):
         result = _short(data, dtype)
         if result is not None:

@@ -36,7 +36,7 @@ def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
     return _gamma(self, host_generator(generator, "_standard_gamma", self.spec.device))
 
 
-@custom_vjp(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))
+@custom_vjp(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))  # type: ignore[has-type]
 @runs_inside
 def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
     check_implemented(shapes, FLOATS, "gamma_cpu")

@@ -113,7 +113,8 @@ def scaled_mm(
             raise ValueError(
                 f"Invalid scaling configuration: {name} is {kind.name}; a CPU has TensorWise and RowWise"
             )
-    return _scaled_mm(mat_a, mat_b, *scales, bias=bias, out_dtype=output_dtype, use_fast_accum=use_fast_accum)
+    options: dict[str, Any] = {"bias": bias, "out_dtype": output_dtype, "use_fast_accum": use_fast_accum}
+    return _scaled_mm(mat_a, mat_b, *scales, **options)
 
 
 @public("function", name="_scaled_mm_v2")

@@ -118,7 +118,7 @@ _SCORE_COTANGENT = Map(
 @PlanCache
 def _positions(queries: int, keys: int, dtype: DType, where: device) -> tuple[Tensor, Tensor]:
     """The numbers of keys and of queries, so that they broadcast to scores."""
-    options = {"dtype": dtype, "device": where}
+    options: dict[str, Any] = {"dtype": dtype, "device": where}
     return arange(keys, **options), arange(queries, **options).unsqueeze(-1)
 
 

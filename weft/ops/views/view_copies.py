@@ -76,5 +76,5 @@ for _name, _function in {
     "view_as_real": complex_views.view_as_real,
     "view_as_complex": complex_views.view_as_complex,
 }.items():
-    _copy_of(_name, _function)
+    _copy_of(_name, _function)  # type: ignore[arg-type]
 _copy_of("narrow", checked(_narrow, "narrow_copy"), "function method")

@@ -250,7 +250,7 @@ def random_split(
         lengths = _lengths_of(lengths, len(dataset))  # type: ignore[arg-type]
     if sum(lengths) != len(dataset):  # type: ignore[arg-type]
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = randperm(sum(lengths), generator=generator).tolist()
+    order = randperm(sum(lengths), generator=generator).tolist()  # type: ignore[arg-type]
     ends = itertools.accumulate(lengths)
     return [Subset(dataset, order[end - length : end]) for length, end in zip(lengths, ends)]
 

@@ -54,7 +54,7 @@ def expanded(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both in their common shape, as in PyTorch. A tensor that was of 0 dims then counts fully in promotion."""
     if input.spec.shape == target.spec.shape:
         return input, target
-    return broadcast_tensors(input, target)
+    return broadcast_tensors(input, target)  # type: ignore[return-value]
 
 
 def check_result(name: str, input: Tensor, target: Tensor) -> None:

@@ -13,7 +13,7 @@ from ....ops.creation.random import manual_seed
 
 def draw_seed(generator: Generator | None) -> int:
     """Return a seed in [0, 2**63): one draw of a generator, for None of the default one."""
-    return tensor(0).random_(generator=generator).item()
+    return int(tensor(0).random_(generator=generator).item())
 
 
 def seed_worker(base_seed: int, worker_id: int) -> int:

@@ -256,6 +256,22 @@ def narrow_and_mixed(torch, rank, size):
     return found
 
 
+def classes_in_parts(torch, rank, size):
+    Shard, whole, Partial, distribute, mesh_of = _names(torch)
+    loss_parallel = importlib.import_module(f"{torch.__name__}.distributed.tensor.parallel").loss_parallel
+    mesh, found = mesh_of("cpu", (size,)), []
+    target = torch.tensor([3, 0, 7, 3, 1, 5])
+    weight = distribute(torch.arange(1.0, 9.0), mesh, [whole])
+    losses = [{"reduction": each} for each in ("none", "sum", "mean")]
+    for options in [*losses, {"weight": weight}, {"ignore_index": 3}]:
+        scores = distribute((_matrix(torch, 6, 8) * 9).sin(), mesh, [Shard(1)]).requires_grad_()
+        with loss_parallel():
+            loss = torch.nn.functional.cross_entropy(scores, target, **options)
+            loss.backward(torch.ones_like(loss))
+        found += [loss.full_tensor().detach(), _seen(scores.grad)]
+    return found
+
+
 def distributed_module(torch, rank, size):
     Shard, whole, Partial, distribute, mesh_of = _names(torch)
     tensor, mesh = torch.distributed.tensor, mesh_of("cpu", (size,))

@@ -12,9 +12,10 @@ from ...core import dispatch
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.subclasses import unconverted
 from ...core.tensor import Tensor
-from . import _elementwise, _graphs, _indexed, _others, _products, _reductions, _views, linalg  # noqa: F401 (they fill the table of rules)
+from . import _elementwise, _graphs, _indexed, _losses, _others, _products, _reductions, _views, linalg  # noqa: F401 (they fill the table of rules)
 from ._api import DTensor, _from_local, _to_local
 from ._redistribute import redistributed
+from ._regions import takes_plain
 from ._rules import (
     as_distributed,
     everywhere,
@@ -64,7 +65,8 @@ def _called(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if own in _OF_VALUES:
         return _on_whole(func, args, kwargs, None)
     tensors = list(tensors_in((args, kwargs.values())))
-    if any(not is_distributed(each) and each.numel() != 1 for each in tensors):
+    mixed = any(not is_distributed(each) and each.numel() != 1 for each in tensors)
+    if mixed and not takes_plain(own):
         raise RuntimeError(
             f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
             "distributed operators!"

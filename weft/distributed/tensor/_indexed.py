@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.recording import needs_recording, record_inplace, unrecorded
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
-from ...families.indexed import Gather, Scatter
+from ...families.indexed import Gather, Scatter, add_elements
 from ...ops.indexing import gather
 from ._products import Way, cheapest
 from ._rules import (
@@ -24,7 +24,7 @@ from ._rules import (
     whole,
 )
 from ._storage import is_distributed, wrap
-from .placement_types import Partial, Replicate, Shard
+from .placement_types import Partial, Placement, Replicate, Shard
 
 
 @placement_rule(Gather)
@@ -35,7 +35,7 @@ def _gather(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
 
 
 @placement_rule(Scatter)
-def _scatter(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
+def scatter(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
     target, indices, value, how = args[:4]
     combine = args[4] if len(args) > 4 else static.get("combine")
     mesh = mesh_of(args)
@@ -86,33 +86,51 @@ def _rows(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
         if table.spec.shape[0] == weight.spec.shape[0]:
             found = op(table, (numbers,), how)
         else:
-            found = _own_rows(op, table, numbers, how, weight, [way.inputs[0] for way in chosen], mesh)
+            rows = weight.spec.shape[0]
+            check_numbers(op, numbers, 0, rows)
+            own = Own(numbers, rows, 0, [way.inputs[0] for way in chosen], mesh)
+            found = own.read(op, table, how, (*numbers.spec.shape, *table.spec.shape[1:]))
     result = wrap(found, spec, mesh, [way.result for way in chosen])
     return recorded(op, result, (weight, indices), (how,))
 
 
-def _own_rows(
-    op: Gather, table: Tensor, numbers: Tensor, how: Any, weight: Tensor, placements: list, mesh: Any
-) -> Tensor:
-    """The rows that this process has, and zeros for those of the others.
+class Own:
+    """The numbers along `dim` of a tensor under `placements` that this process has, as its local part counts them."""
 
-    Raises: IndexError for numbers that no process has.
-    """
-    rows = weight.spec.shape[0]
-    if numbers.spec.numel and not ((numbers >= 0) & (numbers < rows)).all():
-        raise IndexError("index out of range in self")
-    first, size = 0, rows
-    for mesh_dim, place in enumerate(placements):
-        if place == Shard(0):
-            size, start = Shard.local_shard_size_and_offset(
-                size, mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
-            )
-            first += start
-    own = numbers - first
-    others = (own < 0) | (own >= size)
-    if not size:
-        return table.new_zeros((*numbers.spec.shape, *table.spec.shape[1:]))
-    return op(table, (own.masked_fill(others, 0),), how).masked_fill(others.unsqueeze(-1), 0)
+    def __init__(
+        self, numbers: Tensor, size: int, dim: int, placements: Sequence[Placement], mesh: Any
+    ) -> None:
+        first = 0
+        for mesh_dim, place in enumerate(placements):
+            if place == Shard(dim):
+                size, start = Shard.local_shard_size_and_offset(
+                    size, mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
+                )
+                first += start
+        self.size = size
+        own = numbers - first
+        self.others = (own < 0) | (own >= size)
+        self.numbers = own.masked_fill(self.others, 0)
+
+    def read(self, op: Gather, table: Tensor, how: Any, sizes: Sequence[int]) -> Tensor:
+        """What the numbers read, and zeros for those of other processes. The ranks' results add up to the whole one."""
+        if not self.size:
+            return table.new_zeros(sizes)
+        found = op(table, (self.numbers,), how)
+        missing = found.spec.ndim - self.others.spec.ndim
+        return found.masked_fill(self.others.view((*self.others.shape, *[1] * missing)), 0)
+
+    def add(self, op: Scatter, target: Tensor, value: Tensor, how: Any) -> None:
+        """Add the values of the own numbers to the part of this process."""
+        if self.size:
+            op(target, (self.numbers,), value.masked_fill(self.others, 0), how, add_elements)
+
+
+def check_numbers(op: Gather, numbers: Tensor, dim: int, size: int) -> None:
+    """Raises: IndexError, in the words of the op, for numbers that no process has."""
+    bad = (numbers < 0) | (numbers >= size)
+    if bad.any():
+        raise op.error(int(numbers[bad][0]), dim, size)
 
 
 def _ways_back(ct: Spec) -> Iterator[Way]:

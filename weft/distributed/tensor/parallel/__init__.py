@@ -1,6 +1,7 @@
 """`torch.distributed.tensor.parallel`: plans that cut the layers of a model."""
 
 from .api import parallelize_module
+from .loss import loss_parallel
 from .style import (
     ColwiseParallel,
     ParallelStyle,

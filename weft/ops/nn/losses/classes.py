@@ -81,7 +81,7 @@ def _weights(spec: Spec, _: None, target: Spec) -> IndexMap:
     return IndexMap(target.shape, (0,) * len(target.shape), (target.stride,), (0,), spec.shape, spec.stride)
 
 
-_AT_CLASS = Gather("nll_loss", _scores, error=_no_such_class)
+AT_CLASS = Gather("nll_loss", _scores, error=_no_such_class)
 _WEIGHT = Gather("nll_weight", _weights, error=_no_such_class)
 # fmt: off
 _CLASS = Map("nll_class", same_dtype, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
@@ -120,7 +120,7 @@ def _loss_of(graph: GraphBuilder, scores: Value, target: Value, weight: Any, red
     (ignored,) = graph.numbers
     target = graph.to(_target(graph, scores.spec, target), int64)
     classes = graph.map(_CLASS, target, ignored)
-    found = graph.gather(_AT_CLASS, scores, (classes,), _class_dim(scores.spec))
+    found = graph.gather(AT_CLASS, scores, (classes,), _class_dim(scores.spec))
     factors = [graph.map(_KEPT, found, target, ignored)]
     if weight is not None:
         factors.append(graph.gather(_WEIGHT, weight, (classes,), None))
@@ -158,7 +158,7 @@ def _shares(graph: Any, spec: Spec, ct: Any, target: Any, weight: Any, total: An
 
 def _build_nll_backward(graph: Any, spec: Spec) -> list:
     classes, share = _shares(graph, spec, *graph.inputs)
-    return [graph.adjoint(_AT_CLASS, share, (classes,), _class_dim(spec), spec)]
+    return [graph.adjoint(AT_CLASS, share, (classes,), _class_dim(spec), spec)]
 
 
 def _build_cross_entropy_backward(graph: GraphBuilder) -> list[Value]:
@@ -168,7 +168,7 @@ def _build_cross_entropy_backward(graph: GraphBuilder) -> list[Value]:
     classes, share = _shares(graph, spec, *rest)
     share_of_all = graph.reshape(share, tuple(1 if d == dim else n for d, n in enumerate(spec.shape)))
     found = graph.map(_DENSE, scores, share_of_all)
-    graph.scatter(_AT_CLASS.scatter, found, (classes,), share, dim, add_elements)
+    graph.scatter(AT_CLASS.scatter, found, (classes,), share, dim, add_elements)
     return [found]
 
 
@@ -202,7 +202,7 @@ def _check_indices(
     target = target.reshape(()) if input.spec.ndim == 1 else target
     if not input.spec.numel and bool(beneath(target == ignored).all()):
         return
-    _AT_CLASS(input.detach(), (_CLASS(target.to(int64), ignored),), _class_dim(input.spec))
+    AT_CLASS(input.detach(), (_CLASS(target.to(int64), ignored),), _class_dim(input.spec))
 
 
 _NLL = KernelGraph(

@@ -1,0 +1,70 @@
+"""Losses of classes that are cut: each process reads the scores of its own classes, and only sums of them are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...core.recording import unrecorded
+from ...core.spec import Spec
+from ...families.indexed import Gather, Scatter, add_elements
+from ...ops.nn.losses.classes import AT_CLASS
+from ._indexed import Own, check_numbers, scatter
+from ._products import Way, cheapest
+from ._rules import check_writable, local_as, mesh_of, placements_of, recorded, rule_for
+from ._storage import is_distributed, wrap
+from .placement_types import Partial, Placement, Replicate, Shard
+
+
+def _of_numbers(place: Placement, dim: int) -> Placement:
+    """The placement of the class numbers beside scores that lie so."""
+    if not isinstance(place, Shard) or place.dim == dim:
+        return Replicate()
+    return Shard(place.dim - (place.dim > dim))
+
+
+def _ways(scores: Spec, dim: int) -> Iterator[Way]:
+    """The ways for (scores, class numbers)."""
+    whole = Replicate()
+    yield Way((whole, whole), whole)
+    yield Way((Shard(dim), whole), Partial())
+    for each in range(len(scores.shape)):
+        if each != dim:
+            beside = _of_numbers(Shard(each), dim)
+            yield Way((Shard(each), beside), beside)
+
+
+@rule_for(AT_CLASS)
+def _scores_at_classes(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
+    scores, (numbers,), dim = args
+    mesh, specs = mesh_of(args), (scores.spec, numbers.spec)
+    spec = op.plans[(scores.spec, dim, numbers.spec)].spec
+    given = zip(placements_of(scores, mesh), placements_of(numbers, mesh), strict=True)
+    chosen = [
+        cheapest(_ways(scores.spec, dim), each, specs, spec.nbytes, mesh.size(mesh_dim))
+        for mesh_dim, each in enumerate(given)
+    ]
+    places, of_numbers = zip(*[way.inputs for way in chosen], strict=True)
+    with unrecorded():
+        table, own_numbers = local_as(scores, mesh, places), local_as(numbers, mesh, of_numbers)
+        check_numbers(op, own_numbers, dim, scores.spec.shape[dim])
+        own = Own(own_numbers, scores.spec.shape[dim], dim, places, mesh)
+        found = own.read(op, table, dim, own_numbers.spec.shape)
+    result = wrap(found, spec, mesh, [way.result for way in chosen])
+    return recorded(op, result, (scores, numbers), (dim,))
+
+
+@rule_for(AT_CLASS.scatter)
+def _add_at_classes(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
+    """The second half of cross_entropy's gradient, which is written into the first one: each process adds to its own classes."""
+    target, (numbers,), share, dim, combine = args
+    mesh = mesh_of(args)
+    places = placements_of(target, mesh)
+    lies_in_parts = is_distributed(target) and Shard(dim) in places and Partial() not in places
+    if not lies_in_parts or combine is not add_elements or target._autograd is not None:
+        return scatter(op, args, static)
+    check_writable(target)
+    beside = [_of_numbers(each, dim) for each in places]
+    own = Own(local_as(numbers, mesh, beside), target.spec.shape[dim], dim, places, mesh)
+    own.add(op, target._storage.local, local_as(share, mesh, beside), dim)
+    return target

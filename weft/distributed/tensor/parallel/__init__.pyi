@@ -7,5 +7,7 @@ from .style import PrepareModuleOutput as PrepareModuleOutput
 from .style import RowwiseParallel as RowwiseParallel
 from .style import SequenceParallel as SequenceParallel
 from . import api as api
+from . import loss as loss
+from weft.distributed.tensor._regions import loss_parallel as loss_parallel
 from .api import parallelize_module as parallelize_module
 from . import style as style

@@ -148,6 +148,11 @@ class Sequential(_Ordered):
         return list(self) * count
 
 
+del Sequential.forward.__annotations__[
+    "return"
+]  # PyTorch's has none, and torch.fx writes annotations into its code
+
+
 def _checked(other: Any) -> Sequential:
     if not isinstance(other, Sequential):
         raise ValueError(

@@ -211,6 +211,7 @@ def _abort_on_errors() -> None:
         sys.stderr.flush()
         sys.stdout.flush()
         if MPI.COMM_WORLD.size > 1:
+            time.sleep(0.5)  # mpiexec drops what it has not passed on yet when the processes end
             MPI.COMM_WORLD.Abort(1)
 
     sys.excepthook = abort

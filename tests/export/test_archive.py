@@ -1,10 +1,9 @@
 """Programs in files: everything comes back, and nothing of a file is executed."""
 
 import io
-import json
-import zipfile
 
 import pytest
+from archives import changed
 
 import weft
 from weft import nn
@@ -50,21 +49,6 @@ def test_a_program_comes_back():
     with pytest.raises(AssertionError, match="between 0 and 8"):
         again.module()(weft.randn(9, 3, 6), ARGS[1])
     assert dict(again.named_parameters())["conv.weight"].requires_grad
-
-
-def changed(buffer, change):
-    """The archive with another graph."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(buffer) as old, zipfile.ZipFile(made, "w") as new:
-        for name in old.namelist():
-            text = old.read(name)
-            if name.endswith("models/model.json"):
-                graph = json.loads(text)
-                change(graph)
-                text = json.dumps(graph).encode()
-            new.writestr(name, text)
-    made.seek(0)
-    return made
 
 
 @pytest.mark.parametrize(

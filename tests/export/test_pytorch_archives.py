@@ -1,12 +1,12 @@
 """Archives that PyTorch's `torch.export.save` wrote."""
 
 import io
-import json
 import zipfile
 
 import numpy as np
 import pytest
 import torch
+from archives import changed
 
 import weft
 
@@ -53,21 +53,6 @@ def to_weft(value):
     return torch.utils._pytree.tree_map(lambda each: weft.from_numpy(each.numpy()), value)
 
 
-def changed(data, change):
-    """The archive with another model."""
-    source, buffer = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as target:
-        for name in source.namelist():
-            content = source.read(name)
-            if "/models/" in name:
-                model = json.loads(content)
-                change(model)
-                content = json.dumps(model).encode()
-            target.writestr(name, content)
-    buffer.seek(0)
-    return buffer
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("decomposed", [False, True])
 @pytest.mark.parametrize("name", CASES)
@@ -111,13 +96,13 @@ def test_calls_that_are_refused(linear, target, error, message):
         model["graph_module"]["graph"]["nodes"][0]["target"] = target
 
     with pytest.raises(error, match=message):
-        weft.export.load(changed(linear, change))
+        weft.export.load(changed(io.BytesIO(linear), change))
 
 
 @pytest.mark.parametrize("name", ["nodes", "inputs", "outputs", "tensor_values"])
 def test_damaged_graphs_are_refused(linear, name):
     with pytest.raises(RuntimeError, match="the archive is damaged"):
-        weft.export.load(changed(linear, lambda model: model["graph_module"]["graph"].pop(name)))
+        weft.export.load(changed(io.BytesIO(linear), lambda model: model["graph_module"]["graph"].pop(name)))
 
 
 def test_tensors_beyond_their_data_are_refused(linear):
@@ -133,7 +118,9 @@ def test_tensors_beyond_their_data_are_refused(linear):
 
 def test_versions_that_are_refused(linear):
     with pytest.raises(RuntimeError, match="weft reads version 8"):
-        weft.export.load(changed(linear, lambda model: model.update(schema_version={"major": 7, "minor": 0})))
+        weft.export.load(
+            changed(io.BytesIO(linear), lambda model: model.update(schema_version={"major": 7, "minor": 0}))
+        )
 
 
 def test_dynamic_sizes_are_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..autograd.dual import tangents
@@ -21,19 +21,17 @@ from ..core.batched import (
 from ..core.dispatch import PLAIN
 from ..core.generator import Generator
 from ..core.grad_mode import mode
+from ..core.op_rules import OpRules, Rule
 from ..core.recording import needs_recording, tape
 from ..core.tensor import Tensor
 from ..families.map import COPY
 from ..ops.assembly.copying import copy_to
 
-Rule = Callable[..., Any]  # (level, op, args, static) -> Recordable, or a result that is complete
+# A rule: (level, op, args, static) -> Recordable, or a result that is complete
 
-# By class of op (a subclass has the rule of its base unless it has its own), and by method of the class.
-FAMILIES: dict[tuple[type, str], Rule] = {}
-# Single ops that need another rule than their family.
-OPS: dict[tuple[int, str], Rule] = {}
-_with_own_rules: set[type] = set()
-
+_table = OpRules()
+batching_rule, rule_for = _table.of_families, _table.of_ops
+_known = _table.known
 
 # Their results are new tensors, into which samples may be written.
 COPIES = (COPY, copy_to)
@@ -46,29 +44,6 @@ class Recordable(NamedTuple):
     inputs: Sequence[Any]
     static: tuple = ()
     step: Any = None  # the op that is recorded, if it is not the one that was called
-
-
-def batching_rule(*families: type, method: str = "run") -> Callable[[Rule], Rule]:
-    """Register the rule of all ops of some classes; a decorator."""
-
-    def decorate(rule: Rule) -> Rule:
-        for family in families:
-            FAMILIES[family, method] = rule
-        return rule
-
-    return decorate
-
-
-def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
-    """Register the rule of single ops; a decorator."""
-
-    def decorate(rule: Rule) -> Rule:
-        for op in ops:
-            OPS[id(op), method] = rule
-            _with_own_rules.add(type(op))
-        return rule
-
-    return decorate
 
 
 def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
@@ -93,7 +68,7 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         below = outer[: outer.index(level)] if level in outer else outer
     open_levels.stack = below
     try:
-        found = (_rules.get((type(op), method)) or _rule_of(op, method))(level, op, args, static)
+        found = (_known.get((type(op), method)) or _rule_of(op, method))(level, op, args, static)
         if type(found) is not Recordable:
             return found
         if mode.enabled and in_autograd(found.inputs, level):
@@ -134,22 +109,10 @@ def highest(args: Any, level: Level | None) -> Level | None:
     return level
 
 
-# By class of op and method, if no op of the class has a rule of its own.
-_rules: dict[tuple[type, str], Rule] = {}
-
-
 def _rule_of(op: Any, method: str) -> Rule:
-    found = OPS.get((id(op), method))
-    if found is not None:
-        return found
-    kind = type(op)
-    for family in kind.__mro__:
-        found = FAMILIES.get((family, method))
-        if found is not None:
-            if kind not in _with_own_rules:
-                _rules[kind, method] = found
-            return found
-    raise NotImplementedError(f"vmap: {kind.__name__}.{method}")
+    if (found := _table.find(op, method)) is None:
+        raise NotImplementedError(f"vmap: {type(op).__name__}.{method}")
+    return found
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple, level: Level) -> Any:

@@ -451,6 +451,16 @@ unpack:
 """
 
 
+def expect_addresses(count: int) -> str:
+    """As `expect_arguments`, of arguments that are addresses or other words: %a0, ... are the objects, and %x0, ... the words, as pointers."""
+    words = (
+        f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}\n%a{k} = load ptr, ptr %pa{k}\n"
+        f"%x{k} = call ptr @PyLong_AsVoidPtr(ptr %a{k})\n"
+        for k in range(count)
+    )
+    return expect_arguments(count) + "".join(words) + RETURN_IF_FAILED
+
+
 _SHARE_WORDS = (("ptr", "row"), ("ptr", "share"), ("ptr", "pool"), ("i64", "grain"), ("i64", "always"))
 
 

@@ -17,7 +17,7 @@ from ..core.dtype import when_plans_expire
 from ..core.locks import new_lock
 from . import blas
 from .background import at_end_of_warming, own_threads
-from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_arguments, keepalive
+from .host import ERROR_CHECKS, builtin, compile_ir, expect_addresses, keepalive
 
 
 def available_cpus() -> int:
@@ -308,15 +308,7 @@ ret void
 
 ; run(pool, function, operands, meta, count, always): `share` for Python.
 define ptr @run(ptr %self, ptr %args, i64 %nargs) {{
-{expect_arguments(6)}
-{
-    "".join(
-        f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}{chr(10)}%a{k} = load ptr, ptr %pa{k}{chr(10)}"
-        f"%x{k} = call ptr @PyLong_AsVoidPtr(ptr %a{k}){chr(10)}"
-        for k in range(6)
-    )
-}
-{RETURN_IF_FAILED}
+{expect_addresses(6)}
 %count = ptrtoint ptr %x4 to i64
 %always = ptrtoint ptr %x5 to i64
 call void @share(ptr %x0, ptr %x1, ptr %x2, ptr %x3, i64 %count, i64 1, i64 %always)

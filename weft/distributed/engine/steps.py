@@ -15,7 +15,7 @@ import sys
 from array import array
 from collections.abc import Callable
 
-from ...engine.host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_arguments
+from ...engine.host import ERROR_CHECKS, builtin, compile_ir, expect_addresses
 
 LINE = 64  # bytes
 WORDS = 8  # of a step: what to do, and up to seven numbers
@@ -183,17 +183,10 @@ ret i64 %k
 
 ; run(steps, begin, count, looks, nanoseconds): `carry_out` for Python.
 define ptr @run(ptr %self, ptr %args, i64 %nargs) {{
-{expect_arguments(5)}
-{
-    "".join(
-        f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}{chr(10)}%a{k} = load ptr, ptr %pa{k}{chr(10)}"
-        f"%p{k} = call ptr @PyLong_AsVoidPtr(ptr %a{k}){chr(10)}%x{k} = ptrtoint ptr %p{k} to i64{chr(10)}"
-        for k in range(5)
-    )
-}
-{RETURN_IF_FAILED}
+{expect_addresses(5)}
+{chr(10).join(f"%n{k} = ptrtoint ptr %x{k} to i64" for k in range(1, 5))}
 %thread = call ptr @PyEval_SaveThread()
-%reached = call i64 @carry_out(ptr %p0, i64 %x1, i64 %x2, i64 %x3, i64 %x4)
+%reached = call i64 @carry_out(ptr %x0, i64 %n1, i64 %n2, i64 %n3, i64 %n4)
 call void @PyEval_RestoreThread(ptr %thread)
 %result = call ptr @PyLong_FromSsize_t(i64 %reached)
 ret ptr %result

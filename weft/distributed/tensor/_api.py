@@ -95,14 +95,14 @@ class DTensor(Tensor):
         steps = strides_like(sizes, local_tensor.spec) if stride is None else stride
         whole = local_tensor.spec
         whole = make_spec(tuple(sizes), tuple(steps), whole.dtype, whole.device, whole.conj, whole.neg)
-        return _from_local(local_tensor, whole, mesh, places, _without_sums(grad_placements or places))
+        return _from_local(local_tensor, whole, mesh, places, without_sums(grad_placements or places))
 
     def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
         """The part of this process; a sum that is outstanding is not added up.
 
         grad_placements: how the gradient of the part lies; without them as the tensor does.
         """
-        back = tuple(grad_placements or _without_sums(self.placements))
+        back = tuple(grad_placements or without_sums(self.placements))
         return _to_local(self, self.spec, self.device_mesh, back)
 
     def full_tensor(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
@@ -135,7 +135,7 @@ class DTensor(Tensor):
                 f"redistribute(): from {self.device_mesh} to another mesh, {mesh}; call full_tensor() and distribute_tensor()"
             )
         source = self if forward_dtype is None else self.to(forward_dtype)
-        return _redistribute(source, mesh, places, _without_sums(self.placements))
+        return _redistribute(source, mesh, places, without_sums(self.placements))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         with DisableTorchFunctionSubclass():
@@ -146,7 +146,7 @@ class DTensor(Tensor):
         return local.requires_grad_() if self._autograd is not None and local.is_floating_point() else local
 
 
-def _without_sums(placements: Sequence[Placement]) -> Placements:
+def without_sums(placements: Sequence[Placement]) -> Placements:
     return tuple([Replicate() if each.is_partial() else each for each in placements])
 
 
@@ -189,7 +189,7 @@ def _to_local(x: Any, whole: Spec, mesh: DeviceMesh, back: Placements) -> Tensor
 def _laid_out_cotangent(
     ct: Tensor, out: Any, x: Any, mesh: DeviceMesh, places: Placements, back: Placements
 ) -> Any:
-    return _redistribute(as_distributed(ct, mesh), mesh, back, _without_sums(places))
+    return _redistribute(as_distributed(ct, mesh), mesh, back, without_sums(places))
 
 
 @custom_vjp(_laid_out_cotangent, inputs=1)

@@ -13,7 +13,7 @@ from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.subclasses import unconverted
 from ...core.tensor import Tensor
 from . import _elementwise, _graphs, _indexed, _losses, _others, _products, _reductions, _views, linalg  # noqa: F401 (they fill the table of rules)
-from ._api import DTensor, _from_local, _to_local
+from ._api import DTensor, _from_local, _to_local, without_sums
 from ._redistribute import redistributed
 from ._regions import takes_plain
 from ._rules import (
@@ -28,7 +28,6 @@ from ._rules import (
     whole,
 )
 from ._storage import NoPlacementRule, ShardedStorage, is_distributed, wrap
-from .placement_types import Replicate
 
 
 @functools.cache
@@ -109,11 +108,7 @@ _LIKE = frozenset("zeros_like ones_like full_like empty_like rand_like randn_lik
 
 def _on_whole(func: Callable, args: tuple, kwargs: dict[str, Any], mesh: Any) -> Any:
     """The result of a function of the whole tensors; as DTensors if `mesh` is given."""
-    gathered, named = (
-        [_gathered(each) for each in args],
-        {name: _gathered(each) for name, each in kwargs.items()},
-    )
-    found = func(*gathered, **named)
+    found = func(*map(_gathered, args), **{name: _gathered(each) for name, each in kwargs.items()})
     return found if mesh is None else _placed(found, [], mesh)
 
 
@@ -130,7 +125,7 @@ def _like(func: Callable, input: Any, *args: Any, is_random: bool, **kwargs: Any
     """A tensor with the placements of another. Random numbers are drawn for the whole, so that they are the same on any mesh."""
     storage, spec = input._storage, input.spec
     mesh = storage.mesh
-    places = tuple([Replicate() if each.is_partial() else each for each in storage.placements])
+    places = without_sums(storage.placements)
     requires_grad = kwargs.pop("requires_grad", False)
     if is_random:
         model = storage.local.new_empty(0).expand(0).new_empty_strided(spec.shape, spec.stride)

@@ -93,7 +93,7 @@ def _inplace(op: Map, args: tuple, static: dict[str, Any]) -> Tensor:
 def _write(op: Map, args: tuple, static: dict[str, Any]) -> Tensor:
     target, *others = args
     values, _ = keyed(op.name, others)
-    if target._storage.local is None if is_distributed(target) else False:
+    if is_distributed(target) and target._storage.local is None:
         return _placed(op, target, values)
     return _written(op, op.as_write, target, values, lambda local, parts: op.write(local, *parts))
 

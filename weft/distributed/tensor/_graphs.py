@@ -15,17 +15,16 @@ from ...ops.nn import linear
 from ...ops.reductions import softmax
 from ._products import Way, cheapest
 from ._rules import (
+    all_distributed,
     bare,
     everywhere,
     local_as,
     mesh_of,
     placement_rule,
-    placements_of,
     recorded,
     rule_for,
     tensors_in,
     whole,
-    wrapped_all,
 )
 from ._storage import NoPlacementRule, ShardedStorage, is_distributed, wrap
 from .placement_types import Partial, Placement, Replicate, Shard
@@ -81,7 +80,7 @@ def _by_kernels(op: KernelGraph, inputs: Sequence[Any], static: tuple, numbers: 
 def _on_whole(op: KernelGraph, inputs: Sequence[Any], static: tuple, numbers: tuple, mesh: Any) -> Any:
     with unrecorded():
         found = op(tuple([whole(each, mesh) for each in inputs]), static, numbers)
-    return wrapped_all(found, mesh, everywhere(mesh))
+    return all_distributed(found, mesh)
 
 
 # ---- Softmax ----------------------------------------------------------------------------------------------------------
@@ -129,16 +128,10 @@ def _linear(op: KernelGraph, args: tuple, named: dict[str, Any]) -> Any:
     mesh = mesh_of(inputs)
     if bias and len(bias[0].spec.shape) != 1:
         return _kernel_graph(op, args, named)
-    given = [placements_of(each, mesh) for each in inputs]
-    specs = [each.spec for each in inputs]
     nbytes = input.spec.nbytes // max(weight.spec.shape[1], 1) * weight.spec.shape[0]  # of the result
-    chosen = [
-        cheapest(_ways(input.spec, bool(bias)), places, specs, nbytes, mesh.size(mesh_dim))
-        for mesh_dim, places in enumerate(zip(*given, strict=True))
-    ]
-    wanted = zip(*[way.inputs for way in chosen], strict=True)
+    wanted, places = cheapest(_ways(input.spec, bool(bias)), inputs, nbytes, mesh)
     with unrecorded():
-        found = op(tuple([local_as(each, mesh, places) for each, places in zip(inputs, wanted, strict=True)]))
+        found = op(tuple([local_as(each, mesh, own) for each, own in zip(inputs, wanted, strict=True)]))
     sizes = (*input.spec.shape[:-1], weight.spec.shape[0])
     result = contiguous_spec(sizes, found.spec.dtype, input.spec.device)
-    return recorded(op, wrap(found, result, mesh, [way.result for way in chosen]), inputs)
+    return recorded(op, wrap(found, result, mesh, places), inputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...core.recording import needs_recording, record_inplace, unrecorded
@@ -23,7 +23,7 @@ from ._rules import (
     run_whole,
     whole,
 )
-from ._storage import is_distributed, wrap
+from ._storage import is_distributed, local_sizes, own_piece, wrap
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
@@ -43,11 +43,8 @@ def scatter(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
 
     def write() -> None:
         into = whole(target, mesh)
-        if is_distributed(target) and into is target._storage.local:
-            op(into, whole(list(indices), mesh), whole(value, mesh), how, combine)
-            return
         op(into, whole(list(indices), mesh), whole(value, mesh), how, combine)
-        if is_distributed(target):
+        if is_distributed(target) and into is not target._storage.local:
             written = wrap(into, target.spec, mesh, everywhere(mesh))
             target._storage.local.copy_(local_as(written, mesh, placements_of(target, mesh)))
 
@@ -72,26 +69,24 @@ def _ways(indices: Spec) -> Iterator[Way]:
 
 @rule_for(gather._ROWS)
 def _rows(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
-    weight, (indices,), how = args
-    mesh, specs = mesh_of(args), (weight.spec, indices.spec)
-    spec = op.plans[(weight.spec, how, indices.spec)].spec
-    placements = zip(placements_of(weight, mesh), placements_of(indices, mesh), strict=True)
-    chosen = [
-        cheapest(_ways(indices.spec), given, specs, spec.nbytes, mesh.size(mesh_dim))
-        for mesh_dim, given in enumerate(placements)
-    ]
-    table = local_as(weight, mesh, [way.inputs[0] for way in chosen])
-    numbers = local_as(indices, mesh, [way.inputs[1] for way in chosen])
+    return read_own(op, args, 0, _ways(args[1][0].spec))
+
+
+def read_own(op: Gather, args: tuple, dim: int, ways: Iterable[Way]) -> Any:
+    """What numbers read along `dim` of a tensor, each process its own ones where that is cut."""
+    table, (numbers,), how = args
+    mesh, size = mesh_of(args), table.spec.shape[dim]
+    spec = op.plans[(table.spec, how, numbers.spec)].spec
+    (places, beside), of_result = cheapest(ways, (table, numbers), spec.nbytes, mesh)
     with unrecorded():
-        if table.spec.shape[0] == weight.spec.shape[0]:
-            found = op(table, (numbers,), how)
+        part, own_numbers = local_as(table, mesh, places), local_as(numbers, mesh, beside)
+        if Shard(dim) in places:
+            _check_numbers(op, own_numbers, dim, size)
+            sizes = local_sizes(spec.shape, mesh, of_result)
+            found = Own(own_numbers, size, dim, places, mesh).read(op, part, how, sizes)
         else:
-            rows = weight.spec.shape[0]
-            check_numbers(op, numbers, 0, rows)
-            own = Own(numbers, rows, 0, [way.inputs[0] for way in chosen], mesh)
-            found = own.read(op, table, how, (*numbers.spec.shape, *table.spec.shape[1:]))
-    result = wrap(found, spec, mesh, [way.result for way in chosen])
-    return recorded(op, result, (weight, indices), (how,))
+            found = op(part, (own_numbers,), how)
+    return recorded(op, wrap(found, spec, mesh, of_result), (table, numbers), (how,))
 
 
 class Own:
@@ -100,13 +95,7 @@ class Own:
     def __init__(
         self, numbers: Tensor, size: int, dim: int, placements: Sequence[Placement], mesh: Any
     ) -> None:
-        first = 0
-        for mesh_dim, place in enumerate(placements):
-            if place == Shard(dim):
-                size, start = Shard.local_shard_size_and_offset(
-                    size, mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
-                )
-                first += start
+        size, first = own_piece(size, dim, mesh, placements)
         self.size = size
         own = numbers - first
         self.others = (own < 0) | (own >= size)
@@ -126,7 +115,7 @@ class Own:
             op(target, (self.numbers,), value.masked_fill(self.others, 0), how, add_elements)
 
 
-def check_numbers(op: Gather, numbers: Tensor, dim: int, size: int) -> None:
+def _check_numbers(op: Gather, numbers: Tensor, dim: int, size: int) -> None:
     """Raises: IndexError, in the words of the op, for numbers that no process has."""
     bad = (numbers < 0) | (numbers >= size)
     if bad.any():
@@ -147,18 +136,11 @@ def _ways_back(ct: Spec) -> Iterator[Way]:
 def _rows_back(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
     """The cotangent of the matrix: rows of `ct` that are added up."""
     target, (indices,), ct, how, combine = args
-    mesh, specs = mesh_of(args), (ct.spec, indices.spec)
-    placements = zip(placements_of(ct, mesh), placements_of(indices, mesh), strict=True)
-    chosen = [
-        cheapest(_ways_back(ct.spec), given, specs, target.spec.nbytes, mesh.size(mesh_dim))
-        for mesh_dim, given in enumerate(placements)
-    ]
+    mesh = mesh_of(args)
+    (of_ct, beside), places = cheapest(_ways_back(ct.spec), (ct, indices), target.spec.nbytes, mesh)
     with unrecorded():
-        own = local_as(ct, mesh, [way.inputs[0] for way in chosen])
-        numbers = local_as(indices, mesh, [way.inputs[1] for way in chosen])
+        own, numbers = local_as(ct, mesh, of_ct), local_as(indices, mesh, beside)
         found = own.new_zeros((target.spec.shape[0], own.spec.shape[-1]))
         op(found, (numbers,), own, how, combine)
     spec = contiguous_spec(target.spec.shape, target.spec.dtype, target.spec.device)
-    return recorded(
-        op, wrap(found, spec, mesh, [way.result for way in chosen]), (target, ct, indices), (how, combine)
-    )
+    return recorded(op, wrap(found, spec, mesh, places), (target, ct, indices), (how, combine))

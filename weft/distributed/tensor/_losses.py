@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...core.recording import unrecorded
 from ...core.spec import Spec
 from ...families.indexed import Gather, Scatter, add_elements
 from ...ops.nn.losses.classes import AT_CLASS
-from ._indexed import Own, check_numbers, scatter
-from ._products import Way, cheapest
-from ._rules import check_writable, local_as, mesh_of, placements_of, recorded, rule_for
-from ._storage import is_distributed, wrap
+from ._indexed import Own, read_own, scatter
+from ._products import Way
+from ._rules import check_writable, local_as, mesh_of, placements_of, rule_for
+from ._storage import is_distributed
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
@@ -36,22 +35,8 @@ def _ways(scores: Spec, dim: int) -> Iterator[Way]:
 
 @rule_for(AT_CLASS)
 def _scores_at_classes(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
-    scores, (numbers,), dim = args
-    mesh, specs = mesh_of(args), (scores.spec, numbers.spec)
-    spec = op.plans[(scores.spec, dim, numbers.spec)].spec
-    given = zip(placements_of(scores, mesh), placements_of(numbers, mesh), strict=True)
-    chosen = [
-        cheapest(_ways(scores.spec, dim), each, specs, spec.nbytes, mesh.size(mesh_dim))
-        for mesh_dim, each in enumerate(given)
-    ]
-    places, of_numbers = zip(*[way.inputs for way in chosen], strict=True)
-    with unrecorded():
-        table, own_numbers = local_as(scores, mesh, places), local_as(numbers, mesh, of_numbers)
-        check_numbers(op, own_numbers, dim, scores.spec.shape[dim])
-        own = Own(own_numbers, scores.spec.shape[dim], dim, places, mesh)
-        found = own.read(op, table, dim, own_numbers.spec.shape)
-    result = wrap(found, spec, mesh, [way.result for way in chosen])
-    return recorded(op, result, (scores, numbers), (dim,))
+    scores, _, dim = args
+    return read_own(op, args, dim, _ways(scores.spec, dim))
 
 
 @rule_for(AT_CLASS.scatter)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dispatch import PLAIN
 from ...core.recording import unrecorded
-from ...core.tensor import Tensor, end_view, wrap_dim
+from ...core.tensor import end_view, wrap_dim
 from ...families.array_op import ArrayOp
 from ...families.custom_vjp import CustomVjp
 from ...families.rearrange import Rearrange
@@ -15,7 +15,7 @@ from ...families.update import FusedUpdate
 from ...ops.assembly.joining import CAT
 from ...ops.linalg.lapack import MatrixOp
 from ._rules import (
-    as_distributed,
+    all_distributed,
     bare,
     local_as,
     mesh_of,
@@ -52,23 +52,14 @@ def _custom_vjp(op: CustomVjp, args: tuple, static: dict[str, Any]) -> Any:
         mesh = mesh_of(args)
         with unrecorded():
             found = op.function(*[whole(each, mesh) for each in args])
-    found = _distributed(found, mesh_of(args))
+    found = all_distributed(found, mesh_of(args))
     for each in tensors_in((found,)):
         end_view(each)
     return recorded(op, found, inputs, args[len(inputs) :])
 
 
-def _distributed(found: Any, mesh: Any) -> Any:
-    """The plain ones among results as DTensors."""
-    if isinstance(found, Tensor):
-        return as_distributed(found, mesh)
-    if isinstance(found, (tuple, list)):
-        return getattr(type(found), "_make", type(found))([_distributed(each, mesh) for each in found])
-    return found
-
-
 @placement_rule(MatrixOp)
-def _matrix_op(op: MatrixOp, tensors: tuple, static: dict[str, Any]) -> Any:
+def matrix_op_on_whole(op: MatrixOp, tensors: tuple, static: dict[str, Any]) -> Any:
     found = run_whole(op, tensors, static)
     return recorded(op, found, tensors, tuple([static[name] for name in op._static[len(tensors) :]]))
 

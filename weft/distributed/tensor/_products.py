@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from ...core.recording import unrecorded
 from ...core.spec import Spec
+from ...core.tensor import Tensor
 from ...families.product import Product
 from ._rules import local_as, mesh_of, placement_rule, placements_of, recorded
-from ._storage import wrap
+from ._storage import Placements, wrap
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
@@ -21,20 +23,23 @@ class Way(NamedTuple):
 
 
 def cheapest(
-    ways: Iterator[Way], given: Sequence[Placement], specs: Sequence[Spec], result: int, count: int
-) -> Way:
-    """The way to which the inputs come with the fewest bytes; the first of several.
+    ways: Iterable[Way], inputs: Sequence[Tensor], nbytes: int, mesh: Any
+) -> tuple[list[Placements], Placements]:
+    """The placements of each input, and of the result, to which the inputs come with the fewest bytes; the first ones of several.
 
-    A result that consists of summands may have to be added up later, so a quarter of its bytes (`result`) counts as well.
+    nbytes: of the result. One that consists of summands may have to be added up later, so a quarter of them counts as well.
     """
+    ways, specs = list(ways), [each.spec for each in inputs]
+    chosen = []
+    for mesh_dim, given in enumerate(zip(*[placements_of(each, mesh) for each in inputs], strict=True)):
+        count = mesh.size(mesh_dim)
 
-    def cost(way: Way) -> float:
-        moved = (
-            _cost(old, new, spec, count) for old, new, spec in zip(given, way.inputs, specs, strict=True)
-        )
-        return sum(moved) + (result / 4 if isinstance(way.result, Partial) else 0)
+        def cost(way: Way, given: Any = given, count: int = count) -> float:
+            moved = map(_cost, given, way.inputs, specs, repeat(count))
+            return sum(moved) + (nbytes / 4 if isinstance(way.result, Partial) else 0)
 
-    return min(ways, key=cost)
+        chosen.append(min(ways, key=cost))
+    return list(zip(*[way.inputs for way in chosen], strict=True)), tuple([way.result for way in chosen])
 
 
 def _cost(old: Placement, new: Placement, spec: Spec, count: int) -> float:
@@ -70,15 +75,10 @@ def ways_of_product(a: Spec, b: Spec, whole: Spec) -> Iterator[Way]:
 def _product(op: Product, args: tuple, static: dict[str, Any]) -> Any:
     a, b = args
     mesh, whole = mesh_of(args), op.plans[a.spec, b.spec].spec
-    placements = [placements_of(each, mesh) for each in args]
-    chosen = [
-        cheapest(_ways(a.spec, b.spec, whole), given, (a.spec, b.spec), whole.nbytes, mesh.size(mesh_dim))
-        for mesh_dim, given in enumerate(zip(*placements, strict=True))
-    ]
-    wanted = zip(*[way.inputs for way in chosen], strict=True)
+    wanted, places = cheapest(_ways(a.spec, b.spec, whole), args, whole.nbytes, mesh)
     with unrecorded():
-        found = op(*[local_as(each, mesh, places) for each, places in zip(args, wanted, strict=True)])
-    result = wrap(found, whole, mesh, [way.result for way in chosen])
+        found = op(*[local_as(each, mesh, own) for each, own in zip(args, wanted, strict=True)])
+    result = wrap(found, whole, mesh, places)
     return recorded(op.step(a.spec, b.spec) if op.step else op, result, args)
 
 

@@ -10,7 +10,7 @@ from ...core.tensor import Tensor
 from ...ops.assembly.joining import cat
 from .. import _collectives
 from .._reduce_op import ReduceOp
-from ._storage import Placements
+from ._storage import Placements, own_piece
 from .placement_types import Partial, Placement, Replicate, Shard
 
 _REDUCE_OPS = {
@@ -71,11 +71,11 @@ def _step(
     if old == new:
         return local
     group = mesh.get_group(mesh_dim)
-    before = [*current]
     current[mesh_dim] = new
+    before = current[:mesh_dim]  # whose pieces this dim of the mesh cuts
     if isinstance(new, Replicate):
         if isinstance(old, Shard):
-            return _gathered(local, _size_there(sizes, mesh, before, mesh_dim, old.dim), old.dim, group)
+            return _gathered(local, own_piece(sizes[old.dim], old.dim, mesh, before)[0], old.dim, group)
         return _reduced(local, old, group)
     if isinstance(new, Partial):
         return _summand(local, new, group)
@@ -83,21 +83,9 @@ def _step(
     if isinstance(old, Partial):
         return _reduced_and_cut(local, old, new.dim, group)
     if isinstance(old, Shard):
-        return _exchanged(local, _size_there(sizes, mesh, before, mesh_dim, old.dim), old.dim, new.dim, group)
+        size, _ = own_piece(sizes[old.dim], old.dim, mesh, before)
+        return _exchanged(local, size, old.dim, new.dim, group)
     return _cut(local, new.dim, group)
-
-
-def _size_there(
-    sizes: Sequence[int], mesh: Any, placements: Sequence[Placement], mesh_dim: int, dim: int
-) -> int:
-    """The size that one dim of the mesh cuts: that of the whole, cut by the dims of the mesh before it."""
-    size = sizes[dim]
-    for position, place in enumerate(placements[:mesh_dim]):
-        if isinstance(place, Shard) and place.dim == dim:
-            size, _ = Shard.local_shard_size_and_offset(
-                size, mesh.size(position), mesh.get_local_rank(position)
-            )
-    return size
 
 
 def piece_of(local: Tensor, dim: int, count: int, rank: int) -> Tensor:
@@ -110,18 +98,27 @@ def _cut(local: Tensor, dim: int, group: Any) -> Tensor:
     return piece_of(local, dim, group.size(), group.rank()).contiguous()
 
 
+def _pieces(local: Tensor, dim: int, group: Any) -> list[Tensor]:
+    """The pieces of all processes, with zeros behind them so that they have the same size."""
+    count = group.size()
+    full = -(-local.spec.shape[dim] // count)
+    return [_padded(piece_of(local, dim, count, rank), dim, full) for rank in range(count)]
+
+
+def _own_part(piece: Tensor, size: int, dim: int, group: Any) -> Tensor:
+    """The piece of this process without its padding; `size` is that of all pieces in a row."""
+    own, _ = Shard.local_shard_size_and_offset(size, group.size(), group.rank())
+    return piece.narrow(dim, 0, own).contiguous()
+
+
 def sent(local: Tensor, place: Placement, group: Any, source: int) -> Tensor:
     """The part of this process of a tensor whose values process `source` of the group has."""
     if isinstance(place, Shard):
-        count, size = group.size(), local.spec.shape[place.dim]
-        full = -(-size // count)
-        pieces = [_padded(piece_of(local, place.dim, count, rank), place.dim, full) for rank in range(count)]
-        found = pieces[0].new_empty(pieces[0].spec.shape)
+        pieces = _pieces(local, place.dim, group)
+        piece = pieces[0].new_empty(pieces[0].spec.shape)
         given = pieces if group.rank() == source else None
-        _collectives.scatter(found, given, group=group, group_src=source)
-        return found.narrow(
-            place.dim, 0, Shard.local_shard_size_and_offset(size, count, group.rank())[0]
-        ).contiguous()
+        _collectives.scatter(piece, given, group=group, group_src=source)
+        return _own_part(piece, local.spec.shape[place.dim], place.dim, group)
     found = local.clone().contiguous()
     _collectives.broadcast(found, group=group, group_src=source)
     return _summand(found, place, group) if isinstance(place, Partial) else found
@@ -158,15 +155,11 @@ def _padded(local: Tensor, dim: int, size: int) -> Tensor:
 
 def _exchanged(local: Tensor, size: int, old: int, new: int, group: Any) -> Tensor:
     """Pieces along `new`, from pieces along `old`, of which the whole has `size`."""
-    count = group.size()
-    rows, columns = -(-size // count), -(-local.spec.shape[new] // count)
-    given = [
-        _padded(_padded(piece_of(local, new, count, rank), new, columns), old, rows) for rank in range(count)
-    ]
+    rows = -(-size // group.size())
+    given = [_padded(each, old, rows) for each in _pieces(local, new, group)]
     found = [each.new_empty(each.spec.shape) for each in given]
     _collectives.all_to_all(found, given, group=group)
-    mine, _ = Shard.local_shard_size_and_offset(local.spec.shape[new], count, group.rank())
-    return _joined(found, size, old).narrow(new, 0, mine).contiguous()
+    return _own_part(_joined(found, size, old), local.spec.shape[new], new, group)
 
 
 def _reduce_op(place: Placement, local: Tensor) -> Any:
@@ -184,13 +177,10 @@ def _reduced(local: Tensor, place: Placement, group: Any) -> Tensor:
 
 
 def _reduced_and_cut(local: Tensor, place: Placement, dim: int, group: Any) -> Tensor:
-    count, size = group.size(), local.spec.shape[dim]
-    full = -(-size // count)
-    given = [_padded(piece_of(local, dim, count, rank), dim, full) for rank in range(count)]
+    given = _pieces(local, dim, group)
     found = given[0].new_empty(given[0].spec.shape)
     _collectives.reduce_scatter(found, given, op=_reduce_op(place, local), group=group)
-    mine, _ = Shard.local_shard_size_and_offset(size, count, group.rank())
-    return found.narrow(dim, 0, mine).contiguous()
+    return _own_part(found, local.spec.shape[dim], dim, group)
 
 
 def _summand(local: Tensor, place: Placement, group: Any) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any
 from ...core import dispatch
 from ...core.dispatch import PLAIN
 from ...core.locks import new_lock
+from ...core.op_rules import OpRules
 from ...core.recording import needs_recording, tape, unrecorded
 from ...core.spec import Spec
 from ...core.tensor import Tensor, make
@@ -28,34 +29,9 @@ from ._storage import (
 )
 from .placement_types import Placement, Replicate, Shard
 
-Rule = Callable[..., Any]  # (op, args, static) -> result
-
-# By class of op (a subclass has the rule of its base unless it has its own), and by method of the class.
-FAMILIES: dict[tuple[type, str], Rule] = {}
-# Single ops that need another rule than their family.
-OPS: dict[tuple[int, str], Rule] = {}
-
-
-def placement_rule(*families: type, method: str = "run") -> Callable[[Rule], Rule]:
-    """Decorator: the rule of all ops of some classes."""
-
-    def decorate(rule: Rule) -> Rule:
-        for family in families:
-            FAMILIES[family, method] = rule
-        return rule
-
-    return decorate
-
-
-def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
-    """Decorator: the rule of single ops."""
-
-    def decorate(rule: Rule) -> Rule:
-        for op in ops:
-            OPS[id(op), method] = rule
-        return rule
-
-    return decorate
+# A rule: (op, args, static) -> result
+_table = OpRules()
+placement_rule, rule_for = _table.of_families, _table.of_ops
 
 
 def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
@@ -68,9 +44,8 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         return PLAIN
     for each in distributed:
         settle(each)
-    rule = OPS.get((id(op), method))
-    if rule is None:
-        rule = next(FAMILIES[family, method] for family in type(op).__mro__ if (family, method) in FAMILIES)
+    rule = _table.find(op, method)
+    assert rule is not None  # _others.py has one for all classes
     return rule(op, args, static)
 
 
@@ -210,12 +185,12 @@ def whole(value: Any, mesh: Any) -> Any:
     return value
 
 
-def wrapped_all(found: Any, mesh: Any, placements: Placements) -> Any:
-    """The parts of one or several results as DTensors of their size, where all processes have all of them."""
+def all_distributed(found: Any, mesh: Any) -> Any:
+    """One or several results, as DTensors; plain ones are the same on all processes."""
     if isinstance(found, Tensor):
-        return wrap(found, found.spec, mesh, placements)
+        return as_distributed(found, mesh)
     if isinstance(found, (tuple, list)):
-        parts = [wrapped_all(each, mesh, placements) for each in found]
+        parts = [all_distributed(each, mesh) for each in found]
         return getattr(type(found), "_make", type(found))(parts)
     return found
 
@@ -230,7 +205,7 @@ def run_whole(op: Any, args: Sequence[Any], static: dict[str, Any]) -> Any:
     mesh = mesh_of((args, static.values()))
     with unrecorded():
         found = op(*[whole(each, mesh) for each in args], **{k: whole(v, mesh) for k, v in static.items()})
-    return wrapped_all(found, mesh, everywhere(mesh))
+    return all_distributed(found, mesh)
 
 
 def shards(placements: Placements) -> int:

@@ -93,14 +93,21 @@ def is_distributed(value: Any) -> bool:
     return isinstance(value, Tensor) and type(value._storage) is ShardedStorage
 
 
+def own_piece(size: int, dim: int, mesh: Any, placements: Sequence[Placement]) -> tuple[int, int]:
+    """How many of the `size` elements along `dim` this process has, and from which on. Cuts of one dim are nested."""
+    start = 0
+    for mesh_dim, place in enumerate(placements):
+        if isinstance(place, Shard) and place.dim == dim:
+            size, further = Shard.local_shard_size_and_offset(
+                size, mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
+            )
+            start += further
+    return size, start
+
+
 def local_sizes(sizes: Sequence[int], mesh: Any, placements: Sequence[Placement]) -> Size:
     """The sizes of the part of this process, of a tensor with these sizes."""
-    found = list(sizes)
-    for mesh_dim, place in enumerate(placements):
-        if isinstance(place, Shard):
-            count, rank = mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
-            found[place.dim], _ = Shard.local_shard_size_and_offset(found[place.dim], count, rank)
-    return shape(found)
+    return shape([own_piece(size, dim, mesh, placements)[0] for dim, size in enumerate(sizes)])
 
 
 def strides_like(sizes: Sequence[int], like: Spec) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from ...ops.assembly.copying import copy_to
 from ...ops.indexing import basic_indexing
 from ...ops.indexing.basic_indexing import GETITEM
 from ._rules import (
+    all_distributed,
     everywhere,
     local_as,
     mesh_of,
@@ -29,7 +30,6 @@ from ._rules import (
     recorded,
     rule_for,
     run_whole,
-    wrapped_all,
 )
 from ._storage import NoPlacementRule, local_sizes, strides_like, wrap
 from .placement_types import Placement, Replicate, Shard
@@ -238,7 +238,7 @@ def _embedded(op: CustomVjp, part: Tensor, whole: Spec, canonical: tuple[Spec, i
     if walk is None:
         with unrecorded():
             found = op.function(local_as(part, mesh, everywhere(mesh)), *static)
-        return recorded(op, wrapped_all(found, mesh, everywhere(mesh)), (part,), static)
+        return recorded(op, all_distributed(found, mesh), (part,), static)
     given: list[Placement] = []
     made: list[Placement] = []
     for mesh_dim, place in enumerate(placements_of(part, mesh)):

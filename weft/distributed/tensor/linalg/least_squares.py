@@ -8,8 +8,8 @@ from ....core.dtype import int64
 from ....core.recording import unrecorded
 from ....ops.linalg import equations, least_squares
 from ... import _collectives
+from .._others import matrix_op_on_whole
 from .._rules import recorded, rule_for
-from ._whole import on_whole
 from .qr import tall_qr
 from .rows import everywhere, joined, part_of, rows_of
 
@@ -19,13 +19,13 @@ def _lstsq(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     a, b = tensors
     rows, (m, n), driver = rows_of(a, b), a.spec.shape[-2:], static["driver"]
     if rows is None or m < n or len(b.spec.shape) != 2 or driver not in ("gels", "gelsy"):
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         part, right = part_of(a, rows), part_of(b, rows)
         q, r = tall_qr(part, rows)
         diagonal = r.diagonal().abs()
         if driver == "gelsy" and bool((diagonal <= static["rcond"] * diagonal.max()).any()):
-            return on_whole(op, tensors, static)
+            return matrix_op_on_whole(op, tensors, static)
         turned = q.mH @ right
         _collectives.all_reduce(turned, group=rows.group)
         solution = equations.solve_triangular(r, turned, upper=True)

@@ -10,8 +10,8 @@ from ....core.tensor import Tensor
 from ....ops.assembly.joining import cat
 from ....ops.linalg import equations, factorizations, linalg
 from ... import _collectives
+from .._others import matrix_op_on_whole
 from .._rules import recorded, rule_for
-from ._whole import on_whole
 from .rows import Rows, everywhere, joined, part_of, rows_of
 from .triangular import substitute
 
@@ -97,7 +97,7 @@ def _lu_factor(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None or m != n:
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         part = part_of(a, rows)
         pivots, info = factorize(part, rows)
@@ -123,7 +123,7 @@ def _solve(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     a, b = tensors
     rows = rows_of(a, b)
     if rows is None or len(b.spec.shape) != 2:
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         solution, info = solve(part_of(a, rows), part_of(b, rows), rows)
     return recorded(op, (joined(solution, rows.height, rows), everywhere(info, rows)), tensors)
@@ -134,7 +134,7 @@ def _inverse(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows = rows_of(a)
     if rows is None:
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         part = part_of(a, rows)
         identity = part.new_zeros(part.spec.shape)

@@ -12,8 +12,8 @@ from ....core.tensor import Tensor
 from ....ops.assembly.joining import cat
 from ....ops.linalg import eigen, factorizations
 from ... import _collectives
+from .._others import matrix_op_on_whole
 from .._rules import recorded, rule_for
-from ._whole import on_whole
 from .rows import Rows, everywhere, joined, part_of, rows_of
 
 
@@ -36,7 +36,7 @@ def _qr(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,), mode = tensors, static["mode"]
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None or m < n or mode == "complete":
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         q, r = tall_qr(part_of(a, rows), rows)
     found = (everywhere(r, rows),) if mode == "r" else (joined(q, m, rows), everywhere(r, rows))
@@ -49,7 +49,7 @@ def _svd(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None or m < n or static["full_matrices"] and m > n:
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         q, r = tall_qr(part_of(a, rows), rows)
         left, values, right = op(r, full_matrices=False, infinite=static["infinite"])
@@ -62,7 +62,7 @@ def _svdvals(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None or m < n:
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         values = op(tall_qr(part_of(a, rows), rows)[1])
     return recorded(op, everywhere(values, rows), tensors)

@@ -7,8 +7,8 @@ from typing import Any
 from ....core.recording import unrecorded
 from ....core.tensor import Tensor
 from ....ops.linalg import equations
+from .._others import matrix_op_on_whole
 from .._rules import recorded, rule_for
-from ._whole import on_whole
 from .rows import Rows, joined, part_of, rows_of
 
 WIDTH = 128  # rows of a block
@@ -38,7 +38,7 @@ def _solve_triangular(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     upper, left, unitriangular = static["upper"], static["left"], static["unitriangular"]
     rows = rows_of(a, b)
     if rows is None or len(b.spec.shape) != 2:
-        return on_whole(op, tensors, static)
+        return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         if left:
             right = part_of(b, rows)

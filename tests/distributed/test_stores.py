@@ -1,5 +1,6 @@
 import datetime
 import os
+import socketserver
 import threading
 
 import pytest
@@ -138,6 +139,18 @@ def test_tcp_store_of_several_clients():
 def test_nobody_listens():
     with pytest.raises(weft.distributed.DistNetworkError, match="timed out"):
         weft.distributed.TCPStore("127.0.0.1", 1, 1, False, timeout=SHORT)
+
+
+def test_something_else_listens():
+    class Other(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.rfile.readline()
+            self.wfile.write(b"HTTP/1.1 400 Bad Request\r\n")
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(weft.distributed.DistStoreError, match="is no TCPStore of weft .*HTTP/1.1 400"):
+            weft.distributed.TCPStore("127.0.0.1", server.server_address[1], 1)
 
 
 def test_a_program_ends_that_still_has_a_store(run):

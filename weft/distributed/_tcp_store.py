@@ -99,7 +99,13 @@ class TCPStore(Store):
             answer = self._stream.readline()
         if not answer:
             raise DistNetworkError(f"TCPStore: {self._host}:{self._port} has closed the connection")
-        error, result = json.loads(answer)
+        try:
+            error, result = json.loads(answer)
+        except (ValueError, TypeError):
+            raise DistStoreError(
+                f"TCPStore: what listens at {self._host}:{self._port} is no TCPStore of weft (it answered {answer[:40]!r}). "
+                "Choose another port; all processes have to use weft"
+            ) from None
         if error is not None:
             raise _ERRORS.get(error, DistStoreError)(result)
         return _unpacked(result)

@@ -98,9 +98,8 @@ class Reducer:
         self.active = False  # whether the next backward pass averages
         self.begun = 0  # how many buckets have begun
         self.callback_queued = False
-        self.unused: list[
-            int
-        ] = []  # parameters without gradients in the last pass, for which nobody was prepared
+        # Parameters without gradients in the last pass, for which nobody was prepared.
+        self.unused: list[int] = []
         self.handles = [
             each.register_post_accumulate_grad_hook(self._gradient_is_ready) for each in parameters
         ]

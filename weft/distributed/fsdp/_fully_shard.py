@@ -23,6 +23,7 @@ from .._world import get_world_size, is_initialized
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from ..tensor._redistribute import redistributed
+from ..tensor._rules import everywhere
 from ..tensor._storage import wrap
 
 __all__ = [
@@ -76,8 +77,7 @@ class _Cut:
         """The whole tensor, gathered now."""
         storage, sizes = self.parameter._storage, self.parameter.shape
         local = storage.local if dtype is None else storage.local.to(dtype)
-        places = storage.placements
-        found = redistributed(local, sizes, storage.mesh, places, (Replicate(),) * len(places))
+        found = redistributed(local, sizes, storage.mesh, storage.placements, everywhere(storage.mesh))
         return found.clone() if found._storage is storage.local._storage else found
 
     def part_of_gradient(self, gradient: Tensor, dtype: DType | None) -> Any:
@@ -202,13 +202,9 @@ class _State:
     def after(self, module: Module, args: Any, output: Any) -> Any:
         if self.policy.output_dtype is not None:
             output = tree_map(lambda value: _converted(value, self.policy.output_dtype), output)
-        if self.reshards or not mode.enabled:
-            now = self.reshard()
-            if now is not None and mode.enabled:
-                self._free_until_backward(now, output)
-        else:
-            self.current = None  # the next pass gathers again
-            self.reshard()
+        now = self.reshard()
+        if now is not None and self.reshards and mode.enabled:
+            self._free_until_backward(now, output)
         return output
 
     def _free_until_backward(self, now: _Pass, output: Any) -> None:

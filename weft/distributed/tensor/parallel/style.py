@@ -38,12 +38,10 @@ class ParallelStyle(ABC):
 class _Style(ParallelStyle):
     """A style that shows its arguments."""
 
-    _shown: tuple[
-        tuple[str, str], ...
-    ] = ()  # what its repr shows: a name, and the attribute that has the value
+    _shown: tuple[str, ...] = ()  # the attributes that its repr shows
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, attribute)}" for name, attribute in self._shown)
+        shown = ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
         return f"{type(self).__name__}({shown})"
 
 
@@ -97,7 +95,7 @@ def _refuse(style: ParallelStyle, module: Module) -> NoReturn:
     )
 
 
-_INPUT_AND_OUTPUT = tuple((name, name) for name in ("input_layouts", "output_layouts", "use_local_output"))
+_INPUT_AND_OUTPUT = ("input_layouts", "output_layouts", "use_local_output")
 
 
 class ColwiseParallel(_Layer):
@@ -187,12 +185,9 @@ class PrepareModuleInput(_Style):
     Raises: AssertionError if the numbers of layouts and of wanted layouts differ.
     """
 
-    _shown = tuple(
-        (name, name)
-        for name in (
-            *("input_layouts", "desired_input_layouts", "input_kwarg_layouts"),
-            *("desired_input_kwarg_layouts", "use_local_output"),
-        )
+    _shown = (
+        *("input_layouts", "desired_input_layouts", "input_kwarg_layouts"),
+        *("desired_input_kwarg_layouts", "use_local_output"),
     )
 
     def __init__(
@@ -251,7 +246,7 @@ class PrepareModuleOutput(_Style):
     Raises: AssertionError if the numbers of layouts and of wanted layouts differ.
     """
 
-    _shown = tuple((name, name) for name in ("output_layouts", "desired_output_layouts", "use_local_output"))
+    _shown = ("output_layouts", "desired_output_layouts", "use_local_output")
 
     def __init__(
         self,
@@ -320,9 +315,9 @@ class PrepareModuleInputOutput(_Style):
     def __repr__(self) -> str:
         first, second = self.prepare_module_input, self.prepare_module_output
         shown = [
-            *((name, getattr(first, attribute)) for name, attribute in first._shown[:-1]),
+            *((name, getattr(first, name)) for name in first._shown[:-1]),
             ("use_local_input", first.use_local_output),
-            *((name, getattr(second, attribute)) for name, attribute in second._shown),
+            *((name, getattr(second, name)) for name in second._shown),
         ]
         return f"PrepareModuleInputOutput({', '.join(f'{name}={value}' for name, value in shown)})"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from weft.devices._gpu.code import compiled
-from weft.devices._gpu.driver import architecture
+from weft.devices._gpu.cuda import architecture
 from weft.devices._gpu.target import NVPTX
 
 

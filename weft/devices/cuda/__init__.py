@@ -45,7 +45,7 @@ def _runtime(index: int) -> Runtime:
         from .._gpu.opencl import OpenCL
 
         return OpenCL(index)
-    from .._gpu.driver import Cuda
+    from .._gpu.cuda import Cuda
 
     return Cuda(index)
 

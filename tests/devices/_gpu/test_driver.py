@@ -1,0 +1,198 @@
+"""The runtime over a driver, with functions of this process in the place of the driver's. Memory of the device is memory of the host."""
+
+import ctypes
+
+import pytest
+
+from weft.devices._gpu import cublas, cuda, nvidia
+
+ADDRESS = 4711  # of a kernel
+OUT_OF_MEMORY, INVALID, NOT_READY = 2, 1, 600
+ATTRIBUTES = {16: 132, 75: 9, 76: 0, 10: 32, 38: 5 << 20, 39: 2048}
+
+
+def function(*kinds):
+    """Make a method a function of C that returns the driver's code."""
+    return ctypes.CFUNCTYPE(ctypes.c_int, *kinds)
+
+
+class Library:
+    """The functions of NVIDIA's driver that the runtime calls. `calls` has the names of those that order work."""
+
+    def __init__(self):
+        self.calls, self.blocks, self.launched = [], {}, []
+        self.is_done = True
+        number, pointer = ctypes.c_uint, ctypes.c_void_p
+        self.cuCtxSetCurrent = function(pointer)(self._enter)
+        self.cuLaunchKernel = function(pointer, *[number] * 7, pointer, pointer, pointer)(self._launch)
+
+    def _enter(self, context):
+        self.calls.append(("enter", context))
+        return 0
+
+    def _launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
+        entries = (ctypes.c_void_p * 5).from_address(extra)
+        nbytes = ctypes.c_size_t.from_address(entries[3]).value
+        words = list((ctypes.c_int64 * (nbytes // 8)).from_address(entries[1]))
+        self.launched.append((function, gx, bx, words, entries[4]))
+        return 0
+
+    def cuDeviceGet(self, handle, index):
+        handle._obj.value = index + 10
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, context, handle):
+        context._obj.value = handle.value + 100
+        return 0
+
+    def cuDeviceGetName(self, room, size, handle):
+        room.value = b"a test"
+        return 0
+
+    def cuDeviceGetAttribute(self, value, number, handle):
+        value._obj.value = ATTRIBUTES[number]
+        return 0
+
+    def cuDeviceTotalMem_v2(self, total, handle):
+        total._obj.value = 1 << 20
+        return 0
+
+    def cuMemGetInfo_v2(self, free, total):
+        free._obj.value = (1 << 20) - sum(map(len, self.blocks.values()))
+        return 0
+
+    def cuMemAlloc_v2(self, address, nbytes):
+        if nbytes.value > 1 << 20:
+            return OUT_OF_MEMORY
+        block = ctypes.create_string_buffer(nbytes.value)
+        address._obj.value = ctypes.addressof(block)
+        self.blocks[ctypes.addressof(block)] = block
+        return 0
+
+    def cuMemHostAlloc(self, address, nbytes, flags):
+        return self.cuMemAlloc_v2(address, nbytes)
+
+    def cuMemFree_v2(self, address):
+        return 0 if self.blocks.pop(address.value, None) else INVALID
+
+    cuMemFreeHost = cuMemFree_v2
+
+    def _copy(self, target, source, nbytes, stream=None):
+        self.calls.append("copy")
+        ctypes.memmove(target, source if source.__class__ is int else source.value, nbytes.value)
+        return 0
+
+    def cuMemcpyDtoH_v2(self, target, source, nbytes):
+        return self._copy(target, source, nbytes)
+
+    def cuMemcpyHtoD_v2(self, target, source, nbytes):
+        return self._copy(target.value, source, nbytes)
+
+    def cuMemcpyDtoDAsync_v2(self, target, source, nbytes, stream):
+        return self._copy(target.value, source, nbytes)
+
+    def cuCtxSynchronize(self):
+        self.calls.append("synchronize")
+        return 0
+
+    def cuEventCreate(self, event, flags):
+        event._obj.value = 1
+        return 0
+
+    def cuEventRecord(self, event, stream):
+        return 0
+
+    def cuEventQuery(self, event):
+        return 0 if self.is_done else NOT_READY
+
+    def cuEventSynchronize(self, event):
+        self.is_done = True
+        return 0
+
+    def cuEventElapsedTime(self, found, start, end):
+        found._obj.value = 1.5
+        return 0
+
+    def cuEventDestroy_v2(self, event):
+        return 0
+
+    def cuModuleLoadDataEx(self, module, image, count, options, values):
+        self.image = image
+        module._obj.value = 7
+        return 0
+
+    def cuModuleGetFunction(self, function, module, name):
+        assert name == b"kernel"
+        function._obj.value = ADDRESS
+        return 0
+
+    def cuGetErrorString(self, code, text):
+        text._obj.value = f"text of {code}".encode()
+        return 0
+
+
+@pytest.fixture
+def library():
+    return Library()
+
+
+@pytest.fixture
+def runtime(library, monkeypatch):
+    monkeypatch.setattr(cuda, "library", lambda: nvidia.Driver(library))
+    monkeypatch.setattr(cublas, "library", lambda: None)
+    return cuda.Cuda(1)
+
+
+def test_a_device_is_described_by_the_driver(runtime):
+    assert (runtime.name, runtime.capability, runtime.multiprocessors) == ("a test", (9, 0), 132)
+    assert (runtime.warp_size, runtime.threads_per_multiprocessor) == (32, 2048)
+    assert (runtime.cache_size, runtime.total_memory) == (5 << 20, 1 << 20)
+
+
+def test_each_thread_enters_the_device_before_work(runtime, library):
+    library.calls.clear()
+    runtime.synchronize()
+    assert library.calls == [("enter", runtime.context), "synchronize"]
+
+
+def test_bytes_are_written_copied_and_read(runtime, library):
+    a, b = runtime.allocate(8), runtime.allocate(8)
+    runtime.write(a, b"weft1234")
+    runtime.copy(b, a, 8)
+    assert runtime.read(b, 8) == b"weft1234"
+    assert runtime.free_memory() == (1 << 20) - 16
+    runtime.release(a)
+    runtime.release_host(runtime.allocate_host(8))
+    assert list(library.blocks) == [b]
+
+
+def test_no_bytes_need_no_driver(runtime, library):
+    library.calls.clear()
+    runtime.write(1, b"")
+    runtime.copy(1, 2, 0)
+    assert runtime.read(1, 0) == b"" and library.calls == []
+
+
+def test_events(runtime, library):
+    start, end = runtime.mark(), runtime.mark()
+    library.is_done = False
+    assert not end.is_done()
+    end.wait()
+    assert end.is_done() and start.until(end) == 1.5
+
+
+def test_errors_of_the_driver_are_raised(runtime):
+    with pytest.raises(MemoryError, match="2097152 bytes of memory"):
+        runtime.allocate(2 << 20)
+    with pytest.raises(nvidia.DriverError, match=r"CUDA error: text of 1 \(1\) in cuMemFree"):
+        runtime.release(1)
+
+
+def test_a_kernel_is_loaded_and_launched(runtime, library):
+    def write(target, kernel):
+        return target.kernel(["start", "n"], [])
+
+    launch = runtime.launch(runtime.load(write, "nothing"), 5, "p", [7])
+    assert launch.entry(1000, launch.meta, launch.count) == 1000
+    assert b".target sm_90" in library.image and b".entry kernel(" in library.image
+    assert library.launched == [(ADDRESS, 5, 256, [1000, 7], None)]

@@ -56,6 +56,19 @@ def test_sorting(shape, dtype):
     check(lambda x: x.topk(400).values, x, exactly=True)
 
 
+@pytest.mark.parametrize("shape", [(40, 100), (40, 250), (5, 1000), (2, 3840)])
+def test_sorting_of_short_rows(shape):
+    x = torch.randint(0, 50, shape)
+    check(lambda x: tuple(x.sort(-1, stable=True)), x, exactly=True)
+    check(lambda x: tuple(x.t().sort(0, stable=True)), x, exactly=True)
+
+
+def test_many_of_the_least():
+    x = torch.randn(2, 9000)
+    check(lambda x: tuple(x.topk(1500)), x, exactly=True)
+    check(lambda x: tuple(x.topk(5, largest=False)), x, exactly=True)
+
+
 @pytest.mark.parametrize(("rows", "columns", "count"), [(50, 7, 1000), (1000, 33, 300), (3, 1, 2000)])
 def test_writes_that_meet_keep_their_order(rows, columns, count):
     x, source = torch.randn(rows, columns), torch.randn(count, columns)

@@ -1,8 +1,11 @@
 """Stable orders of rows of unsigned keys.
 
-Long rows are sorted by digits of eight bits, from the least significant one on. A pass over a digit has three kernels: groups count the digits
-of their part of a row; the counts are added up; then each group moves the positions of its elements to their places. Elements that are
-counted twice in the same order find their places without waiting for each other, so that equal keys keep their order.
+A short row is sorted by one group in its memory (`tiles.py`), a very short one by comparing each key with all others. The few least keys of a
+long row are the least ones of its tiles, sorted again.
+
+Other long rows are sorted by digits of eight bits, from the least significant one on. A pass over a digit has three kernels: groups count the
+digits of their tiles; the counts are added up; then each group sorts its tiles by the digit and moves keys and positions to their places,
+neighbours to neighbouring ones.
 """
 
 from __future__ import annotations
@@ -11,34 +14,33 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...core.dtype import DType, int32, int64, uint8, uint16, uint32, uint64
-from ...engine.expr import load
+from ...core.dtype import int32, int64
 from ...engine.kernel import Launch
-from ...engine.llvm import value_type
-from ...engine.loops import Result
-from .kernel import THREADS, Kernel
+from .kernel import THREADS, Kernel, is_wide
 from .target import Target
+from .tiles import BITS as BITS_OF_SPLIT
+from .tiles import EACH, KEYS, TILE, Tile, TileKernel, tile_ir
 
 DIGITS = THREADS  # values of a digit: each thread has one
 BITS = 8
-TURNS = 8  # of a group in its part of a row
-PART = TURNS * THREADS
-MOST_SELECTED = 1 << 20  # keys that are looked at to find the least ones one by one
-MOST_COMPARED = 1024  # keys of a row, up to which each is compared with all others
-
-_KEYS: dict[int, DType] = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
+# Keys of a row, up to which each is compared with all others. By the number of instructions: it was not measured on hardware.
+MOST_COMPARED = 128
+MOST_OF_TILE = TILE // 4  # keys that are kept of a tile, when the least ones of a row are looked for
 
 
 class PassKernel(NamedTuple):
     """Everything that the code of a kernel of a pass depends on.
 
-    Arguments: the addresses of the target positions, of the keys, of the source positions, of the counts and of the totals of each digit;
-    then rows, keys of a row, parts of a row, and how far the digit is shifted.
+    Arguments: the addresses of the positions and keys that are stored, of the keys and positions that are read, of the counts and of the totals
+    of each digit; then rows, keys of a row, tiles of a row, how far the digit is shifted, and how many positions of a row are stored.
     """
 
     bits: int  # of a key
     step: str  # COUNT, ADD or MOVE
-    is_first: bool  # the source positions are 0, 1, 2, ...
+    is_first: bool = False  # the positions that are read are 0, 1, 2, ...
+    is_last: bool = False  # the positions that are stored are int64
+    has_keys: bool = True  # keys are stored
+    wide: bool = False  # positions between the first pass and the last one are int64, not int32
 
 
 COUNT, ADD, MOVE = "count", "add", "move"
@@ -51,73 +53,63 @@ def pass_ir(target: Target, kernel: PassKernel) -> str:
     return body.ir()
 
 
-class _Pass(Kernel):
+class _Pass(Tile):
     def __init__(self, target: Target, kernel: PassKernel):
-        super().__init__(target)
+        super().__init__(target, kernel.bits)
         self.kernel = kernel
-        self.to, self.keys, self.source, self.counts, self.totals = self.words("p", 5)
-        self.rows, self.n, self.parts, self.shift = (
-            self.parameter(name) for name in ("rows", "n", "parts", "shift")
+        self.to, self.to_keys, self.keys, self.source, self.counts, self.totals = self.words("p", 6)
+        self.rows, self.n, self.tiles, self.shift, self.stored = (
+            self.parameter(name) for name in ("rows", "n", "tiles", "shift", "stored")
         )
-        self.position_of_thread = self.thread()
 
-    def _digit(self, row: str, i: str) -> tuple[str, str]:
-        """Return the digit of the i-th element of a row, and its position."""
-        start = self.integer("mul", row, self.n)
-        at = i
-        if not self.kernel.is_first:
-            at = self.read(self.place(self.source, [self.integer("add", start, i)], [8]), int64)
-        dtype = _KEYS[self.kernel.bits]
-        place = self.place(self.keys, [self.integer("add", start, at)], [dtype.itemsize])
-        key = self.read(place, dtype)
-        if dtype.itemsize < 8:
-            key = self.let(f"zext {value_type(dtype)} {key} to i64")
-        return self.integer("and", self.integer("lshr", key, self.shift), DIGITS - 1), at
-
-    def _slot_of_count(self, row: str, digit: str, part: str) -> str:
+    def _slot_of_count(self, row: str, digit: str, tile: str) -> str:
         line = self.integer("add", self.integer("mul", row, DIGITS), digit)
         return self.place(
-            self.counts, [self.integer("add", self.integer("mul", line, self.parts), part)], [8]
+            self.counts, [self.integer("add", self.integer("mul", line, self.tiles), tile)], [8]
         )
 
     def _total_of(self, row: str, digit: str) -> str:
         line = self.integer("add", self.integer("mul", row, DIGITS), digit)
         return self.place(self.totals, [line], [8])
 
-    def _each_part(self, write: Callable[[str, str], None]) -> None:
-        with self.loop(self.group(), self.integer("mul", self.rows, self.parts), self.groups()) as turn:
-            write(self.integer("udiv", turn, self.parts), self.integer("urem", turn, self.parts))
+    def _each_tile(self, write: Callable[[str, str, str, str], None]) -> None:
+        """Write code for the row and the number of a tile, the number of its first key among all keys, and how many it has."""
+        with self.loop(self.group(), self.integer("mul", self.rows, self.tiles), self.groups()) as turn:
+            row, tile = self.integer("udiv", turn, self.tiles), self.integer("urem", turn, self.tiles)
+            start = self.integer("mul", tile, TILE)
+            count = self.minimum(self.integer("sub", self.n, start), TILE)
+            write(row, tile, self.integer("add", self.integer("mul", row, self.n), start), count)
 
     def count(self) -> None:
-        """How many elements of each part have each digit."""
+        """How many keys of each tile have each digit."""
         room = self.shared(int32, DIGITS)
-        self._each_part(lambda row, part: self._count_part(room, row, part))
+        self._each_tile(functools.partial(self._count_tile, room))
 
-    def _count_part(self, room: str, row: str, part: str) -> None:
+    def _count_tile(self, room: str, row: str, tile: str, first: str, count: str) -> None:
         thread = self.position_of_thread
         self.put(room, int32, thread, "0")
         self.barrier()
-        start = self.integer("mul", part, PART)
-        end = self.minimum(self.integer("add", start, PART), self.n)
-        with self.loop(self.integer("add", start, thread), end, THREADS) as i:
-            digit, _ = self._digit(row, i)
-            self.do(f"atomicrmw add ptr addrspace(3) {self.slot(room, int32, digit)}, i32 1 monotonic")
+        keys = self.place(self.keys, [first], [self.dtype.itemsize])
+        with self.loop(thread, count, THREADS) as i:
+            key = self.read(self.place(keys, [i], [self.dtype.itemsize]), self.dtype)
+            slot = self.slot(room, int32, self.digit(key, self.shift, DIGITS))
+            self.do(f"atomicrmw add ptr addrspace(3) {slot}, i32 1 monotonic")
         self.barrier()
         found = self.let(f"zext i32 {self.take(room, int32, thread)} to i64")
-        self.write(self._slot_of_count(row, thread, part), int64, found)
+        self.write(self._slot_of_count(row, thread, tile), int64, found)
         self.barrier()
 
     def add_up(self) -> None:
-        """For each digit of a row: how many elements with it lie in the parts before, and in all."""
+        """For each digit of a row: how many keys with it lie in the tiles before, and in all."""
         room, thread = self.shared(int64, THREADS), self.position_of_thread
         with self.loop(self.group(), self.integer("mul", self.rows, DIGITS), self.groups()) as turn:
             row, digit = self.integer("udiv", turn, DIGITS), self.integer("urem", turn, DIGITS)
             before = self.variable("i64", "0")
-            with self.loop(0, self.parts, THREADS) as first:
-                part = self.integer("add", first, thread)
-                within = self.let(f"icmp slt i64 {part}, {self.parts}")
+            with self.loop(0, self.tiles, THREADS) as first:
+                tile = self.integer("add", first, thread)
+                within = self.let(f"icmp slt i64 {tile}, {self.tiles}")
                 own = self.variable("i64", "0")
-                place = self._slot_of_count(row, digit, part)
+                place = self._slot_of_count(row, digit, tile)
                 with self.when(within):
                     self.set(own, "i64", self.read(place, int64))
                 total = self.sum_before(room, thread, self.get(own, "i64"))
@@ -132,212 +124,205 @@ class _Pass(Kernel):
                 self.write(self._total_of(row, digit), int64, self.get(before, "i64"))
 
     def move(self) -> None:
-        """Write the position of each element to its place."""
-        sums, starts = self.shared(int64, THREADS), self.shared(int64, DIGITS)
-        digits = self.shared(int32, THREADS)
-        self._each_part(lambda row, part: self._move_part((sums, starts, digits), row, part))
+        """Write each key and its position to their places."""
+        self.allocate(EACH[-1])
+        self._each_tile(self._move_tile)
 
-    def _move_part(self, rooms: tuple[str, str, str], row: str, part: str) -> None:
-        sums, starts, digits = rooms
-        thread = self.position_of_thread
-        total = self.read(self._total_of(row, thread), int64)
-        smaller = self.integer("sub", self.sum_before(sums, thread, total), total)
-        before = self.read(self._slot_of_count(row, thread, part), int64)
-        self.put(starts, int64, thread, self.integer("add", smaller, before))
-        start = self.integer("mul", part, PART)
-        end = self.minimum(self.integer("add", start, PART), self.n)
-        with self.loop(start, end, THREADS) as first:
-            i = self.integer("add", first, thread)
-            within = self.let(f"icmp slt i64 {i}, {end}")
-            digit, at = self.variable("i64", str(DIGITS)), self.variable("i64", "0")
-            with self.when(within):
-                found, position = self._digit(row, i)
-                self.set(digit, "i64", found)
-                self.set(at, "i64", position)
-            mine = self.let(f"trunc i64 {self.get(digit, 'i64')} to i32")
-            self.barrier()  # the starts are stored, and the digits before are read
-            self.put(digits, int32, thread, mine)
-            self.barrier()
-            rank, alike = self._rank(digits, thread, mine)
-            place = self.variable("i64", "0")
-            with self.when(within):
-                start_of_digit = self.take(starts, int64, self.get(digit, "i64"))
-                self.set(place, "i64", self.integer("add", start_of_digit, rank))
-                line = self.integer("add", self.integer("mul", row, self.n), self.get(place, "i64"))
-                self.write(self.place(self.to, [line], [8]), int64, self.get(at, "i64"))
-            self.barrier()  # the starts are read
-            is_last = self.let(f"icmp eq i64 {self.integer('add', rank, 1)}, {alike}")
-            with self.when(self.let(f"and i1 {within}, {is_last}")):
-                self.put(
-                    starts, int64, self.get(digit, "i64"), self.integer("add", self.get(place, "i64"), 1)
-                )
+    def _move_tile(self, row: str, tile: str, first: str, count: str) -> None:
+        thread, starts = (
+            self.position_of_thread,
+            self.counts_of_tile,
+        )  # whose memory is free once the tile is sorted
+        self.barrier()  # the tile before is stored
+        self.fetch(self.place(self.keys, [first], [self.dtype.itemsize]), count)
+        for part in range(0, BITS, BITS_OF_SPLIT):
+            self.split(self.integer("add", self.shift, part))
         self.barrier()
+        total = self.read(self._total_of(row, thread), int64)
+        smaller = self.integer("sub", self.sum_before(self.sums, thread, total), total)
+        before = self.read(self._slot_of_count(row, thread, tile), int64)
+        self.put(starts, int64, thread, self.integer("add", smaller, before))
+        self.barrier()
+        self._start_at_heads(starts, count)
+        self.barrier()
+        line = self.integer("mul", row, self.n)
+        with self.loop(thread, count, THREADS) as i:
+            key = self.key(i)
+            start = self.take(starts, int64, self.digit(key, self.shift, DIGITS))
+            to = self.integer("add", start, i)
+            if self.kernel.has_keys:
+                place = self.place(self.to_keys, [self.integer("add", line, to)], [self.dtype.itemsize])
+                self.write(place, self.dtype, key)
+            self._store(row, to, self._position_of(tile, first, self.number(i)))
 
-    def _rank(self, digits: str, thread: str, mine: str) -> tuple[str, str]:
-        """How many threads before this one have its digit, and how many threads in all."""
-        rank, alike = self.variable("i64", "0"), self.variable("i64", "0")
-        with self.loop(0, THREADS) as other:
-            same = self.let(f"icmp eq i32 {self.take(digits, int32, other)}, {mine}")
-            earlier = self.let(f"and i1 {same}, {self.let(f'icmp slt i64 {other}, {thread}')}")
-            for variable, flag in ((rank, earlier), (alike, same)):
-                one = self.let(f"zext i1 {flag} to i64")
-                self.set(variable, "i64", self.integer("add", self.get(variable, "i64"), one))
-        return self.get(rank, "i64"), self.get(alike, "i64")
+    def _start_at_heads(self, starts: str, count: str) -> None:
+        """Let `starts` be what a place in the sorted tile is moved by."""
+        with self.loop(self.position_of_thread, count, THREADS) as i:
+            digit = self.digit(self.key(i), self.shift, DIGITS)
+            before = self.digit(self.key(self.maximum(self.integer("sub", i, 1), 0)), self.shift, DIGITS)
+            differs = self.let(f"icmp ne i64 {digit}, {before}")
+            with self.when(self.let(f"or i1 {differs}, {self.let(f'icmp eq i64 {i}, 0')}")):
+                moved = self.integer("sub", self.take(starts, int64, digit), i)
+                self.put(starts, int64, digit, moved)
+
+    def _position_of(self, tile: str, first: str, number: str) -> str:
+        """The position in its row of a key of a tile."""
+        if self.kernel.is_first:
+            return self.integer("add", self.integer("mul", tile, TILE), number)
+        at = self.integer("add", first, number)
+        if self.kernel.wide:
+            return self.read(self.place(self.source, [at], [8]), int64)
+        return self.let(f"zext i32 {self.read(self.place(self.source, [at], [4]), int32)} to i64")
+
+    def _store(self, row: str, to: str, position: str) -> None:
+        with self.when(self.let(f"icmp slt i64 {to}, {self.stored}")):
+            at = self.integer("add", self.integer("mul", row, self.stored), to)
+            if self.kernel.is_last or self.kernel.wide:
+                self.write(self.place(self.to, [at], [8]), int64, position)
+            else:
+                narrow = self.let(f"trunc i64 {position} to i32")
+                self.write(self.place(self.to, [at], [4]), int32, narrow)
 
 
-class LeastKernel(NamedTuple):
-    """Everything that the code of a kernel for the least keys of rows depends on.
+class CompareKernel(NamedTuple):
+    """Everything that the code of a kernel that compares each key of a row with all others depends on.
 
-    Arguments: the addresses of the order and of the keys, rows, keys of a row, and how many are wanted.
+    Arguments: the addresses of the order and of the keys, rows, keys of a row, and how many positions are wanted.
     """
 
     bits: int
-    compares: (
-        bool  # each key with all others; else the least key behind the last one is looked for again and again
-    )
 
 
-def least_ir(target: Target, kernel: LeastKernel) -> str:
-    """Return the module of the kernel."""
-    body = _Least(target, kernel)
-    with body.loop(body.group(), body.rows, body.groups()) as row:
-        body.compare(row) if kernel.compares else body.select(row)
+def compare_ir(target: Target, kernel: CompareKernel) -> str:
+    """Return the module of the kernel. A thread has a key."""
+    body = Kernel(target)
+    dtype = KEYS[kernel.bits]
+    order, keys = body.words("p", 2)
+    rows, n, k = (body.parameter(name) for name in ("rows", "n", "k"))
+    first, step = body.first_and_step()
+    with body.loop(first, body.integer("mul", rows, n), step) as element:
+        row, i = body.integer("udiv", element, n), body.integer("urem", element, n)
+        start = body.place(keys, [body.integer("mul", row, n)], [dtype.itemsize])
+        key = body.read(body.place(start, [i], [dtype.itemsize]), dtype)
+        rank = body.variable("i64", "0")
+        with body.loop(0, n) as j:
+            other = body.read(body.place(start, [j], [dtype.itemsize]), dtype)
+            less = body.let(f"icmp ult i{kernel.bits} {other}, {key}")
+            same = body.let(f"icmp eq i{kernel.bits} {other}, {key}")
+            earlier = body.let(f"icmp slt i64 {j}, {i}")
+            before = body.let(f"or i1 {less}, {body.let(f'and i1 {same}, {earlier}')}")
+            one = body.let(f"zext i1 {before} to i64")
+            body.set(rank, "i64", body.integer("add", body.get(rank, "i64"), one))
+        found = body.get(rank, "i64")
+        with body.when(body.let(f"icmp slt i64 {found}, {k}")):
+            line = body.integer("add", body.integer("mul", row, k), found)
+            body.write(body.place(order, [line], [8]), int64, i)
     return body.ir()
 
 
-class _Least(Kernel):
-    def __init__(self, target: Target, kernel: LeastKernel):
-        super().__init__(target)
-        self.dtype = _KEYS[kernel.bits]
-        self.kind = value_type(self.dtype)
-        self.order, self.keys = self.words("p", 2)
-        self.rows, self.n, self.k = (self.parameter(name) for name in ("rows", "n", "k"))
-        self.position_of_thread = self.thread()
-        if not kernel.compares:
-            self.room_of_keys, self.room_of_places = (
-                self.shared(self.dtype, THREADS),
-                self.shared(int64, THREADS),
-            )
-
-    def _key(self, row: str, i: str) -> str:
-        line = self.integer("add", self.integer("mul", row, self.n), i)
-        return self.read(self.place(self.keys, [line], [self.dtype.itemsize]), self.dtype)
-
-    def _store(self, row: str, rank: str, position: str) -> None:
-        line = self.integer("add", self.integer("mul", row, self.k), rank)
-        self.write(self.place(self.order, [line], [8]), int64, position)
-
-    def _is_before(self, key: str, at: str, other: str, other_at: str) -> str:
-        """Whether a key comes before another one, of equals the one at the smaller position."""
-        less = self.let(f"icmp ult {self.kind} {key}, {other}")
-        same = self.let(f"icmp eq {self.kind} {key}, {other}")
-        earlier = self.let(f"icmp slt i64 {at}, {other_at}")
-        return self.let(f"or i1 {less}, {self.let(f'and i1 {same}, {earlier}')}")
-
-    def compare(self, row: str) -> None:
-        with self.loop(self.position_of_thread, self.n, THREADS) as i:
-            key = self._key(row, i)
-            rank = self.variable("i64", "0")
-            with self.loop(0, self.n) as j:
-                before = self._is_before(self._key(row, j), j, key, i)
-                one = self.let(f"zext i1 {before} to i64")
-                self.set(rank, "i64", self.integer("add", self.get(rank, "i64"), one))
-            found = self.get(rank, "i64")
-            with self.when(self.let(f"icmp slt i64 {found}, {self.k}")):
-                self._store(row, found, i)
-
-    def select(self, row: str) -> None:
-        """Return the least key, then the least behind it, and so on."""
-        last, last_at = self.variable(self.kind, "0"), self.variable("i64", "-1")
-        with self.loop(0, self.k) as rank:
-            key, at = self.variable(self.kind, "-1"), self.variable("i64", self.n)
-            with self.loop(self.position_of_thread, self.n, THREADS) as i:
-                other = self._key(row, i)
-                behind = self._is_before(self.get(last, self.kind), self.get(last_at, "i64"), other, i)
-                better = self._is_before(other, i, self.get(key, self.kind), self.get(at, "i64"))
-                with self.when(self.let(f"and i1 {behind}, {better}")):
-                    self.set(key, self.kind, other)
-                    self.set(at, "i64", i)
-            self._least_of_group(key, at)
-            self.set(last, self.kind, self.take(self.room_of_keys, self.dtype, "0"))
-            self.set(last_at, "i64", self.take(self.room_of_places, int64, "0"))
-            with self.when(self.let(f"icmp eq i64 {self.position_of_thread}, 0")):
-                self._store(row, rank, self.get(last_at, "i64"))
-            self.barrier()
-
-    def _least_of_group(self, key: str, at: str) -> None:
-        """Bring the least key of all threads, and its position, to the first place in memory of the group."""
-        thread, half = self.position_of_thread, THREADS
-        while half:
-            if half < THREADS:
-                with self.when(self.let(f"icmp slt i64 {thread}, {half}")):
-                    there = self.integer("add", thread, half)
-                    other = self.take(self.room_of_keys, self.dtype, there)
-                    other_at = self.take(self.room_of_places, int64, there)
-                    better = self._is_before(other, other_at, self.get(key, self.kind), self.get(at, "i64"))
-                    with self.when(better):
-                        self.set(key, self.kind, other)
-                        self.set(at, "i64", other_at)
-                self.barrier()
-            self.put(self.room_of_keys, self.dtype, thread, self.get(key, self.kind))
-            self.put(self.room_of_places, int64, thread, self.get(at, "i64"))
-            self.barrier()
-            half //= 2
+# ---- Launches --------------------------------------------------------------------------------------------------------------
 
 
 def extras(gpu: Any) -> dict[str, Callable]:
     """The kernels for sorting, by the names that ops ask for."""
     return {
+        "orders_rows": lambda n, k: True,
         "ordered_rows": functools.partial(ordered_rows, gpu),
-        "sorted_rows": functools.partial(sorted_rows, gpu),
     }
 
 
-def ordered_rows(gpu: Any, bits: int, rows: int, n: int, k: int) -> Launch:
-    """Return the first k positions of the stable order of rows of n unsigned keys: `entry(order, keys, meta, count)`."""
-    if n > MOST_COMPARED and n * k > MOST_SELECTED:
-        return _first_of_sorted(gpu, bits, rows, n, k)
-    runtime = gpu.runtime
-    loaded = runtime.load(least_ir, LeastKernel(bits, n <= MOST_COMPARED))
-    return runtime.launch(loaded, gpu.groups(rows * THREADS), "pp", [rows, n, k])
+def ordered_rows(gpu: Any, bits: int, rows: int, n: int, k: int) -> tuple[Launch, int]:
+    """The first k positions of the stable order of rows of n unsigned keys: `entry(order, keys, room, meta, count)`.
+
+    Returns the launch and the bytes of the room. Without a room, `entry(order, keys, meta, count)`.
+    """
+    if n <= MOST_COMPARED:
+        loaded = gpu.runtime.load(compare_ir, CompareKernel(bits))
+        return gpu.runtime.launch(loaded, gpu.groups(rows * n), "pp", [rows, n, k]), 0
+    if n <= TILE or k <= MOST_OF_TILE:
+        return _least_of_tiles(gpu, bits, rows, n, k)
+    return sorted_rows(gpu, bits, rows, n, k, bits)
 
 
-def _first_of_sorted(gpu: Any, bits: int, rows: int, n: int, k: int) -> Launch:
-    """Return the same by sorting whole rows."""
-    sort, nbytes = sorted_rows(gpu, bits, rows, n)
-    all_places = 8 * rows * n
-    copy = gpu.prepare([Result((load(0, int64),))], [int64], [], (rows, k), ((8 * k, 8), (8 * n, 8)))
+def _least_of_tiles(gpu: Any, bits: int, rows: int, n: int, k: int) -> tuple[Launch, int]:
+    """Return the same, where k keys are at most a part of a tile: the least keys of each tile, and those of what is left, until it is one tile.
 
-    def entry(order: int, keys: int, meta: int, count: int) -> int:
-        room = gpu.allocate(all_places + nbytes)
-        sort.entry(room.ptr, keys, room.ptr + all_places, sort.meta, sort.count)  # type: ignore[misc]
-        return copy.entry(order, room.ptr, copy.meta, copy.count)
-
-    return Launch(entry, 0, 0, (sort, copy))
-
-
-def sorted_rows(gpu: Any, bits: int, rows: int, n: int) -> tuple[Launch, int]:
-    """Return the stable order of rows of n unsigned keys, `entry(order, keys, room, meta, count)`, and the room's bytes."""
-    runtime, parts = gpu.runtime, -(-n // PART)
-    passes = bits // BITS
-    launches = []
-    for number in range(passes):
-        for step in (COUNT, ADD, MOVE):
-            kernel = PassKernel(bits, step, number == 0)
-            loaded = runtime.load(pass_ir, kernel)
-            threads = THREADS * rows * (DIGITS if step == ADD else parts)
-            words = [rows, n, parts, BITS * number]
-            launches.append(runtime.launch(loaded, gpu.groups(threads), "ppppp", words))
-    positions, counts = 8 * rows * n, 8 * rows * DIGITS * parts
+    Of equal keys those of earlier tiles come first in what is left, so the order is stable.
+    """
+    launches: list[Any] = []
+    most, size, is_last = 0, n, False
+    while not is_last:
+        each = next(each for each in EACH if size <= each * THREADS or each == EACH[-1])
+        tiles = -(-size // (each * THREADS))
+        is_last = tiles == 1
+        left = (tiles - 1) * k + min(k, size - (tiles - 1) * each * THREADS)
+        kernel = TileKernel(bits, each, not launches, is_last)
+        loaded = gpu.runtime.load(tile_ir, kernel)
+        words = [rows, size, tiles, k, left]
+        launches.append(gpu.runtime.launch(loaded, gpu.groups(rows * tiles * THREADS), "pppp", words))
+        most, size = max(most, 0 if is_last else left), left
+    if len(launches) == 1:
+        only: Any = launches[0]
+        return Launch(
+            lambda order, keys, meta, count: only.entry(order, order, keys, order, only.meta, only.count),
+            0,
+            0,
+            only,
+        ), 0
+    positions, keys_of_half = 8 * rows * most, _aligned(rows * most * bits // 8)
 
     def entry(order: int, keys: int, room: int, meta: int, count: int) -> int:
-        """A pass writes to the order or to the room, so that the last one writes to the order."""
-        places = order, room
+        halves = [(at, at + positions) for at in (room, room + positions + keys_of_half)]
+        source, read = order, keys
         for number, launch in enumerate(launches):
-            left = passes - 1 - number // len((COUNT, ADD, MOVE))
-            to, source = places[left % 2], places[1 - left % 2]
-            given = to, keys, source, room + positions, room + positions + counts
-            launch.entry(*given, launch.meta, launch.count)
+            to, stored = halves[number % 2] if number < len(launches) - 1 else (order, order)
+            launch.entry(to, stored, read, source, launch.meta, launch.count)
+            source, read = to, stored
         return order
 
-    return Launch(entry, 0, 0, launches), positions + counts + 8 * rows * DIGITS
+    return Launch(entry, 0, 0, launches), 2 * (positions + keys_of_half)
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // 8) * 8
+
+
+def sorted_rows(
+    gpu: Any, bits: int, rows: int, n: int, k: int, significant: int, has_keys: bool = False
+) -> tuple[Launch, int]:
+    """Return the first k positions of the stable order of rows of n unsigned keys, of which only the lowest bits differ, and the room's bytes.
+
+    `entry(order, keys, room, meta, count)`, or with `has_keys`, `entry(order, sorted_keys, keys, room, meta, count)`.
+    """
+    tiles, passes, wide = -(-n // TILE), -(-significant // BITS), is_wide(n)
+    launches: list[Any] = []
+    for number in range(passes):
+        is_last = number == passes - 1
+        moving = PassKernel(bits, MOVE, number == 0, is_last, not is_last or has_keys, wide)
+        for kernel in (PassKernel(bits, COUNT), PassKernel(bits, ADD), moving):
+            loaded = gpu.runtime.load(pass_ir, kernel)
+            threads = THREADS * rows * (DIGITS if kernel.step == ADD else tiles)
+            words = [rows, n, tiles, BITS * number, k if is_last else n]
+            launches.append(gpu.runtime.launch(loaded, gpu.groups(threads), "pppppp", words))
+    positions, keys_of_half = _aligned((8 if wide else 4) * rows * n), _aligned(rows * n * bits // 8)
+    half, counts = positions + keys_of_half, 8 * rows * DIGITS * tiles
+
+    def run(order: int, sorted_keys: int, keys: int, room: int) -> int:
+        counted = room + 2 * half
+        source, read = order, keys
+        for number in range(passes):
+            at = room + half * (number % 2)
+            to, stored = (at, at + positions) if number < passes - 1 else (order, sorted_keys)
+            for launch in launches[3 * number : 3 * number + 3]:
+                launch.entry(to, stored, read, source, counted, counted + counts, launch.meta, launch.count)
+            source, read = to, stored
+        return order
+
+    def entry(order: int, keys: int, room: int, meta: int, count: int) -> int:
+        return run(order, order, keys, room)
+
+    def entry_with_keys(order: int, sorted_keys: int, keys: int, room: int, meta: int, count: int) -> int:
+        return run(order, sorted_keys, keys, room)
+
+    nbytes = 2 * half + counts + 8 * rows * DIGITS
+    return Launch(entry_with_keys if has_keys else entry, 0, 0, launches), nbytes

@@ -32,6 +32,7 @@ from ...engine.ranks import rank_code
 from ...engine.resample import resample_code
 from ...engine.resample_rows import blocks_of, groups_of, resample_rows_code
 from ...engine.selection import is_few, least_code
+from ...engine.short_rows import MOST_KEYS
 from ...engine.short_rows import order_code as counted_code
 from ...engine.steps import Steps
 from ...engine.storages import allocator
@@ -130,11 +131,26 @@ def blend(
     entry(result, planes, positions, weights, meta.ctypes.data, images * groups * -(-points // POINTS))
 
 
-def ordered_rows(bits: int, rows: int, n: int, k: int) -> Launch:
-    """Return the first k positions of the stable order of rows of n unsigned keys: `entry(order, keys, meta, count)`."""
+def orders_rows(n: int, k: int) -> bool:
+    """Whether `ordered_rows` is the fastest way to the first k positions of the order of rows of n keys."""
+    return _is_counted(n, k) or k == n < 1 << 32
+
+
+def _is_counted(n: int, k: int) -> bool:
+    """Whether the place of a key is found by comparisons; else the whole row is sorted."""
+    return n <= MOST_KEYS or is_few(n, k)
+
+
+def ordered_rows(bits: int, rows: int, n: int, k: int) -> tuple[Launch, int]:
+    """The first k positions of the stable order of rows of n unsigned keys: `entry(order, keys, room, meta, count)`.
+
+    Returns the launch and the bytes of the room. Without a room, `entry(order, keys, meta, count)`.
+    """
+    if not _is_counted(n, k):
+        return _sorted_rows(bits, rows, n)
     meta = block((n, k))
     entry = sharing(_rows_code(bits, n, k), rows * n * bits // 4)
-    return Launch(entry, meta.address, rows, meta)
+    return Launch(entry, meta.address, rows, meta), 0
 
 
 @per_plan
@@ -152,7 +168,7 @@ def at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return found
 
 
-def sorted_rows(bits: int, rows: int, n: int) -> tuple[Launch, int]:
+def _sorted_rows(bits: int, rows: int, n: int) -> tuple[Launch, int]:
     """Return the stable order of rows of n unsigned keys, `entry(order, keys, room, meta, count)`, and the room's bytes."""
     parts = min(rows, workers.get_num_threads())
     meta = block((n, rows, parts))
@@ -168,7 +184,7 @@ def stable_order(key: np.ndarray) -> np.ndarray:
         key = key.astype(np.uint64)
     key = np.ascontiguousarray(key)
     order = np.empty(key.shape, np.int64)
-    launch, nbytes = sorted_rows(8 * key.itemsize, key.size // n, n)
+    launch, nbytes = _sorted_rows(8 * key.itemsize, key.size // n, n)
     room = allocator(nbytes)()
     launch.entry(order.ctypes.data, key.ctypes.data, room.ptr, launch.meta, launch.count)  # type: ignore[misc]
     return order
@@ -304,7 +320,7 @@ EXTRAS: dict[str, Callable] = {
     "merge": merge,
     "search": search,
     "ordered_rows": ordered_rows,
-    "sorted_rows": sorted_rows,
+    "orders_rows": orders_rows,
     "stable_order": stable_order,
     "sliding_sums": sliding_sums,
     "sliding_products": sliding_products,

@@ -18,9 +18,7 @@ from ...core.public import public
 from ...core.return_types import return_type
 from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride
-from ...core.tensor import Tensor, make, wrap_dim
-from ...engine.selection import is_few
-from ...engine.short_rows import MOST_KEYS
+from ...core.tensor import Tensor, empty, make, wrap_dim
 from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
 from ...families.indexed import plain
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
@@ -113,22 +111,14 @@ def _build_ordered(graph: GraphBuilder, dim: int, descending: bool, k: int) -> l
     back = tuple(row.index(each) for each in range(len(sizes)))
     graph.write(KEYS[descending], graph.view(view_rules.permute, keys, back), input)
     order = graph.new(contiguous_spec(shape((*outer, k)), int64, spec.device))
-    bits, rows, n = 8 * dtype.itemsize, math.prod(outer), sizes[dim]
-    if _is_counted(n, k):
-        graph.launch(backend.extras["ordered_rows"](bits, rows, n, k), order, keys)
-    else:
-        launch, nbytes = backend.extras["sorted_rows"](bits, rows, n)
-        graph.launch(launch, order, keys, graph.new(contiguous_spec((nbytes,), uint8, spec.device)))
+    launch, nbytes = backend.extras["ordered_rows"](8 * dtype.itemsize, math.prod(outer), sizes[dim], k)
+    rooms = [graph.new(contiguous_spec((nbytes,), uint8, spec.device))] if nbytes else []
+    graph.launch(launch, order, keys, *rooms)
     indices = order
     if dim != len(sizes) - 1:
         indices = graph.new(contiguous_spec(shape((*sizes[:dim], k, *sizes[dim + 1 :])), int64, spec.device))
         graph.write(COPY, indices, graph.view(view_rules.permute, order, back))
     return [graph.gather(GATHER, input, (indices,), dim), indices]
-
-
-def _is_counted(n: int, k: int) -> bool:
-    """Whether the place of a key is found by comparisons; else the whole row is sorted."""
-    return n <= MOST_KEYS or is_few(n, k)
 
 
 _ORDERED = KernelGraph("sort", 1, _build_ordered)
@@ -137,10 +127,10 @@ _ORDERED = KernelGraph("sort", 1, _build_ordered)
 def _in_order(input: Tensor, dim: int, descending: bool, k: int) -> tuple[Tensor, Tensor] | None:
     """What `_build_ordered` computes; None where other ways are faster, or the device has no kernel."""
     spec = input.spec
-    if not spec.numel or not k or not spec.shape or "sorted_rows" not in spec.device.backend.extras:
+    if not spec.numel or not k or not spec.shape:
         return None
-    n = spec.shape[dim]
-    if not _is_counted(n, k) and (k < n or n >= 1 << 32):
+    orders = spec.device.backend.extras.get("orders_rows")
+    if orders is None or not orders(spec.shape[dim], k):
         return None
     return _ORDERED((plain(make(input._storage, input._byte_offset, spec)),), (dim, descending, k))
 
@@ -206,10 +196,11 @@ def _order_rule(ct, out, input, dim, descending, *, specs):
 @array_op(derivative=_order_rule)
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     spec = input.spec
-    if spec.shape and spec.stride == contiguous_stride(spec.shape):
-        found = _in_order(input, dim, descending, spec.shape[dim])
-        if found is not None:
+    if spec.shape and (found := _in_order(input, dim, descending, spec.shape[dim])) is not None:
+        if spec.stride == contiguous_stride(spec.shape):
             return found
+        values, indices = (COPY.write(empty(in_order_of(spec, each.spec.dtype)), each) for each in found)
+        return values, indices
     order = back(_least(input, dim, None, descending), dim, spec.ndim)
     indices = _dense(order, in_order_of(spec, int64))
     values = _taken(input, indices, dim)

@@ -70,6 +70,34 @@ def plain(value):
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def close(ours, theirs, relative=1e-5, absolute=1e-12):
+    """Whether two results are equal, numbers up to rounding."""
+    if isinstance(ours, float | complex) and isinstance(theirs, float | complex):
+        are_nan = ours != ours and theirs != theirs
+        return ours == theirs or are_nan or abs(ours - theirs) <= max(relative * abs(theirs), absolute)
+    if isinstance(ours, list | tuple) and isinstance(theirs, list | tuple):
+        pairs = zip(ours, theirs, strict=False)
+        return len(ours) == len(theirs) and all(close(*pair, relative, absolute) for pair in pairs)
+    return ours == theirs
+
+
+def assert_same_on_every_rank(size, module, name, **tolerances):
+    """A program has the same results with weft and with PyTorch's Gloo."""
+    found = outcomes("weft", size, module), outcomes("torch", size, module)
+    assert str not in map(type, found), found
+    for rank, (ours, theirs) in enumerate(zip(*found, strict=True)):
+        assert close(ours[name], theirs[name], **tolerances), (
+            f"rank {rank}: {_difference(ours[name], theirs[name], tolerances)}"
+        )
+
+
+def _difference(ours, theirs, tolerances):
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return next((f"item {k}: {a} and {b}" for k, (a, b) in pairs if not close(a, b, **tolerances)), "")
+    return f"weft: {ours}\nPyTorch: {theirs}"
+
+
 def outcome(program, *arguments):
     try:
         return plain(program(*arguments))

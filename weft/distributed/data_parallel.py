@@ -226,6 +226,11 @@ class DistributedDataParallel(Module, Joinable):
         finally:
             self.require_backward_grad_sync = before
 
+    def average_next_backward(self) -> None:
+        """Let the next backward pass average, also if `forward` was called within `no_sync`."""
+        if self._reducer is not None:
+            self._reducer.prepare()
+
     def train(self, mode: bool = True) -> DistributedDataParallel:
         super().train(mode)
         return self

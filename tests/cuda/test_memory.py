@@ -37,13 +37,13 @@ def test_the_numbers_by_name():
     weft.empty(1, device="cuda")
     weft.cuda.reset_accumulated_memory_stats()
     before = weft.cuda.memory_stats()
-    tensors = [weft.empty(MIB, dtype=weft.uint8, device="cuda") for _ in range(3)]
+    tensors = [weft.empty(12 * MIB, dtype=weft.uint8, device="cuda") for _ in range(3)]
     tensors.pop()
     stats = weft.cuda.memory_stats()
     for name in ("allocated_bytes", "active_bytes"):
-        assert stats[f"{name}.all.current"] - before[f"{name}.all.current"] == 2 * MIB
-        assert stats[f"{name}.all.allocated"] - before[f"{name}.all.allocated"] == 3 * MIB
-        assert stats[f"{name}.all.freed"] == MIB
+        assert stats[f"{name}.all.current"] - before[f"{name}.all.current"] == 24 * MIB
+        assert stats[f"{name}.all.allocated"] - before[f"{name}.all.allocated"] == 36 * MIB
+        assert stats[f"{name}.all.freed"] == 12 * MIB
     assert stats["allocation.all.current"] - before["allocation.all.current"] == 2
     assert stats["segment.all.current"] - before["segment.all.current"] == 3
     assert stats["reserved_bytes.all.current"] == weft.cuda.memory_reserved()

@@ -1078,6 +1078,7 @@ def test_nothing_outside_knows_of_promises():
         "__init__.py": {"weft.engine.defer.eager", "weft.engine.explain.explain"},
         "autograd/event_recorder.py": {"weft.engine.explain.is_ours"},
         "devices/_gpu/backend.py": {"weft.engine.defer.keep_all"},
+        "devices/_gpu/capture.py": {"weft.engine.defer.keep_all"},
         "devices/cpu/__init__.py": {"weft.engine.defer.keep_all"},
         "profiler/operators.py": {"weft.engine.defer", "deferred"},
     }

@@ -62,6 +62,18 @@ class Devices:
         pool = self.pool(device)
         return 0 if pool is None else getattr(pool, name)
 
+    def is_capturing(self) -> bool:
+        """Whether work of the current device is being captured."""
+        index = self.index_of(None)
+        return any(each.capture is not None for each in self.started() if each.device.index == index)
+
+    def synchronize(self, device: Any = None) -> None:
+        """Wait until all work of a device is done.
+
+        Raises: the error of `gpu`.
+        """
+        self.gpu(device).synchronize()
+
     def empty_cache(self) -> None:
         """Give the blocks of memory that no tensor uses back to the driver."""
         for each in self.started():

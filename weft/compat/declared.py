@@ -74,7 +74,7 @@ class Section:
 def declares_module(name: str) -> bool:
     """Whether `weft.x.y` is a declared module, or a package of declared modules.
 
-    >>> declares_module("weft.cuda.graphs"), declares_module("weft.cuda.graph")
+    >>> declares_module("weft.cuda.nccl"), declares_module("weft.cuda.ncc")
     (True, False)
     """
     return name in _file(_area(name)) or _is_package(name)

@@ -199,7 +199,9 @@ def _is_in_bad_fork() -> bool:
     return False
 
 
-_missing = module_getattr(__name__, ("amp", "jiterator"))
+# Few programs use them, and they load layers and kernels.
+_LATE = "CUDAGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables".split()
+_missing = module_getattr(__name__, ("amp", "graphs", "jiterator"), dict.fromkeys(_LATE, "graphs"))
 
 
 def __getattr__(name: str) -> Any:

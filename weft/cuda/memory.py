@@ -53,7 +53,7 @@ def memory_stats(device: Any = None) -> OrderedDict[str, int]:
         (("active_bytes", "allocated_bytes"), pool.bytes_of_tensors()),
         (("active", "allocation"), pool.tensors()),
         (("reserved_bytes",), {"current": pool.reserved, "peak": pool.most_reserved}),
-        (("segment",), {"current": pool.blocks, "peak": pool.most_blocks}),
+        (("segment",), {"current": pool.segments, "peak": pool.most_segments}),
     ):
         for name in names:
             found.update({f"{name}.all.{which}": value for which, value in numbers.items()})

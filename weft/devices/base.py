@@ -57,6 +57,9 @@ class Backend(ABC):
 
     has_memory: bool
     most_deferred = 0  # bytes of the largest elementwise result that may be computed later, in one kernel with what reads it
+    # Whether deferred work must not move the content of a tensor to other memory, because recorded work uses the address.
+    keeps_addresses = False
+    capture: Any = None  # records the work that is given now, see `_gpu/capture.py`
     block_scale = 1  # how large the blocks are in which ops do their work, as a multiple of those that fit a processor's caches
     # By the name of a dtype: the type of ctypes for its numbers, and its `from_address`. Empty where the host has no pointers.
     c_types: Mapping[str, Any] = MappingProxyType({})
@@ -94,6 +97,10 @@ class Backend(ABC):
     @abstractmethod
     def write(self, address: int, content: Any) -> None:
         """Copy bytes (a buffer) from the host to an address of this device."""
+
+    def write_constant(self, storage: Storage, content: Any) -> None:
+        """Fill a new Storage with values that do not depend on tensors, so that they are the same each time when recorded work is repeated."""
+        self.write(storage.ptr, content)
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -267,14 +267,15 @@ def rewritten(plan: Any, target: Any, tensors: Sequence[Any], numbers: Sequence)
 def _may_wait(plan: Any, storage: Storage, target: Any, tensors: Sequence[Any]) -> bool:
     """Whether the new content of all of a storage may be computed later.
 
-    It is computed at once if there are other operands and all have memory, because a promise would keep them alive, and save nothing.
+    It is computed at once if recorded work of the device uses addresses. It is also computed at once if there are other operands and all have memory, because a promise would keep them alive, and save nothing.
 
-    It is also computed at once if the storage has memory and the program has threads. The memory of the new content may be another
+    The same holds if the storage has memory and the program has threads. The memory of the new content may be another
     block (`_donor`), and a kernel of another thread that has the address already would read or write memory of other tensors then.
     """
     storages = [storage, *[each._storage for each in tensors]]
     return (
         not target._byte_offset
+        and not plan.spec.device.backend.keeps_addresses
         and storage.nbytes_ == plan.spec.nbytes
         and storage.owner is None
         and type(storage.version) is int  # that of inference mode raises

@@ -220,13 +220,20 @@ def host_array(tensor: Tensor) -> np.ndarray:
 
 def to_device(tensor: Tensor, where: device) -> Tensor:
     """A copy of a tensor, outside of autograd, on another device; strides stay if they are dense."""
+    return _copied(tensor, where, is_constant=False)
+
+
+def _copied(tensor: Tensor, where: device, is_constant: bool) -> Tensor:
     spec = tensor.spec
     if not spec.is_dense or spec.conj or spec.neg:
         tensor = COPY.write(_empty(contiguous_spec(spec.shape, spec.dtype, spec.device)), tensor)
     result = _empty(tensor.spec.like(device=where))
     if where.backend.has_memory:
         content = spec.device.backend.read(tensor._storage.ptr + tensor._byte_offset, tensor.spec.nbytes)
-        where.backend.write(result._storage.ptr, content)
+        if is_constant:
+            where.backend.write_constant(result._storage, content)
+        else:
+            where.backend.write(result._storage.ptr, content)
     return result
 
 
@@ -303,7 +310,7 @@ def on_device(values: Any, where: device, dtype: DType | None = None) -> Tensor:
         result = tensor_of(values, dtype)
     finally:
         _here.reset(here)
-    return result if where is CPU else to_device(result, where)
+    return result if where is CPU else _copied(result, where, is_constant=True)
 
 
 def _spec_of_array(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -59,8 +60,7 @@ class Elementwise(Optimizer):
     def _step_group(self, group: dict[str, Any]) -> None:
         if group.get("capturable"):
             _refuse_capture(group["params"])
-        states, slots, update = self.state, self._slots(group), self.update
-        run = update.compose if group.get("differentiable") else update
+        states, slots = self.state, self._slots(group)
         for param in group["params"]:
             grad = param.grad
             if grad is None:
@@ -74,12 +74,32 @@ class Elementwise(Optimizer):
                 state = states[param]
                 if not state:
                     self._start(state, param, group)
-            step = count(state) if "step" in state else 0.0
-            options, numbers = self._next(group, state, param, step)
-            targets = [param, *[state[name] for name in slots]]
-            if param.spec.dtype.is_complex:
-                grad, targets = _as_real(grad), list(map(_as_real, targets))
-            run(options, grad, targets, numbers)
+            capture = param.spec.device.backend.capture
+            if capture is None or "step" not in state:
+                self._step_param(group, state, param, grad)
+            else:  # the host counts the steps, so that it has work in each replay
+                self._check_capturable(group)
+                capture.between(functools.partial(self._step_captured, group, state, param, grad))
+
+    def _step_param(self, group: dict[str, Any], state: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        update = self.update.compose if group.get("differentiable") else self.update
+        step = count(state) if "step" in state else 0.0
+        options, numbers = self._next(group, state, param, step)
+        targets = [param, *[state[name] for name in self._slots(group)]]
+        if param.spec.dtype.is_complex:
+            grad, targets = _as_real(grad), list(map(_as_real, targets))
+        update(options, grad, targets, numbers)
+
+    def _step_captured(self, *arguments: Any) -> None:
+        with unrecorded():
+            self._step_param(*arguments)
+
+    def _check_capturable(self, group: dict[str, Any]) -> None:
+        if not group.get("capturable", True):
+            raise RuntimeError(
+                f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} "
+                "but param_groups' capturable is False."
+            )
 
     def _check_strided(self, param: Tensor) -> None:
         """Raises: NotImplementedError if a parameter is sparse itself."""

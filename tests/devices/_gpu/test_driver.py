@@ -4,6 +4,7 @@ import ctypes
 
 import pytest
 
+import weft
 from weft.devices._gpu import cublas, cuda, nvidia
 
 ADDRESS = 4711  # of a kernel
@@ -20,7 +21,7 @@ class Library:
     """The functions of NVIDIA's driver that the runtime calls. `calls` has the names of those that order work."""
 
     def __init__(self):
-        self.calls, self.blocks, self.launched = [], {}, []
+        self.calls, self.blocks, self.launched, self.streams = [], {}, [], []
         self.is_done = True
         number, pointer = ctypes.c_uint, ctypes.c_void_p
         self.cuCtxSetCurrent = function(pointer)(self._enter)
@@ -34,6 +35,7 @@ class Library:
         entries = (ctypes.c_void_p * 5).from_address(extra)
         nbytes = ctypes.c_size_t.from_address(entries[3]).value
         words = list((ctypes.c_int64 * (nbytes // 8)).from_address(entries[1]))
+        self.streams.append(stream)
         self.launched.append((function, gx, bx, words, entries[4]))
         return 0
 
@@ -89,7 +91,26 @@ class Library:
         return self._copy(target.value, source, nbytes)
 
     def cuMemcpyDtoDAsync_v2(self, target, source, nbytes, stream):
+        self.streams.append(stream.value)
         return self._copy(target.value, source, nbytes)
+
+    def cuStreamCreate(self, stream, flags):
+        stream._obj.value = 55
+        return 0
+
+    def cuGraphInstantiateWithFlags(self, runnable, graph, flags):
+        self.calls.append("instantiate")
+        return 0
+
+    def cuGraphLaunch(self, runnable, stream):
+        self.calls.append("replay")
+        return 0
+
+    def _done(self, *arguments):
+        return 0
+
+    cuStreamBeginCapture_v2 = cuStreamEndCapture = cuStreamDestroy_v2 = _done
+    cuGraphDestroy = cuGraphExecDestroy = _done
 
     def cuCtxSynchronize(self):
         self.calls.append("synchronize")
@@ -196,3 +217,24 @@ def test_a_kernel_is_loaded_and_launched(runtime, library):
     assert launch.entry(1000, launch.meta, launch.count) == 1000
     assert b".target sm_90" in library.image and b".entry kernel(" in library.image
     assert library.launched == [(ADDRESS, 5, 256, [1000, 7], None)]
+
+
+def test_work_is_recorded_on_a_stream_and_replayed(runtime, library):
+    def write(target, kernel):
+        return target.kernel(["start", "n"], [])
+
+    launch = runtime.launch(runtime.load(write, "nothing"), 5, "p", [7])
+    a, b = runtime.allocate(8), runtime.allocate(8)
+    runtime.begin_recording()
+    for work in (runtime.synchronize, lambda: runtime.read(a, 8), lambda: runtime.write(a, b"12345678")):
+        with pytest.raises(weft.AcceleratorError, match="not permitted when stream is capturing"):
+            work()
+    launch.entry(1000, launch.meta, launch.count)
+    runtime.copy(a, b, 8)
+    replay = runtime.end_recording()
+    library.calls.clear()
+    replay(), replay()
+    assert library.calls == [("enter", runtime.context), "replay"] * 2
+    launch.entry(1000, launch.meta, launch.count)
+    runtime.copy(a, b, 8)
+    assert library.streams == [55, 55, None, None]

@@ -19,6 +19,7 @@ class Driver:
         self.calls = []
         self.answer = 0
         self.busy = ctypes.c_int64()
+        self.stream = ctypes.c_void_p()
         self.before = lambda: self.calls.append("before")
         self.code = LazyKernel(self._compile)
         self._enter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._note_context)
@@ -37,7 +38,8 @@ class Driver:
         return 0
 
     def _note_launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
-        assert (gy, gz, by, bz, shared, stream, parameters) == (1, 1, 1, 1, 0, None, None)
+        assert (gy, gz, by, bz, shared, parameters) == (1, 1, 1, 1, 0, None)
+        assert stream == self.stream.value
         # CU_LAUNCH_PARAM_BUFFER_POINTER, the buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, the address of its size, CU_LAUNCH_PARAM_END
         assert (extra[0], extra[2], extra[4]) == (1, 2, None)
         nbytes = ctypes.c_size_t.from_address(extra[3]).value
@@ -49,7 +51,10 @@ class Driver:
         addresses = [ctypes.cast(each, ctypes.c_void_p).value for each in (self._launch, self._enter)]
         before = (ctypes.addressof(self.busy), id(self.before))
         kernel = (ctypes.addressof(self.code.word), id(self.code.compile))
-        return block((*addresses, CONTEXT, *before, *kernel, GROUPS, THREADS, len(words), *places, *words))
+        stream = ctypes.addressof(self.stream)
+        return block(
+            (*addresses, CONTEXT, *before, *kernel, stream, GROUPS, THREADS, len(words), *places, *words)
+        )
 
 
 def bits(kind, number):
@@ -63,6 +68,15 @@ def test_a_launch_passes_the_arguments_and_then_its_words():
     assert launcher("ppifd")(1000, 2000, -7, 1.5, 2.5, meta.address, 1) == 1000
     words = [1000, 2000, -7, bits(ctypes.c_float, 1.5), bits(ctypes.c_double, 2.5), 10, 20]
     assert driver.calls == ["compile", ("context", CONTEXT), ("launch", FUNCTION, GROUPS, THREADS, words)]
+
+
+def test_launches_follow_the_stream_of_the_driver():
+    driver = Driver()
+    meta = driver.meta(range(1), [0])
+    for stream in (77, None):  # a stream that records, and the default stream
+        driver.stream.value = stream
+        assert launcher("p")(1000, meta.address, 1) == 1000
+    assert len(driver.calls) == 5
 
 
 def test_a_kernel_is_compiled_when_it_runs_for_the_first_time():

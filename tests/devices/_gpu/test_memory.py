@@ -1,5 +1,7 @@
 """The caching allocator of a GPU over a runtime with little memory."""
 
+from random import Random
+
 import pytest
 
 import weft
@@ -11,7 +13,8 @@ MEBI = 1 << 20
 class Runtime:
     """Gives out numbers for addresses as long as there is memory."""
 
-    total_memory = 8 * MEBI
+    total_memory = 60 * MEBI
+    is_recording = False
 
     def __init__(self):
         self.blocks = {}
@@ -61,40 +64,110 @@ def test_a_freed_block_is_given_to_the_next_tensor_of_its_size(pool, runtime):
     bin, address = take(pool, 1000)
     bin.append(address)
     assert take(pool, 1024) == (bin, address)
-    assert take(pool, 1024)[1] != address
-    assert len(runtime.blocks) == 2
+    assert take(pool, 1024)[1] == address + 1024
+    assert list(runtime.blocks.values()) == [2 * MEBI]
+
+
+def test_small_tensors_share_segments_and_large_ones_have_others(pool, runtime):
+    for nbytes in (100, MEBI, 3 * MEBI, 9 * MEBI, 10 * MEBI, 13 * MEBI):
+        take(pool, nbytes)
+    assert list(runtime.blocks.values()) == [2 * MEBI, 20 * MEBI, 10 * MEBI, 14 * MEBI]
 
 
 def test_statistics(pool):
     bin, address = take(pool, 1000)
     take(pool, 500)
-    assert (pool.allocated, pool.reserved, pool.active) == (1536, 1536, 2)
+    assert (pool.allocated, pool.reserved, pool.active, pool.segments) == (1536, 2 * MEBI, 2, 1)
     bin.append(address)
-    assert (pool.allocated, pool.reserved, pool.active) == (512, 1536, 1)
-    assert (pool.most_allocated, pool.most_reserved) == (1536, 1536)
+    assert (pool.allocated, pool.reserved, pool.active) == (512, 2 * MEBI, 1)
+    assert (pool.most_allocated, pool.most_reserved) == (1536, 2 * MEBI)
     pool.release_free()
-    assert (pool.reserved, pool.most_reserved) == (512, 1536)
+    assert pool.reserved == 2 * MEBI  # the other tensor lies there
+
+
+def test_free_neighbours_are_merged_and_larger_blocks_are_cut(pool, runtime):
+    taken = [take(pool, 2 * MEBI) for _ in range(10)]
+    assert [address - taken[0][1] for _, address in taken] == [2 * MEBI * k for k in range(10)]
+    for bin, address in taken[2:5]:
+        bin.append(address)
+    assert take(pool, 6 * MEBI)[1] == taken[2][1]
+    for bin, address in (*taken[:2], *taken[5:]):
+        bin.append(address)
+    assert take(pool, 10 * MEBI)[1] == taken[5][1]
+    assert take(pool, 4 * MEBI)[1] == taken[0][1]
+    assert list(runtime.blocks.values()) == [20 * MEBI]
+
+
+def test_blocks_of_two_segments_are_not_merged(pool, runtime):
+    (first, a), (second, b) = take(pool, 16 * MEBI), take(pool, 16 * MEBI)
+    assert b == a + 16 * MEBI  # as a driver may give them
+    first.append(a), second.append(b)
+    take(pool, 20 * MEBI)
+    assert list(runtime.blocks.values()) == [16 * MEBI, 16 * MEBI, 20 * MEBI]
+
+
+def test_sizes_that_change_with_each_call_do_not_pile_up(pool):
+    random = Random(0)
+    for _ in range(500):
+        taken = [take(pool, random.randint(1, 1 << 16)) for _ in range(8)]
+        for bin, address in taken:
+            bin.append(address)
+    assert pool.most_reserved == 2 * MEBI and pool.most_allocated > MEBI // 4
 
 
 def test_free_blocks_of_other_sizes_make_room(pool, runtime):
-    bin, address = take(pool, 6 * MEBI)
+    bin, address = take(pool, 36 * MEBI)
     bin.append(address)
-    take(pool, 4 * MEBI)
-    assert list(runtime.blocks.values()) == [4 * MEBI]
-    assert pool.reserved == pool.allocated == 4 * MEBI
+    take(pool, 50 * MEBI)
+    assert list(runtime.blocks.values()) == [50 * MEBI]
+    assert pool.reserved == pool.allocated == 50 * MEBI and pool.retries == 1
+
+
+def test_the_driver_is_asked_for_less_before_memory_is_out(pool, runtime):
+    take(pool, 54 * MEBI)
+    take(pool, 3 * MEBI)
+    assert list(runtime.blocks.values()) == [54 * MEBI, 4 * MEBI]
 
 
 def test_out_of_memory(pool):
-    take(pool, 6 * MEBI)
+    take(pool, 54 * MEBI)
     with pytest.raises(
-        weft.OutOfMemoryError, match=r"Tried to allocate 4\.00 MiB.* 2\.00 MiB is free.* hold 6\.00 MiB"
+        weft.OutOfMemoryError, match=r"Tried to allocate 8\.00 MiB.* 6\.00 MiB is free.* hold 54\.00 MiB"
     ):
-        take(pool, 4 * MEBI)
-    assert pool.allocated == pool.reserved == 6 * MEBI
-    take(pool, 2 * MEBI)
+        take(pool, 8 * MEBI)
+    assert pool.allocated == pool.reserved == 54 * MEBI and pool.failures == 1
+    take(pool, 6 * MEBI)
+
+
+def test_the_limit_of_a_process(pool):
+    pool.limit = 30 * MEBI
+    bin, address = take(pool, 16 * MEBI)
+    with pytest.raises(weft.OutOfMemoryError):
+        take(pool, 16 * MEBI)
+    bin.append(address)
+    take(pool, 30 * MEBI)
 
 
 def test_blocks_in_use_are_not_released(pool, runtime):
-    _, address = take(pool, 1000)
+    bin, address = take(pool, 1000)
     pool.release_free()
     assert address in runtime.blocks
+    bin.append(address)
+    pool.release_free()
+    assert not runtime.blocks and not pool.reserved and not pool.segments
+
+
+def test_memory_of_an_arena_is_kept_for_it(pool, runtime):
+    arena = pool.arena((3, 0))
+    assert pool.arena((3, 0)) is arena
+    bin = arena.bin(1000)
+    address = pool.take(bin, 1000)
+    bin.append(address)
+    assert take(pool, 1000)[1] != address
+    pool.leave(arena)
+    pool.release_free()
+    assert address in runtime.blocks and pool.take(bin, 1000) == address
+    bin.append(address)
+    pool.leave(arena)
+    pool.release_free()
+    assert address not in runtime.blocks and arena not in pool.arenas

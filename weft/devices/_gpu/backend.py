@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Iterator
 from typing import final
+from weakref import WeakSet
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
 from ..base import Backend
 from . import indexed, philox, products, scans, sorting
+from .capture import Capture
 from .chains import GpuChain
 from .generator import new_default_generator
 from .kernel import THREADS, is_wide
@@ -55,9 +57,11 @@ class Gpu(Backend):
         self.extras = sorting.extras(self)
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()
-        self._scratch: Storage | None = None
+        self._scratch: list[Storage] = []
         self._inside = new_lock()  # one thread at a time computes with arrays
         self._mirrors: Mirrors | None = None
+        self.capture: Capture | None = None
+        self.captures: WeakSet[Capture] = WeakSet()
 
     # ---- Memory ----------------------------------------------------------------------------------------------------------
 
@@ -66,19 +70,33 @@ class Gpu(Backend):
 
     def allocator(self, nbytes):
         pool = self.pool
-        bin = pool.bin(nbytes)
-        return lambda: Storage(pool.take(bin, nbytes), nbytes, self.device, bin)
+        own = pool.bin(nbytes)
+
+        def allocate() -> Storage:
+            bin = own if pool.current is None else pool.current.bin(nbytes)
+            return Storage(pool.take(bin, nbytes), nbytes, self.device, bin)
+
+        return allocate
+
+    def lasting(self, nbytes: int) -> Storage:
+        """Memory that launches keep using. It is the program's, also during a capture."""
+        bin = self.pool.bin(nbytes)
+        return Storage(self.pool.take(bin, nbytes), nbytes, self.device, bin)
+
+    @property
+    def keeps_addresses(self):
+        return bool(self.captures)
 
     def pinned(self, nbytes):
         return pinned_storage(self.runtime, nbytes)
 
-    def _bring_back(self) -> None:
+    def bring_back(self) -> None:
         """Write what functions of arrays have changed, before other work reads it."""
         if self.runtime.before_work is not None:
             self.runtime.before_work()
 
     def copy_bytes(self, target, source, nbytes):
-        self._bring_back()
+        self.bring_back()
         if target < source + nbytes and source < target + nbytes and nbytes:
             between = self.allocate(nbytes)
             self.runtime.copy(between.ptr, source, nbytes)
@@ -86,24 +104,30 @@ class Gpu(Backend):
         self.runtime.copy(target, source, nbytes)
 
     def read(self, address, nbytes):
-        self._bring_back()
+        self.bring_back()
         content = self.runtime.read(address, nbytes)
         self.faults.check()
         return content
 
     def write(self, address, content):
-        self._bring_back()
+        self.bring_back()
         self.runtime.write(address, content)
+
+    def write_constant(self, storage, content):
+        if self.capture is None:
+            self.write(storage.ptr, content)
+        else:
+            self.capture.write_constant(storage, content)
 
     def synchronize(self):
         keep_all()
-        self._bring_back()
+        self.bring_back()
         self.runtime.synchronize()
         self.faults.check()
 
     def mark(self):
         keep_all()  # what is deferred was given before
-        self._bring_back()
+        self.bring_back()
         return self.runtime.mark()
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
@@ -113,10 +137,13 @@ class Gpu(Backend):
         return max(1, min(self.most_groups, -(-threads // THREADS)))
 
     def scratch(self, nbytes: int) -> Storage:
-        """Memory for what one launch passes to the next, which are given while `in_order` is held. All such launches share it."""
-        if self._scratch is None or self._scratch.nbytes_ < nbytes:
-            self._scratch = self.allocate(nbytes)
-        return self._scratch
+        """Memory for what one launch passes to the next, which are given while `in_order` is held. All such launches share it.
+
+        It is never freed, because recorded launches use it. Sizes are powers of two, so all smaller ones take less than the last one.
+        """
+        if not self._scratch or self._scratch[-1].nbytes_ < nbytes:
+            self._scratch.append(self.lasting(1 << max(nbytes - 1, 1).bit_length()))
+        return self._scratch[-1]
 
     def prepare(self, results, operand_dtypes, params, sizes, strides):
         itemsizes = [*map(element_size, results), *(dtype.itemsize for dtype in operand_dtypes)]
@@ -160,9 +187,16 @@ class Gpu(Backend):
     def fill(self, distribution, generator, address, count, dtype, **parameters):
         found, numbers = philox.DISTRIBUTIONS[distribution](dtype, **parameters)
         fill = self._fill(philox.FillKernel(found, dtype), count, self.runtime.multiprocessors)
-        seed, counter = generator.take(fill.words)
         launch = fill.launch
-        launch.entry(address, seed, counter, *numbers, launch.meta, launch.count)
+
+        def draw() -> None:
+            seed, counter = generator.take(fill.words)
+            launch.entry(address, seed, counter, *numbers, launch.meta, launch.count)
+
+        if self.capture is None:
+            draw()
+        else:  # each replay draws other numbers
+            self.capture.between(draw)
 
     # ---- Arrays ----------------------------------------------------------------------------------------------------------
 
@@ -194,5 +228,5 @@ class Gpu(Backend):
         storage = self.allocate(nbytes)
         content = np.empty(nbytes, np.uint8)
         np.ndarray(array.shape, array.dtype, content, 0, array.strides)[...] = array
-        self.write(storage.ptr, content)
+        self.write_constant(storage, content)
         return storage

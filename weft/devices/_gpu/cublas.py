@@ -86,13 +86,18 @@ class Cublas:
     """Calls cuBLAS on one device."""
 
     def __init__(self, runtime: Any, library: ctypes.CDLL):
-        self._runtime = runtime
+        self._runtime, self._library = runtime, library
         runtime.enter()
         handle = ctypes.c_void_p()
         if code := library.cublasCreate_v2(ctypes.byref(handle)):
             raise RuntimeError(f"cuBLAS cannot be used: error {code}")
         self._handle = handle
         self._gemm = ctypes.cast(library.cublasGemmStridedBatchedEx, ctypes.c_void_p).value or 0
+
+    def use(self, stream: ctypes.c_void_p) -> None:
+        """Let products be work of this stream of the driver."""
+        if code := self._library.cublasSetStream_v2(self._handle, stream):
+            raise RuntimeError(f"cuBLAS cannot use the stream: error {code}")
 
     def prepare(self, a: Spec, b: Spec, result: Spec) -> Launch:
         """The product of stacks of matrices that `matrix` takes."""

@@ -12,6 +12,7 @@ import numpy as np
 from ...engine.kernel import Launch
 from ...engine.words import Block, block
 from ..base import Mark
+from .driver_graphs import Recorder
 from .kernel import THREADS
 from .launching import bound_launcher, launcher
 from .nvidia import Driver
@@ -59,6 +60,8 @@ class DriverRuntime(Runtime):
         super().__init__()
         self.driver = driver
         self._is_busy = ctypes.c_int64()  # whether launches call `before_work` first
+        self._stream = ctypes.c_void_p()  # of launches and copies: the default stream, or one that records
+        self._recorder: Recorder | None = None
         self._run_before_work = lambda: self.before_work and self.before_work()
         self._handle = ctypes.c_int()
         driver.check(driver.cuDeviceGet(ctypes.byref(self._handle), index), f"device {index}")
@@ -133,6 +136,7 @@ class DriverRuntime(Runtime):
         self.driver.check(self.driver.cuMemFreeHost(ctypes.c_void_p(address)), "cuMemFreeHost")
 
     def read(self, address, nbytes):
+        self.refuse_recording()
         room = ctypes.create_string_buffer(nbytes)
         if nbytes:
             self.enter()
@@ -142,6 +146,7 @@ class DriverRuntime(Runtime):
         return room.raw
 
     def write(self, address, content):
+        self.refuse_recording()
         data = np.frombuffer(content, np.uint8)
         if data.size:
             self.enter()
@@ -152,16 +157,42 @@ class DriverRuntime(Runtime):
     def copy(self, target, source, nbytes):
         if nbytes:
             self.enter()
-            code = self.driver.cuMemcpyDtoDAsync_v2(_address(target), _address(source), _bytes(nbytes), None)
+            code = self.driver.cuMemcpyDtoDAsync_v2(
+                _address(target), _address(source), _bytes(nbytes), self._stream
+            )
             self.driver.check(code, "copy")
 
     def synchronize(self):
+        self.refuse_recording()
         self.enter()
         self.driver.check(self.driver.cuCtxSynchronize(), "the work of the device")
 
     def mark(self):
         self.enter()
         return _Event(self.driver)
+
+    def begin_recording(self):
+        self.enter()
+        self._recorder = Recorder(self.driver)
+        self._use(self._recorder.stream.value)
+        self.is_recording = True
+
+    def end_recording(self):
+        self.enter()
+        recorder, self._recorder, self.is_recording = self._recorder, None, False
+        self._use(None)
+        graph = recorder.end()
+
+        def replay() -> None:
+            self.enter()
+            graph.launch()
+
+        return replay
+
+    def _use(self, stream: int | None) -> None:
+        self._stream.value = stream
+        if self.blas is not None:
+            self.blas.use(self._stream)
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
@@ -197,7 +228,8 @@ class DriverRuntime(Runtime):
         """What an entry in machine code reads, see `launching.py`."""
         functions = function_address(self.driver.cuLaunchKernel), self.enter_address
         kernel = ctypes.addressof(code.word), id(code.compile)
-        head = (*functions, self.context, *self.before_words, *kernel, groups, THREADS, len(words))
+        stream = ctypes.addressof(self._stream)
+        head = (*functions, self.context, *self.before_words, *kernel, stream, groups, THREADS, len(words))
         return block((*head, *places, *words))
 
     @property

@@ -56,7 +56,11 @@ class PhiloxGenerator(Generator):
         return self._seed, before // WORDS
 
     def on_host(self) -> Generator:
-        """A generator of the CPU for what is drawn on the host, from the seed and the offset, which moves on."""
+        """A generator of the CPU for what is drawn on the host, from the seed and the offset, which moves on.
+
+        Raises: AcceleratorError during a capture, whose replays would repeat the numbers.
+        """
+        self.device.backend.runtime.refuse_recording()  # type: ignore[attr-defined]
         seed, counter = self.take(WORDS)
         return Generator().manual_seed(seed + counter * 0x9E3779B97F4A7C15 & _MASK)
 

@@ -338,7 +338,7 @@ def prepare_pack(
     """See `devices/base.py`. The host adds the counts of the groups, and waits for them in any case."""
     count = math.prod(sizes)
     blocks = -(-count // THREADS)
-    counts = gpu.allocate(8 * blocks)
+    counts = gpu.lasting(8 * blocks)
     runtime = gpu.runtime
     words = [count, *sizes, *strides[0 if spread else 1], *strides[2]]
     kernel = PackKernel(nbytes, itemsize, len(sizes), COUNT, is_wide(count))

@@ -8,7 +8,19 @@ from collections.abc import Callable, Sequence
 from ...engine.host import binder, builtin, compile_ir, operands_ir
 
 # Words of the meta of a launch. Behind them are the place of each argument among the words that the kernel gets, and these words.
-_WORDS = ("launch", "enter", "context", "busy", "before", "kernel", "compile", "groups", "threads", "count")
+_WORDS = (
+    "launch",
+    "enter",
+    "context",
+    "busy",
+    "before",
+    "kernel",
+    "compile",
+    "stream",
+    "groups",
+    "threads",
+    "count",
+)
 
 
 def meta_ir(words: Sequence[str]) -> str:
@@ -134,8 +146,10 @@ store ptr null, ptr %e4
 %context = inttoptr i64 %m.context to ptr
 %entered = call i32 %enter(ptr %context)
 %launch = inttoptr i64 %m.launch to ptr
+%stream.word = inttoptr i64 %m.stream to ptr
+%stream = load ptr, ptr %stream.word
 %groups = trunc i64 %m.groups to i32
 %threads = trunc i64 %m.threads to i32
-%code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr null, ptr null, ptr %extra)
+%code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, ptr null, ptr %extra)
 {ending_ir("CUDA error %d in the launch of a kernel")}
 """

@@ -1,9 +1,14 @@
-"""The caching allocator of a GPU: freed blocks are kept for the next tensor of their size, because the driver takes long and waits for kernels.
+"""The caching allocator of a GPU: freed blocks are kept for the next tensors, because the driver takes long and waits for kernels.
 
 All work of a device is done in order. So a block may be given to another tensor while a kernel that was launched before still uses it.
+
+A block goes back to the `Bin` of its size, and the next tensor of this size takes it from there. Only if the bin is empty, another free block is cut,
+after free neighbours have been merged if none is large enough. The driver is asked last.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 from ...core.locks import new_lock
 from ...core.out_of_memory import OutOfMemoryError
@@ -12,6 +17,8 @@ from .runtime import Runtime
 SMALLEST = 512  # bytes of a block
 LARGE = 1 << 20  # blocks from here on are multiples of
 STEP = 2 << 20
+# Bytes that the driver is asked for at once, as in PyTorch: for blocks up to LARGE, and for larger ones up to MIDDLE.
+SMALL_SEGMENT, MIDDLE_SEGMENT, MIDDLE = 2 << 20, 20 << 20, 10 << 20
 
 
 def rounded(nbytes: int) -> int:
@@ -23,18 +30,133 @@ def rounded(nbytes: int) -> int:
 class Bin:
     """The free blocks of one size. Storages give their blocks back by `append`."""
 
-    __slots__ = ("size", "free", "_pool")
+    __slots__ = ("size", "free", "heap", "_pool")
 
-    def __init__(self, size: int, pool: Pool):
+    def __init__(self, size: int, heap: Heap, pool: Pool):
         self.size = size
         self.free: list[int] = []
+        self.heap = heap
         self._pool = pool
 
     def append(self, address: int) -> None:
         """Keep a block for the next tensor of this size."""
         self.free.append(address)
-        self._pool.allocated -= self.size
-        self._pool.active -= 1
+        pool = self._pool
+        pool.allocated -= self.size
+        pool.active -= 1
+        if pool.history is not None:
+            pool.history("free_completed", address, self.size)
+
+
+class Heap:
+    """Segments of the driver, and the blocks that they are cut into: all of at most LARGE bytes, or all larger."""
+
+    def __init__(self, pool: Pool, is_small: bool):
+        self._pool, self.is_small = pool, is_small
+        self._bins: dict[int, Bin] = {}
+        self.segments: dict[int, int] = {}  # bytes by address
+        self.blocks: dict[int, int] = {}  # bytes of all blocks, free or not, by address
+
+    def bin(self, size: int) -> Bin:
+        found = self._bins.get(size)
+        return found if found is not None else self._bins.setdefault(size, Bin(size, self, self._pool))
+
+    def free(self) -> dict[int, int]:
+        """The bytes of the free blocks, by address."""
+        return {address: bin.size for bin in list(self._bins.values()) for address in tuple(bin.free)}
+
+    def segment_size(self, size: int) -> int:
+        """How many bytes to ask the driver for when a block is needed."""
+        if self.is_small:
+            return SMALL_SEGMENT
+        return MIDDLE_SEGMENT if size < MIDDLE else size
+
+    def add(self, address: int, nbytes: int, size: int) -> None:
+        """Take over memory of the driver, whose first block is for a tensor."""
+        self.segments[address] = self.blocks[address] = nbytes
+        self._cut(address, nbytes, size)
+
+    def cut(self, size: int) -> int | None:
+        """The address of a block of this size from a larger free one; None if there is none."""
+        found = self._smallest(size)
+        if found is None and self._merge():
+            found = self._smallest(size)
+        return found
+
+    def _smallest(self, size: int) -> int | None:
+        while True:
+            whole = min(
+                (bin.size for bin in list(self._bins.values()) if bin.size >= size and bin.free), default=None
+            )
+            if whole is None:
+                return None
+            try:
+                address = self._bins[whole].free.pop()
+            except IndexError:  # another thread was faster
+                continue
+            self._cut(address, whole, size)
+            return address
+
+    def _cut(self, address: int, whole: int, size: int) -> None:
+        if whole > size:
+            self.blocks[address], self.blocks[address + size] = size, whole - size
+            self.bin(whole - size).free.append(address + size)
+
+    def _merge(self) -> bool:
+        """Make one block of free blocks that lie side by side in a segment; whether there were any."""
+        merged: list[list[int]] = []
+        free = sorted(self._taken())
+        for address, size in free:
+            if merged and sum(merged[-1]) == address and address not in self.segments:
+                merged[-1][1] += size
+                del self.blocks[address]
+            else:
+                merged.append([address, size])
+        for address, size in merged:
+            self.blocks[address] = size
+            self.bin(size).free.append(address)
+        return len(merged) < len(free)
+
+    def _taken(self) -> Iterator[tuple[int, int]]:
+        """Take all free blocks: address and bytes."""
+        for bin in list(self._bins.values()):
+            for _ in range(len(bin.free)):
+                try:
+                    yield bin.free.pop(), bin.size
+                except IndexError:  # another thread was faster
+                    break
+
+    def release_free(self, release: Callable[[int], None]) -> int:
+        """Give segments without a tensor back to the driver. Returns their bytes."""
+        self._merge()
+        released = 0
+        for address, nbytes in list(self.segments.items()):
+            try:
+                self.bin(nbytes).free.remove(address)
+            except ValueError:  # a tensor has a part of it
+                continue
+            del self.segments[address], self.blocks[address]
+            release(address)
+            released += nbytes
+        return released
+
+
+class Arena:
+    """The memory for some of the tensors of a device: those of the program, of a graph, or of a `torch.cuda.MemPool`."""
+
+    def __init__(self, pool: Pool, id: tuple[int, int]):
+        self.id = id
+        self.small, self.large = Heap(pool, True), Heap(pool, False)
+        self.users = 0  # graphs and MemPools. Its memory goes back to the driver when there is none any more
+
+    @property
+    def heaps(self) -> tuple[Heap, Heap]:
+        return self.small, self.large
+
+    def bin(self, nbytes: int) -> Bin:
+        """The bin of the blocks for so many bytes."""
+        size = rounded(nbytes)
+        return (self.small if size <= LARGE else self.large).bin(size)
 
 
 class Pool:
@@ -42,18 +164,38 @@ class Pool:
 
     def __init__(self, runtime: Runtime, name: str):
         self._runtime, self._name = runtime, name
-        self._bins: dict[int, Bin] = {}
         self._lock = new_lock()
-        # Bytes of tensors, bytes taken from the driver, tensors, and blocks; now and at most.
-        self.allocated = self.reserved = self.active = self.blocks = 0
-        self.most_allocated = self.most_reserved = self.most_active = self.most_blocks = 0
+        self._program = Arena(self, (0, 0))
+        self.arenas = [self._program]
+        self.current: Arena | None = None  # where tensors get their memory now; None for the program's arena
+        self.limit = runtime.total_memory  # bytes that may be taken from the driver
+        self.history: Callable[[str, int, int], None] | None = (
+            None  # is told of each block: what happened, address, bytes
+        )
+        # Bytes of tensors, bytes taken from the driver, tensors, and segments; now and at most.
+        self.allocated = self.reserved = self.active = self.segments = 0
+        self.most_allocated = self.most_reserved = self.most_active = self.most_segments = 0
         self.bytes_given = self.times_given = 0  # to tensors, since `reset_counts`
         self.retries = self.failures = 0
 
     def bin(self, nbytes: int) -> Bin:
-        size = rounded(nbytes)
-        found = self._bins.get(size)
-        return found if found is not None else self._bins.setdefault(size, Bin(size, self))
+        """The bin of the program's blocks for so many bytes."""
+        return self._program.bin(nbytes)
+
+    def arena(self, id: tuple[int, int]) -> Arena:
+        """The arena with this number, with one more user."""
+        with self._lock:
+            found = next((each for each in self.arenas if each.id == id), None)
+            if found is None:
+                found = Arena(self, id)
+                self.arenas.append(found)
+            found.users += 1
+        return found
+
+    def leave(self, arena: Arena) -> None:
+        """Let an arena have one user less. Without users its free memory is the driver's with the next `release_free`."""
+        with self._lock:
+            arena.users -= 1
 
     def take(self, bin: Bin, nbytes: int) -> int:
         """Return the address of a block of a bin.
@@ -64,7 +206,7 @@ class Pool:
             address = bin.free.pop()
         except IndexError:
             with self._lock:
-                address = self._grow(bin.size, nbytes)
+                address = self._grow(bin, nbytes)
         self.allocated += bin.size
         self.active += 1
         self.bytes_given += bin.size
@@ -73,24 +215,40 @@ class Pool:
             self.most_allocated = self.allocated
         if self.active > self.most_active:
             self.most_active = self.active
+        if self.history is not None:
+            self.history("alloc", address, bin.size)
         return address
 
-    def _grow(self, size: int, nbytes: int) -> int:
-        try:
-            address = self._runtime.allocate(size)
-        except MemoryError:
+    def _grow(self, bin: Bin, nbytes: int) -> int:
+        address = bin.heap.cut(bin.size)
+        if address is None:
+            address = self._new_segment(bin)
+        if address is None:
             self.retries += 1
-            self.release_free()
-            try:
-                address = self._runtime.allocate(size)
-            except MemoryError:
-                self.failures += 1
-                raise OutOfMemoryError(self._facts(nbytes)) from None
-        self.reserved += size
-        self.blocks += 1
-        self.most_reserved = max(self.most_reserved, self.reserved)
-        self.most_blocks = max(self.most_blocks, self.blocks)
+            if not self._runtime.is_recording:  # a driver that records cannot wait for its work
+                self.release_free()
+            address = self._new_segment(bin)
+        if address is None:
+            self.failures += 1
+            raise OutOfMemoryError(self._facts(nbytes))
         return address
+
+    def _new_segment(self, bin: Bin) -> int | None:
+        """The address of a block of new memory; None if there is not so much."""
+        for nbytes in dict.fromkeys((bin.heap.segment_size(bin.size), bin.size)):
+            if self.reserved + nbytes > self.limit:
+                continue
+            try:
+                address = self._runtime.allocate(nbytes)
+            except MemoryError:
+                continue
+            bin.heap.add(address, nbytes, bin.size)
+            self.reserved += nbytes
+            self.segments += 1
+            self.most_reserved = max(self.most_reserved, self.reserved)
+            self.most_segments = max(self.most_segments, self.segments)
+            return address
+        return None
 
     def _facts(self, nbytes: int) -> str:
         return (
@@ -100,13 +258,19 @@ class Pool:
         )
 
     def release_free(self) -> None:
-        """Give the free blocks back to the driver, after all work, which may still use blocks whose tensors are gone."""
+        """Give segments without tensors back to the driver, after all work, which may still use blocks whose tensors are gone.
+
+        Those of a graph or a MemPool are kept for it.
+        """
         self._runtime.synchronize()
-        for bin in list(self._bins.values()):
-            while bin.free:
-                self._runtime.release(bin.free.pop())
-                self.reserved -= bin.size
-                self.blocks -= 1
+        with self._lock:
+            for arena in [each for each in self.arenas if each is self._program or not each.users]:
+                for heap in arena.heaps:
+                    before = len(heap.segments)
+                    self.reserved -= heap.release_free(self._runtime.release)
+                    self.segments -= before - len(heap.segments)
+                if not (arena is self._program or any(heap.segments for heap in arena.heaps)):
+                    self.arenas.remove(arena)
 
     # ---- Numbers for `torch.cuda.memory` -----------------------------------------------------------------------------------
 
@@ -121,7 +285,7 @@ class Pool:
     def reset_peaks(self) -> None:
         """Let all peaks be the present numbers."""
         self.most_allocated, self.most_reserved = self.allocated, self.reserved
-        self.most_active, self.most_blocks = self.active, self.blocks
+        self.most_active, self.most_segments = self.active, self.segments
 
     def reset_counts(self) -> None:
         """Count from the present tensors on."""

@@ -11,6 +11,7 @@ import functools
 import os
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -177,6 +178,7 @@ class OpenCL(Runtime):
                 ("clEnqueueMemcpyINTEL", ctypes.c_int),
             )
         }
+        self._recorded: list[Callable[[], object]] = []
         self.name = self._text(_DEVICE_NAME)
         self.total_memory = self._number(_GLOBAL_MEM_SIZE)
         self.multiprocessors = self._number(_MAX_COMPUTE_UNITS)
@@ -228,13 +230,34 @@ class OpenCL(Runtime):
         )
         _check(code, "copy")
 
+    def begin_recording(self):
+        self._recorded, self.is_recording = [], True
+
+    def end_recording(self):
+        recorded, self._recorded, self.is_recording = self._recorded, [], False
+
+        def replay() -> None:
+            for work in recorded:
+                work()
+
+        return replay
+
+    def _do(self, work: Callable[[], object]) -> None:
+        """Do some work, or note it."""
+        if self.is_recording:
+            self._recorded.append(work)
+        else:
+            work()
+
     def read(self, address, nbytes):
+        self.refuse_recording()
         room = ctypes.create_string_buffer(nbytes)
         if nbytes:
             self._copy(True, ctypes.addressof(room), address, nbytes)
         return room.raw
 
     def write(self, address, content):
+        self.refuse_recording()
         data = bytes(content)
         if data:
             room = ctypes.create_string_buffer(data, len(data))
@@ -242,9 +265,10 @@ class OpenCL(Runtime):
 
     def copy(self, target, source, nbytes):
         if nbytes:
-            self._copy(False, target, source, nbytes)
+            self._do(functools.partial(self._copy, False, target, source, nbytes))
 
     def synchronize(self):
+        self.refuse_recording()
         _check(self._library.clFinish(self._queue), "clFinish")
 
     def mark(self):
@@ -299,16 +323,18 @@ class OpenCL(Runtime):
                 self.before_work()
             if len(arguments) != len(kinds):
                 raise TypeError("bad argument type for built-in operation")
-            kernel = _pointer(code.kernel())
             own = zip(places, map(_word, kinds, arguments), strict=True)
-            for place, word in [*own, *constants]:
+            self._do(functools.partial(run, _pointer(code.kernel()), [*own, *constants]))
+            return arguments[0]
+
+        def run(kernel: Any, words: list[tuple[int, Any]]) -> None:
+            for place, word in words:
                 status = library.clSetKernelArg(kernel, place, _size(8), ctypes.byref(word))
                 _check(status, "clSetKernelArg")
             status = library.clEnqueueNDRangeKernel(
                 queue, kernel, 1, None, ctypes.byref(whole), ctypes.byref(group), 0, None, None
             )
             _check(status, "clEnqueueNDRangeKernel")
-            return arguments[0]
 
         return entry
 

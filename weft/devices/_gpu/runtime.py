@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.qscheme import AcceleratorError
 from ...engine.kernel import Launch
 from ..base import Mark
 from .target import Target
@@ -45,6 +46,7 @@ class Runtime(ABC):
     total_memory: int  # bytes
     blas: Any = None  # a library of matrix products, see `cublas.py`
     before_work: Callable[[], None] | None = None  # see `call_before_work`
+    is_recording = False
 
     def __init__(self) -> None:
         self._loaded: dict[tuple, LazyKernel] = {}
@@ -64,6 +66,28 @@ class Runtime(ABC):
     def call_before_work(self, function: Callable[[], None] | None) -> None:
         """Have each launch call a function first, until this is called with None."""
         self.before_work = function
+
+    # ---- Recording, see `capture.py`
+
+    @abstractmethod
+    def begin_recording(self) -> None:
+        """From now on, note launches and copies within the device instead of doing them."""
+
+    @abstractmethod
+    def end_recording(self) -> Callable[[], object]:
+        """Return a function that does what was noted. It may be called again and again."""
+
+    def refuse_recording(self) -> None:
+        """Called before the host waits for the device.
+
+        Raises: AcceleratorError while work is recorded, because it is not done.
+        """
+        if self.is_recording:
+            raise AcceleratorError(
+                "CUDA error: operation not permitted when stream is capturing: the host cannot wait for values or give "
+                "others while work is captured. Move .item(), .cpu(), transfers from the host and operations that "
+                "are computed on the host out of the capture."
+            )
 
     @abstractmethod
     def allocate(self, nbytes: int) -> int:

@@ -1,0 +1,68 @@
+"""Work of a GPU that is recorded once and done again and again: what `torch.cuda.CUDAGraph` is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.storage import Storage
+from ...engine.defer import keep_all
+from .memory import Arena
+
+
+class Capture:
+    """Launches and copies of a device, recorded between `begin` and `end`. Recording does not do them.
+
+    Tensors that are made meanwhile get their memory from `arena`, which gives it to no other tensors as long as the graph lives.
+    """
+
+    def __init__(self, gpu: Any, arena: Arena):
+        self.arena = arena
+        self._gpu = gpu
+        self._outer: Arena | None = None
+        self._constants: list[Storage] = []
+        self._parts: list[
+            Callable[[], object]
+        ] = []  # recordings of the driver, and what the host does between them
+
+    def begin(self) -> None:
+        """Record from here on. What is deferred was given before, so it is done first."""
+        gpu = self._gpu
+        gpu.bring_back()
+        keep_all()
+        gpu.captures.add(self)
+        gpu.runtime.begin_recording()
+        gpu.capture = self
+        self._outer, gpu.pool.current = gpu.pool.current, self.arena
+
+    def between(self, work: Callable[[], object]) -> None:
+        """Let the host do some work at this place of each replay."""
+        self._parts += [self._gpu.runtime.end_recording(), work]
+        self._gpu.runtime.begin_recording()
+
+    def write_constant(self, storage: Storage, content: Any) -> None:
+        """Fill a new Storage, now and in each replay: a plan may keep it for later calls, or the recorded work may change it."""
+        runtime = self._gpu.runtime
+        kept = self._gpu.lasting(storage.nbytes_)
+        self._constants += [storage, kept]
+        self._parts.append(runtime.end_recording())
+        runtime.write(storage.ptr, content)
+        runtime.write(kept.ptr, content)
+        runtime.begin_recording()
+        runtime.copy(storage.ptr, kept.ptr, storage.nbytes_)
+
+    def end(self) -> None:
+        """Record no more. Work that is still deferred belongs to the recording."""
+        gpu = self._gpu
+        try:
+            keep_all()
+        finally:
+            gpu.capture, gpu.pool.current = None, self._outer
+            self._parts.append(gpu.runtime.end_recording())
+
+    def replay(self) -> None:
+        """Do the work again, after all work that was given before. It reads and writes the tensors of the recording."""
+        self._gpu.bring_back()
+        keep_all()
+        for part in self._parts:
+            part()

@@ -13,7 +13,9 @@ FOLDER = Path(__file__).parent
 @pytest.mark.parametrize(
     ("device", "name"),
     [
+        ("cuda", "test_attention"),
         ("cuda", "test_calls"),
+        ("cuda", "test_fragments"),
         ("cuda", "test_large"),
         ("cuda", "test_op_table"),
         ("cuda", "test_properties"),

@@ -250,6 +250,10 @@ def _attention(result: Tensor, query: Tensor, key: Tensor, value: Tensor, *args:
     )
 
 
+def _tiled_attention(results: tuple, *args: Any) -> Counts:
+    return _attention(results[0], *args)
+
+
 def _recurrent(
     result: Any,
     kind: Any,
@@ -287,6 +291,7 @@ _STEPS: dict[str, Callable[..., Counts]] = {
     "convolve": _input_gradient(False),
     "correlate": _weight_gradient,
     "attend": _attention,
+    "attend_by_tiles": _tiled_attention,
     **dict.fromkeys(("rnn_tanh", "rnn_relu", "gru", "lstm"), _recurrent),
 }
 

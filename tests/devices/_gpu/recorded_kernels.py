@@ -24,7 +24,7 @@ class Recorder:
     multiprocessors = 100
     threads_per_multiprocessor = 2048
     total_memory = 1 << 34
-    before_work = blas = None
+    before_work = blas = small_products = None
 
     def __init__(self):
         self.kernels = []

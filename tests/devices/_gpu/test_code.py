@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from weft.core.dtype import bfloat16, bool_, float16
+from weft.devices._gpu.attention import BY_KEYS, BY_QUERIES, FORWARD, AttentionKernel, attention_ir
 from weft.devices._gpu.code import compiled
 from weft.devices._gpu.cuda import architecture
 from weft.devices._gpu.target import NVPTX
@@ -48,11 +50,35 @@ def assembled(code, processor, folder):
     return done.stderr
 
 
+@functools.cache
+def kernels_with_tensor_cores():
+    """(name, LLVM IR) of kernels for capability 8.0 and above."""
+    named = [
+        ("attention, " + step, attention_ir(NVPTX, AttentionKernel(step, bfloat16, 64, 64, True, None, True)))
+        for step in (FORWARD, BY_QUERIES, BY_KEYS)
+    ]
+    wide = AttentionKernel(FORWARD, float16, 128, 128, False, bool_, True)
+    return [*named, ("attention of 128 features", attention_ir(NVPTX, wide))]
+
+
+@pytest.mark.parametrize("processor", ["sm_80", "sm_90", "sm_100"])
+def test_kernels_with_tensor_cores_are_assembled(processor, tmp_path):
+    codes = [(name, compiled(NVPTX, ir, processor).rstrip(b"\0")) for name, ir in kernels_with_tensor_cores()]
+    for _, code in codes:
+        assert b"mma.sync.aligned.m16n8k16.row.col.f32." in code
+    assemble(codes, processor, tmp_path)
+
+
 @pytest.mark.parametrize("processor", ["sm_70", "sm_80", "sm_90", "sm_100"])
 def test_kernels_of_all_kinds_are_assembled(processor, tmp_path):
     codes = [(name, compiled(NVPTX, ir, processor).rstrip(b"\0")) for name, ir in kernels()]
     for _, code in codes:
         assert f".target {processor}".encode() in code and b".entry kernel(" in code
+    assemble(codes, processor, tmp_path)
+
+
+def assemble(codes, processor, tmp_path):
+    """Assemble all kernels, and warn of those that spill registers."""
     if assembler() is None:
         pytest.skip("no ptxas: on Linux x86-64 nvidia-cuda-nvcc-cu12 brings one")
     for name, code in codes:

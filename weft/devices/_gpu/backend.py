@@ -22,7 +22,7 @@ from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
 from ..base import Backend
-from . import indexed, philox, products, scans, sorting
+from . import attention, indexed, philox, products, scans, sorting
 from .capture import Capture
 from .chains import GpuChain
 from .generator import new_default_generator
@@ -54,7 +54,7 @@ class Gpu(Backend):
         self.faults = indexed.Faults(runtime)
         self.default_generator = new_default_generator(where)
         self._fill = functools.lru_cache(maxsize=256)(functools.partial(philox.prepare_fill, runtime))
-        self.extras = sorting.extras(self)
+        self.extras = {**sorting.extras(self), **attention.extras(self)}
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()
         self._scratch: list[Storage] = []

@@ -19,6 +19,8 @@ class Cuda(DriverRuntime):
 
     def __init__(self, index: int):
         super().__init__(library(), index)
+        if self.capability >= (8, 0):  # they have mma.sync.m16n8k16
+            self.small_products = "tensor cores"
         found = cublas.library()
         self.blas = None if found is None else cublas.Cublas(self, found)
 

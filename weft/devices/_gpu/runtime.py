@@ -45,6 +45,8 @@ class Runtime(ABC):
     cache_size: int  # bytes of the cache before the memory
     total_memory: int  # bytes
     blas: Any = None  # a library of matrix products, see `cublas.py`
+    # How kernels of `fragments.py` multiply: by "tensor cores", or through "memory" of the group, which is for tests. None: there are no such kernels.
+    small_products: str | None = None
     before_work: Callable[[], None] | None = None  # see `call_before_work`
     is_recording = False
 

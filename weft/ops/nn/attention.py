@@ -21,6 +21,7 @@ from ..reductions.softmax import softmax
 from .dropout import dropout, dropped
 from .flash_attention import all_weights, attend
 from .linear import linear
+from .tiled_attention import tiled_attention
 from .window_views import wide
 
 
@@ -44,12 +45,15 @@ def scaled_dot_product_attention(
     mask_spec = None if attn_mask is None else attn_mask.spec
     _checked[query.spec, key.spec, value.spec, mask_spec, is_causal, enable_gqa]
     dtype = query.spec.dtype
+    if scale is None:
+        features = query.size(-1)
+        scale = 1 / math.sqrt(features) if features else math.inf
+    tiled = None if dropout_p else tiled_attention(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+    if tiled is not None:
+        return tiled
     if enable_gqa:
         key, value = (_repeated_heads(each, query) for each in (key, value))
     q, k, v = (query, key, value) if dtype is compute_type(dtype) else wide(dtype, query, key, value)
-    features = q.size(-1)
-    if scale is None:
-        scale = 1 / math.sqrt(features) if features else math.inf
     if not dropout_p and not needs_recording((attn_mask,)) and q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
         found = _in_blocks(q, k, v, attn_mask, is_causal, scale).to(dtype)
     else:

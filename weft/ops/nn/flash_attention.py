@@ -210,7 +210,7 @@ def _is_one_block(query: Spec, key: Spec, causal: bool) -> bool:
 
 def _rule(ct, out, query, key, value, mask, causal, scale, *, wanted):
     if needs_recording((ct, query, key, value)):
-        return _recorded_rule(ct, query, key, value, mask, causal, scale)
+        return recorded_rule(ct, query, key, value, mask, causal, scale)
     wanted = wanted[:3]
     if _is_one_block(query.spec, key.spec, causal):
         return _pulled(0, (ct, out, query, key, value, mask), causal, scale, wanted)
@@ -250,7 +250,7 @@ def all_weights(query: Tensor, key: Tensor, mask: Any, causal: bool, scale: floa
     return weights
 
 
-def _recorded_rule(ct, query, key, value, mask, causal, scale):
+def recorded_rule(ct, query, key, value, mask, causal, scale):
     """The same in steps that can be differentiated."""
     weights = all_weights(query, key, mask, causal, scale)
     pulled = ct.matmul(value.transpose(-2, -1))

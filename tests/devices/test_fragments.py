@@ -1,0 +1,157 @@
+"""Small products of warps on a GPU: threads have the elements that NVIDIA documents, and products are those of an emulator of `mma.sync`.
+
+The device is the one that TESTED_DEVICE names; other devices than GPUs skip these tests. The form with tensor cores runs on NVIDIA's GPUs only.
+"""
+
+import numpy as np
+import pytest
+from on_device import HERE
+
+import weft
+from weft.devices._gpu.fragments import ROWS, TERMS, WARP, WARPS, Fragments, Matrix
+from weft.devices._gpu.kernel import THREADS
+
+IS_GPU = hasattr(weft.device(HERE).backend, "runtime")
+pytestmark = pytest.mark.skipif(not IS_GPU, reason="TESTED_DEVICE is no GPU")
+FORMS = ["memory", "tensor cores"]
+
+
+def needs(form):
+    if form == "tensor cores" and weft.device(HERE).backend.runtime.small_products != form:
+        pytest.skip("the device has no tensor cores that weft uses")
+
+
+# NVIDIA, PTX ISA 9.0, section 9.7.14.5.8: the row and column of element i of each matrix in a thread (lane) of a warp.
+
+
+def of_a(lane, i):
+    group, thread = lane >> 2, lane % 4
+    row = group if 0 <= i < 2 or 4 <= i < 6 else group + 8
+    return row, thread * 2 + (i & 1) + (8 if i >= 4 else 0)
+
+
+def of_b(lane, i):
+    group, thread = lane >> 2, lane % 4
+    return thread * 2 + (i & 1) + (8 if i >= 2 else 0), group
+
+
+def of_c(lane, i):
+    group, thread = lane >> 2, lane % 4
+    return group if i < 2 else group + 8, thread * 2 + (i & 1)
+
+
+def places(formula, count):
+    """[lanes, elements, 2]."""
+    return np.array([[formula(lane, i) for i in range(count)] for lane in range(WARP)])
+
+
+def emulated(a, b, c):
+    """What `mma.sync.m16n8k16` makes of the fragments of all lanes, [32, 8], [32, 4] and [32, 4]: the sums of all lanes."""
+    matrices = []
+    for fragments, formula, shape in ((a, of_a, (16, 16)), (b, of_b, (16, 8)), (c, of_c, (16, 8))):
+        matrix = np.full(shape, np.nan)
+        at = places(formula, fragments.shape[1])
+        matrix[at[..., 0], at[..., 1]] = fragments
+        matrices.append(matrix)
+    at = places(of_c, 4)
+    return (matrices[0] @ matrices[1] + matrices[2])[at[..., 0], at[..., 1]]
+
+
+def registers_ir(target, dtype, tensor_cores):
+    """Each thread stores its registers: A from memory of the device, A and B from tiles in both orders, sums, and sums as a fragment of A."""
+    body = Fragments(target, dtype, tensor_cores)
+    out, *addresses = body.words("p", 5)
+    shapes = (WARPS * ROWS, TERMS), (TERMS, WARPS * ROWS), (16, TERMS), (TERMS, 16)
+    rows, turned, of_columns, of_terms = matrices = [
+        Matrix(address, str(2 * columns), str(count), str(columns))
+        for address, (count, columns) in zip(addresses, shapes, strict=True)
+    ]
+    tiles = [body.tile(*shape) for shape in shapes]
+    for tile, matrix in zip(tiles, matrices, strict=True):
+        body.fetch(tile, matrix, "0")
+    body.barrier()
+    first = body.integer("mul", body.warp, ROWS)
+    sides = [
+        body.side(tile, terms_in_rows=by_rows, first=start)
+        for tile, by_rows, start in zip(tiles, (True, False, True, False), (first, first, 0, 0), strict=True)
+    ]
+    (a,) = body.left_of(rows, first, TERMS)
+    found = [*a, *body.left(sides[0], 0, 0), *body.left(sides[1], 0, 0)]
+    found += [*body.right(sides[2], 0, 0), *body.right(sides[3], 0, 0)]
+    sums = body.new_sums(16)
+    body.multiply_all(sums, [a], sides[2])
+    body.multiply_all(sums, [a], sides[2])
+    values = body.sums_of(sums)
+    found += [body.let(f"bitcast float {value} to i32") for value in values[0]]
+    (again,) = body.as_left(values)
+    total = body.across(body.let(f"sitofp i64 {body.position} to float"), body.sum)
+    found += [*again, body.let(f"bitcast float {total} to i32")]
+    for k, register in enumerate(found):
+        body.write(body.place(out, [body.position], [4 * len(found)]), weft.int32, register, 4 * k)
+    return body.ir()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [weft.float16, weft.bfloat16])
+def test_fragments(form, dtype):
+    needs(form)
+    generator = weft.Generator().manual_seed(0)
+    a = weft.randint(-8, 8, (WARPS * ROWS, TERMS), generator=generator).to(dtype)
+    b = weft.randint(-8, 8, (TERMS, 16), generator=generator).to(dtype)
+    operands = [each.contiguous().to(HERE) for each in (a, a.T, b.T, b)]
+    out = weft.zeros(THREADS, 25, dtype=weft.int32, device=HERE)
+    runtime = weft.device(HERE).backend.runtime
+    write = lambda target, kernel: registers_ir(target, *kernel)  # noqa: E731 (a kernel's key)
+    launch = runtime.launch(runtime.load(write, (dtype, form != "memory")), 1, "ppppp", [])
+    launch.entry(*(each.data_ptr() for each in (out, *operands)), launch.meta, launch.count)
+    found = out.cpu().view(WARPS, WARP, 25)
+
+    def elements(start, count):
+        return found[..., start : start + count].contiguous().view(dtype).double().numpy()
+
+    whole_a, whole_b = (each.double().numpy() for each in (a.view(WARPS, ROWS, TERMS), b))
+    at = places(of_a, 8)
+    expected_a = whole_a[:, at[..., 0], at[..., 1]]
+    for start in (0, 4, 8):
+        np.testing.assert_array_equal(elements(start, 4), expected_a)
+    at = places(of_b, 4)
+    expected_b = np.broadcast_to(whole_b[at[..., 0], at[..., 1]], (WARPS, WARP, 4))
+    for start in (12, 14):
+        np.testing.assert_array_equal(elements(start, 2), expected_b)
+    sums = found[..., 16:20].contiguous().view(weft.float32).double().numpy()
+    for warp in range(WARPS):  # twice the product, in both halves of the columns
+        once = emulated(expected_a[warp], expected_b[warp], np.zeros((WARP, 4)))
+        np.testing.assert_array_equal(sums[warp], emulated(expected_a[warp], expected_b[warp], once))
+    doubled = weft.from_numpy(2 * whole_a @ whole_b).to(dtype).double().numpy()
+    at = places(of_a, 8)
+    np.testing.assert_array_equal(elements(20, 4), doubled[:, at[..., 0], at[..., 1]])
+    totals = found[..., 24].contiguous().view(weft.float32).view(-1, 4)
+    fours = weft.arange(THREADS, dtype=weft.float32).view(-1, 4).sum(1, keepdim=True)
+    assert totals.equal(fours.expand_as(totals))
+
+
+def test_the_forms_of_attention_agree(monkeypatch):
+    """On a GPU with tensor cores: the form that the other tests run on processors gives the same up to rounding."""
+    needs("tensor cores")
+    from weft.devices._gpu import attention
+
+    gpu = weft.device(HERE).backend
+    generator = weft.Generator().manual_seed(0)
+    query, ct = (weft.randn(2, 4, 200, 64, generator=generator).to(HERE, weft.bfloat16) for _ in range(2))
+    key, value = (weft.randn(2, 2, 150, 64, generator=generator).to(HERE, weft.bfloat16) for _ in range(2))
+    found = {}
+    for form in FORMS:
+        monkeypatch.setattr(gpu.runtime, "small_products", form)
+        named = {"query": query, "key": key, "value": value, "ct": ct}
+        named |= {name: weft.empty(2, 4, 200, device=HERE) for name in ("logsumexp", "shared")}
+        named |= {"out": weft.empty_like(query), "query_ct": weft.empty_like(query)}
+        named |= {"key_ct": weft.empty_like(key), "value_ct": weft.empty_like(value)}
+        for step, names in attention.OPERANDS.items():
+            specs = [named[name].spec for name in names]
+            launch = attention.prepare_attention(gpu, step, specs, None, True, 0.125)
+            addresses = [named[name].data_ptr() for name in names]
+            launch.entry(*addresses, launch.meta, launch.count)
+        found[form] = {name: each.cpu().double() for name, each in named.items()}
+    for name, expected in found["memory"].items():
+        difference = (found["tensor cores"][name] - expected).abs().max()
+        assert difference <= 2e-2 * expected.abs().max(), name

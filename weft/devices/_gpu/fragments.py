@@ -1,0 +1,381 @@
+"""Small products of matrices, by the 32 threads of a warp: D[16, 8] += A[16, 16] B[16, 8], of bfloat16 or float16, with sums in float32.
+
+Each thread of a warp has a *fragment* of each matrix. Which elements these are is the layout of the instruction
+`mma.sync.aligned.m16n8k16.row.col` (NVIDIA, PTX ISA 9.0, section 9.7.14.5.8, "Matrix Fragments for mma.m16n8k16 with floating point type").
+
+`Fragments` has two forms. With tensor cores (compute capability 8.0) `multiply` is that instruction, and threads exchange numbers by shuffles.
+The other form has the same fragments and goes through memory of the group, on any device: so tests on processors run all of a kernel except the
+instructions. In both forms all threads of a group must come to `multiply`, `fetch` and `across` together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ...core.dtype import DType, bfloat16, float16, float32, int32, uint16
+from ...engine.convert import convert
+from ...engine.expr import load
+from ...engine.llvm import emit, memory_type
+from .kernel import THREADS, Kernel
+from .target import Target
+
+DTYPES = (bfloat16, float16)
+ITEMSIZE = 2  # of these dtypes
+WARP = 32
+WARPS = THREADS // WARP  # of a group
+ROWS, COLUMNS, TERMS = 16, 8, 16  # of one small product
+
+# Thread number 4 * high + low of a warp has these elements. A register has two elements, which are neighbours along the terms.
+A_PAIRS = (
+    (0, 0),
+    (8, 0),
+    (0, 8),
+    (8, 8),
+)  # (row - high, term - 2 * low) of the first element of each register
+B_PAIRS = (0, 8)  # term - 2 * low of the first element of each register; its column is `high`
+SUMS = ((0, 0), (0, 1), (8, 0), (8, 1))  # (row - high, column - 2 * low) of each sum
+
+# Elements between the end of a row in memory of the group and the next row. So the 32 threads that read the pairs of a fragment, in eight
+# rows, use 32 different banks of this memory.
+_PADDING = 8
+_VECTOR = 8  # elements that `fetch` copies at once
+_AT_ONCE = 8  # small products with one A that share the barriers of the form without tensor cores
+
+_SHARED = "addrspace(3)"
+_MMA = {
+    bfloat16: ("llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32"),
+    float16: ("llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "<2 x half>"),
+}
+_FOUR = "{ float, float, float, float }"
+
+Fragment = list[str]  # registers of two elements, as i32
+
+
+class Matrix(NamedTuple):
+    """A matrix in memory of the device, of words; the elements of a row are neighbours."""
+
+    start: str  # address
+    step: str  # bytes from one row to the next
+    rows: str
+    columns: str
+
+
+class Tile(NamedTuple):
+    """A part of a matrix in memory of the group."""
+
+    memory: str
+    rows: int
+    columns: int
+
+    @property
+    def pitch(self) -> int:
+        """Elements from one row to the next."""
+        return self.columns + _PADDING
+
+
+class Side(NamedTuple):
+    """A tile as the left or right operand of products, seen from one thread."""
+
+    pointer: str  # to the thread's first element
+    apart: int  # elements between neighbouring rows of A, or columns of B
+    step: int  # elements between neighbouring terms
+
+
+class Fragments(Kernel):
+    """A kernel whose warps multiply matrices of a dtype."""
+
+    def __init__(self, target: Target, dtype: DType, tensor_cores: bool):
+        super().__init__(target)
+        self.dtype, self.tensor_cores = dtype, tensor_cores
+        self.position = self.thread()
+        self.warp, lane = self.integer("udiv", self.position, WARP), self.integer("urem", self.position, WARP)
+        self.high, self.low = self.integer("udiv", lane, 4), self.integer("urem", lane, 4)
+        self.twice_low = self.integer("mul", self.low, 2)
+        if not tensor_cores:
+            self._room_a = self.shared(int32, WARPS * ROWS * TERMS // 2)
+            self._room_b = self.shared(int32, WARPS * _AT_ONCE * COLUMNS * TERMS // 2)
+            self._room = self.shared(float32, THREADS)
+
+    # ---- Numbers ---------------------------------------------------------------------------------------------------------
+
+    def unary(self, name: str, value: str) -> str:
+        """2 ** value ("exp2"), or the logarithm to the base 2 ("log2"). The form with tensor cores has an error of up to 2 ** -22."""
+        if not self.tensor_cores:
+            return self.intrinsic(name, float32, 1, value)
+        function = {"exp2": "@llvm.nvvm.ex2.approx.ftz.f", "log2": "@llvm.nvvm.lg2.approx.ftz.f"}[name]
+        self.declarations.add(f"declare float {function}(float)")
+        return self.let(f"call float {function}(float {value})")
+
+    def larger(self, a: str, b: str) -> str:
+        return self.intrinsic("maxnum", float32, 1, a, b)
+
+    def sum(self, a: str, b: str) -> str:
+        return self.let(f"fadd float {a}, {b}")
+
+    def product(self, a: str, b: str) -> str:
+        return self.let(f"fmul float {a}, {b}")
+
+    def choose(self, condition: str, a: str, b: str) -> str:
+        return self.let(f"select i1 {condition}, float {a}, float {b}")
+
+    def pack(self, first: str, second: str) -> str:
+        """Two float32 as a register, rounded to the dtype."""
+        if self.tensor_cores:
+            kind = "bfloat" if self.dtype is bfloat16 else "half"
+            one = self.let(f"insertelement <2 x float> undef, float {first}, i32 0")
+            both = self.let(f"insertelement <2 x float> {one}, float {second}, i32 1")
+            narrow = self.let(f"fptrunc <2 x float> {both} to <2 x {kind}>")
+            return self.let(f"bitcast <2 x {kind}> {narrow} to i32")
+        leaf = load(0, float32)
+        halves = []
+        for value in (first, second):
+            (rounded,) = emit(self, [convert(leaf, self.dtype)], {leaf: value})
+            kind = memory_type(self.dtype)
+            halves.append(rounded if kind == "i16" else self.let(f"bitcast {kind} {rounded} to i16"))
+        return self.join(*halves)
+
+    def join(self, first: str, second: str) -> str:
+        """Two elements as a register."""
+        low, high = (self.let(f"zext i16 {each} to i32") for each in (first, second))
+        return self.let(f"or i32 {low}, {self.let(f'shl i32 {high}, 16')}")
+
+    def halves(self, register: str) -> tuple[str, str]:
+        """The two elements of a register."""
+        first = self.let(f"trunc i32 {register} to i16")
+        return first, self.let(f"trunc i32 {self.let(f'lshr i32 {register}, 16')} to i16")
+
+    def unpack(self, register: str) -> tuple[str, str]:
+        """The two elements of a register, as float32."""
+        first, second = map(self._widened, self.halves(register))
+        return first, second
+
+    def _widened(self, element: str) -> str:
+        leaf, kind = load(0, self.dtype), memory_type(self.dtype)
+        value = element if kind == "i16" else self.let(f"bitcast i16 {element} to {kind}")
+        return emit(self, [convert(leaf, float32)], {leaf: value})[0]
+
+    # ---- Products --------------------------------------------------------------------------------------------------------
+
+    def new_sums(self, columns: int) -> list[list[str]]:
+        """Variables for the sums of so many columns, set to 0: for each eight columns those of `SUMS`."""
+        return [[self.variable("float", "0.0") for _ in SUMS] for _ in range(columns // COLUMNS)]
+
+    def sums_of(self, variables: list[list[str]]) -> list[list[str]]:
+        """The values of such variables."""
+        return [[self.get(each, "float") for each in four] for four in variables]
+
+    def multiply(self, sums: list[list[str]], a: Fragment, b: Sequence[Fragment]) -> None:
+        """Add A B to the sums; there is one fragment of B for each eight columns."""
+        if self.tensor_cores:
+            for four, fragment in zip(sums, b, strict=True):
+                self._instruction(four, a, fragment)
+            return
+        for k in range(0, len(b), _AT_ONCE):
+            self._through_memory(sums[k : k + _AT_ONCE], a, b[k : k + _AT_ONCE])
+
+    def _instruction(self, sums: list[str], a: Fragment, b: Fragment) -> None:
+        name, kind = _MMA[self.dtype]
+        self.declarations.add(f"declare {_FOUR} @{name}({', '.join([kind] * 6 + ['float'] * 4)})")
+        registers = [
+            each if kind == "i32" else self.let(f"bitcast i32 {each} to {kind}") for each in (*a, *b)
+        ]
+        given = [f"{kind} {each}" for each in registers]
+        given += [f"float {self.get(each, 'float')}" for each in sums]
+        # Without "convergent" LLVM may move the instruction into a branch that some threads of the warp do not take.
+        found = self.let(f"call {_FOUR} @{name}({', '.join(given)}) convergent")
+        for k, each in enumerate(sums):
+            self.set(each, "float", self.let(f"extractvalue {_FOUR} {found}, {k}"))
+
+    def _through_memory(self, sums: list[list[str]], a: Fragment, b: Sequence[Fragment]) -> None:
+        """Each thread stores its fragments where the layout says, reads the rows and columns of its sums, and adds their products in order."""
+        own_row = self.integer("add", self.integer("mul", self.warp, ROWS), self.high)
+        for (down, term), register in zip(A_PAIRS, a, strict=True):
+            self._put_pair(self._room_a, self.integer("add", own_row, down), term, register)
+        for k, fragment in enumerate(b):
+            column = self.integer("add", self._first_column(k), self.high)
+            for term, register in zip(B_PAIRS, fragment, strict=True):
+                self._put_pair(self._room_b, column, term, register)
+        self.barrier()
+        with self.loop(0, TERMS // 2) as pair:
+            rows = {
+                down: self._pair_at(self._room_a, self.integer("add", own_row, down), pair)
+                for down in sorted({down for down, _ in SUMS})
+            }
+            for k, four in enumerate(sums):
+                own_column = self.integer("add", self._first_column(k), self.twice_low)
+                columns = {
+                    along: self._pair_at(self._room_b, self.integer("add", own_column, along), pair)
+                    for along in sorted({along for _, along in SUMS})
+                }
+                for (down, along), variable in zip(SUMS, four, strict=True):
+                    value = self.get(variable, "float")
+                    for x, y in zip(rows[down], columns[along], strict=True):
+                        value = self.intrinsic("fma", float32, 1, x, y, value)
+                    self.set(variable, "float", value)
+        self.barrier()
+
+    def _first_column(self, k: int) -> str:
+        return self.integer("add", self.integer("mul", self.warp, _AT_ONCE * COLUMNS), k * COLUMNS)
+
+    def _put_pair(self, room: str, line: str, term: int, register: str) -> None:
+        place = self.integer("add", self.integer("mul", line, TERMS // 2), self.low)
+        self.put(room, int32, self.integer("add", place, term // 2), register)
+
+    def _pair_at(self, room: str, line: str, pair: str) -> tuple[str, str]:
+        place = self.integer("add", self.integer("mul", line, TERMS // 2), pair)
+        return self.unpack(self.take(room, int32, place))
+
+    def across(self, value: str, combine: Callable[[str, str], str]) -> str:
+        """Combine a float32 of the four threads that have sums of the same rows. All four get the result."""
+        for distance in (1, 2):
+            value = combine(value, self._of_other(value, distance))
+        return value
+
+    def _of_other(self, value: str, distance: int) -> str:
+        if self.tensor_cores:
+            name = "@llvm.nvvm.shfl.sync.bfly.f32"
+            self.declarations.add(f"declare float {name}(i32, float, i32, i32)")
+            return self.let(f"call float {name}(i32 -1, float {value}, i32 {distance}, i32 31)")
+        self.put(self._room, float32, self.position, value)
+        self.barrier()
+        other = self.take(self._room, float32, self.integer("xor", self.position, distance))
+        self.barrier()
+        return other
+
+    def as_left(self, sums: Sequence[Sequence[str]]) -> list[Fragment]:
+        """Values in the layout of sums, rounded, as fragments of A whose terms are the columns: one for each 16 columns."""
+        packed = [[self.pack(four[0], four[1]), self.pack(four[2], four[3])] for four in sums]
+        return [[*packed[k], *packed[k + 1]] for k in range(0, len(packed), TERMS // COLUMNS)]
+
+    # ---- Fragments of matrices -------------------------------------------------------------------------------------------
+
+    def tile(self, rows: int, columns: int) -> Tile:
+        """New memory of the group for a part of a matrix."""
+        return Tile(self.shared(uint16, rows * (columns + _PADDING)), rows, columns)
+
+    def fetch(self, tile: Tile, matrix: Matrix, first: str, left: str | int = 0) -> None:
+        """Copy rows of a matrix from `first` on and columns from `left` on to memory of the group, with zeros beyond its edges."""
+        start = self.place(matrix.start, [str(left)], [ITEMSIZE])
+        columns = self.integer("sub", matrix.columns, left)
+        together = self.integer(
+            "or", start, self.integer("or", matrix.step, self.integer("mul", columns, ITEMSIZE))
+        )
+        together = self.integer("and", together, _VECTOR * ITEMSIZE - 1)
+        aligned = self.let(f"icmp eq i64 {together}, 0")
+        moved = matrix._replace(start=start, columns=columns)
+        with self.when(aligned):
+            self._fetch_vectors(tile, moved, first)
+        with self.unless(aligned):
+            self._fetch_elements(tile, moved, first)
+
+    def _fetch_vectors(self, tile: Tile, matrix: Matrix, first: str) -> None:
+        """All threads load before they store, to wait once for the loads. Those beyond the edges load the last row, or column, instead."""
+        each_row = tile.columns // _VECTOR
+        loaded = []
+        for k in range(0, tile.rows * each_row, THREADS):
+            vector = self.integer("add", self.position, k)
+            row, column = self.integer("udiv", vector, each_row), self.integer("urem", vector, each_row)
+            column = self.integer("mul", column, _VECTOR)
+            at = self.integer("add", first, row)
+            place = self.place(
+                matrix.start,
+                [
+                    self._within(at, self.integer("sub", matrix.rows, 1)),
+                    self._within(column, self.integer("sub", matrix.columns, _VECTOR)),
+                ],
+                [matrix.step, ITEMSIZE],
+            )
+            value = self.let(f"load <4 x i32>, ptr addrspace(1) {self.pointer(place)}, align 16")
+            inside = self._inside(matrix, at, column)
+            value = self.let(f"select i1 {inside}, <4 x i32> {value}, <4 x i32> zeroinitializer")
+            loaded.append((vector, self._element(tile, row, column), value))
+        for vector, target, value in loaded:
+            if tile.rows * each_row % THREADS:
+                with self.when(self.let(f"icmp slt i64 {vector}, {tile.rows * each_row}")):
+                    self.do(f"store <4 x i32> {value}, ptr {_SHARED} {target}, align 16")
+            else:
+                self.do(f"store <4 x i32> {value}, ptr {_SHARED} {target}, align 16")
+
+    def _fetch_elements(self, tile: Tile, matrix: Matrix, first: str) -> None:
+        with self.loop(self.position, tile.rows * tile.columns, THREADS) as element:
+            row, column = (self.integer(how, element, tile.columns) for how in ("udiv", "urem"))
+            value = self._read(matrix, self.integer("add", first, row), column)
+            self.do(f"store i16 {value}, ptr {_SHARED} {self._element(tile, row, column)}, align 2")
+
+    def _read(self, matrix: Matrix, row: str, column: str) -> str:
+        """An element of a matrix, or 0 beyond its edges, where the last element of the row or column is loaded."""
+        edges = [self.integer("sub", size, 1) for size in (matrix.rows, matrix.columns)]
+        at = [self._within(position, edge) for position, edge in zip((row, column), edges, strict=True)]
+        value = self.read(self.place(matrix.start, at, [matrix.step, ITEMSIZE]), uint16)
+        return self.let(f"select i1 {self._inside(matrix, row, column)}, i16 {value}, i16 0")
+
+    def _within(self, position: str, last: str) -> str:
+        return self.maximum(self.minimum(position, last), 0)
+
+    def _inside(self, matrix: Matrix, row: str, column: str) -> str:
+        rows = self.let(f"icmp slt i64 {row}, {matrix.rows}")
+        return self.let(f"and i1 {rows}, {self.let(f'icmp slt i64 {column}, {matrix.columns}')}")
+
+    def _element(self, tile: Tile, row: str, column: str) -> str:
+        return self.slot(
+            tile.memory, uint16, self.integer("add", self.integer("mul", row, tile.pitch), column)
+        )
+
+    def side(self, tile: Tile, terms_in_rows: bool, first: str | int = 0) -> Side:
+        """A tile as an operand. `terms_in_rows`: its rows are rows of A or columns of B. `first`: the first of these for this warp."""
+        line = self.integer("add", self.high, first)
+        if terms_in_rows:
+            return Side(self._element(tile, line, self.twice_low), tile.pitch, 1)
+        return Side(self._element(tile, self.twice_low, line), 1, tile.pitch)
+
+    def left(self, side: Side, row: int, term: int) -> Fragment:
+        """The fragment of A from this row and term of the warp on."""
+        return [self._pair(side, row + down, term + along) for down, along in A_PAIRS]
+
+    def right(self, side: Side, column: int, term: int) -> Fragment:
+        """The fragment of B from this column and term of the warp on."""
+        return [self._pair(side, column, term + along) for along in B_PAIRS]
+
+    def _pair(self, side: Side, line: int, term: int) -> str:
+        place = line * side.apart + term * side.step
+        if side.step == 1:
+            return self._load(side, place, "i32")
+        return self.join(self._load(side, place, "i16"), self._load(side, place + side.step, "i16"))
+
+    def _load(self, side: Side, place: int, kind: str) -> str:
+        pointer = self.let(f"getelementptr i8, ptr {_SHARED} {side.pointer}, i64 {place * ITEMSIZE}")
+        return self.let(f"load {kind}, ptr {_SHARED} {pointer}, align {int(kind[1:]) // 8}")
+
+    def multiply_all(self, sums: list[list[str]], left: Sequence[Fragment], right: Side) -> None:
+        """Add the product of A, of which there is a fragment for each 16 terms, and B to the sums."""
+        for k, fragment in enumerate(left):
+            columns = range(0, len(sums) * COLUMNS, COLUMNS)
+            self.multiply(sums, fragment, [self.right(right, column, k * TERMS) for column in columns])
+
+    def left_of(self, matrix: Matrix, first: str, columns: int) -> list[Fragment]:
+        """The fragments of A of this warp straight from memory of the device: 16 rows from `first` on, with zeros beyond the edges."""
+        found = []
+        for k in range(0, columns, TERMS):
+            fragment = []
+            for down, along in A_PAIRS:
+                row = self.integer("add", first, self.integer("add", self.high, down))
+                column = self.integer("add", self.twice_low, k + along)
+                after = self.integer("add", column, 1)
+                fragment.append(self.join(*(self._read(matrix, row, each) for each in (column, after))))
+            found.append(fragment)
+        return found
+
+    def store_sums(
+        self, matrix: Matrix, first: str, left: str | int, values: Sequence[Sequence[str]]
+    ) -> None:
+        """Round sums and write them to the matrix, from a row and a column on, where they are within it."""
+        for k, four in enumerate(values):
+            for i, down in enumerate((0, 8)):
+                row = self.integer("add", first, self.integer("add", self.high, down))
+                pair = self.halves(self.pack(four[2 * i], four[2 * i + 1]))
+                for j, element in enumerate(pair):
+                    column = self.integer("add", self.twice_low, self.integer("add", left, k * COLUMNS + j))
+                    with self.when(self._inside(matrix, row, column)):
+                        place = self.place(matrix.start, [row, column], [matrix.step, ITEMSIZE])
+                        self.write(place, uint16, element)

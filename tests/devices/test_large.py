@@ -69,7 +69,10 @@ def test_many_of_the_least():
     check(lambda x: tuple(x.topk(5, largest=False)), x, exactly=True)
 
 
-@pytest.mark.parametrize(("rows", "columns", "count"), [(50, 7, 1000), (1000, 33, 300), (3, 1, 2000)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "count"),
+    [(50, 7, 1000), (1000, 33, 300), (3, 1, 2000), (300, 3, 5000), (70_000, 1, 5000)],
+)
 def test_writes_that_meet_keep_their_order(rows, columns, count):
     x, source = torch.randn(rows, columns), torch.randn(count, columns)
     where, other = torch.randint(0, rows, (count,)), torch.randint(0, columns, (count,))
@@ -84,6 +87,14 @@ def test_writes_that_meet_keep_their_order(rows, columns, count):
         source,
         exactly=True,
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+def test_many_writes_that_meet_in_columns_of_their_own(dtype):
+    x, source = torch.randn(20, 3).to(dtype), torch.randn(5000, 3).to(dtype)
+    where = torch.randint(0, 20, (5000, 3))
+    check(lambda x, i, s: x.scatter_add(0, i, s), x, where, source, exactly=True)
+    check(lambda x, i, s: x.scatter(0, i, s), x, where, source, exactly=True)
 
 
 def test_maps_over_rows_and_columns():

@@ -22,7 +22,7 @@ from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
 from ..base import Backend
-from . import attention, indexed, philox, products, scans, sorting
+from . import attention, indexed, packing, philox, products, scans, sorting
 from .capture import Capture
 from .chains import GpuChain
 from .generator import new_default_generator
@@ -176,7 +176,7 @@ class Gpu(Backend):
         return indexed.prepare_indexed(self, results, operand_dtypes, sizes, strides, indexing)
 
     def prepare_pack(self, nbytes, itemsize, spread, sizes, strides):
-        return indexed.prepare_pack(self, nbytes, itemsize, spread, sizes, strides)
+        return packing.prepare_pack(self, nbytes, itemsize, spread, sizes, strides)
 
     def product_operands(self, a, b):
         return products.operand(self, a), products.operand(self, b)

@@ -241,7 +241,7 @@ def ordered_rows(gpu: Any, bits: int, rows: int, n: int, k: int) -> tuple[Launch
         return gpu.runtime.launch(loaded, gpu.groups(rows * n), "pp", [rows, n, k]), 0
     if n <= TILE or k <= MOST_OF_TILE:
         return _least_of_tiles(gpu, bits, rows, n, k)
-    return sorted_rows(gpu, bits, rows, n, k, bits)
+    return sorted_rows(gpu, bits, rows, n, k, bits // BITS)
 
 
 def _least_of_tiles(gpu: Any, bits: int, rows: int, n: int, k: int) -> tuple[Launch, int]:
@@ -288,13 +288,13 @@ def _aligned(nbytes: int) -> int:
 
 
 def sorted_rows(
-    gpu: Any, bits: int, rows: int, n: int, k: int, significant: int, has_keys: bool = False
+    gpu: Any, bits: int, rows: int, n: int, k: int, passes: int, has_keys: bool = False
 ) -> tuple[Launch, int]:
-    """Return the first k positions of the stable order of rows of n unsigned keys, of which only the lowest bits differ, and the room's bytes.
+    """Return the first k positions of the stable order of rows of n unsigned keys by their lowest digits, so many, and the room's bytes.
 
     `entry(order, keys, room, meta, count)`, or with `has_keys`, `entry(order, sorted_keys, keys, room, meta, count)`.
     """
-    tiles, passes, wide = -(-n // TILE), -(-significant // BITS), is_wide(n)
+    tiles, wide = -(-n // TILE), is_wide(n)
     launches: list[Any] = []
     for number in range(passes):
         is_last = number == passes - 1

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from weft.cli import doctor
-from weft.devices._gpu import nvidia
+from weft.devices._gpu import amd, nvidia
 from weft.engine import host
 from weft.engine.diskcache import DiskCache
 
@@ -39,7 +39,11 @@ def test_threads_are_those_of_the_engine():
 @pytest.fixture
 def driver(monkeypatch):
     """Let `load(name)` load the driver's library, of which nothing is known yet."""
-    known = nvidia.library, nvidia.device_count
+    known = [
+        getattr(module, name)
+        for module in (nvidia, amd)
+        for name in ("is_installed", "library", "device_count")
+    ]
     for each in known:
         each.cache_clear()
     yield lambda load: monkeypatch.setattr(ctypes, "CDLL", load)
@@ -47,7 +51,10 @@ def driver(monkeypatch):
         each.cache_clear()
 
 
-@pytest.mark.parametrize("error, expected", [(100, "no: libcuda.so.1 is there, but"), (0, "no: 0 found")])
+@pytest.mark.parametrize(
+    "error, expected",
+    [(100, "libcuda.so.1 is there, but NVIDIA's driver cannot be used: error 100"), (0, "no: 0 found")],
+)
 def test_cuda_asks_the_driver(driver, error, expected):
     class Driver:
         def cuInit(self, flags):
@@ -73,3 +80,49 @@ def test_the_level_that_kernels_are_compiled_for_is_told(monkeypatch):
     assert doctor._cpu().endswith(f"(LLVM: {host.cpu()[0]})")
     monkeypatch.setenv("WEFT_CPU", "x86-64-v2")
     assert doctor._cpu().endswith(f"(LLVM: {host.cpu()[0]}, by WEFT_CPU)")
+
+
+def _without_nvidia(hip):
+    """Let only HIP's library load."""
+
+    def load(name):
+        if "hip" not in name:
+            raise OSError(name)
+        return hip
+
+    return load
+
+
+class Hip:
+    def hipInit(self, flags):
+        return 0
+
+    def hipGetDeviceCount(self, count):
+        count._obj.value = 2
+        return 0
+
+    def hipRuntimeGetVersion(self, version):
+        version._obj.value = 6 * 10_000_000 + 4 * 100_000 + 43484
+        return 0
+
+
+def test_cuda_is_hip_where_only_hip_is(driver):
+    import weft
+
+    driver(_without_nvidia(Hip()))
+    assert doctor._cuda() == "yes: 2 found, GPUs of AMD by HIP 6.4.43484"
+    assert weft.version.hip == "6.4.43484" and weft.cuda.device_count() == 2
+
+
+def test_hip_that_was_asked_for_and_is_not_there(driver, monkeypatch):
+    import weft
+
+    def missing(name):
+        raise OSError(name)
+
+    driver(missing)
+    monkeypatch.setenv("WEFT_CUDA", "hip")
+    assert doctor._cuda() == "no: HIP's library libamdhip64.so was not found"
+    assert weft.version.hip is None
+    with pytest.raises(RuntimeError, match="No HIP GPUs are available"):
+        weft.ones(1, device="cuda")

@@ -105,19 +105,22 @@ def kernel_cache() -> str:
 
 
 def _cuda() -> str:
-    if os.environ.get("WEFT_CUDA") == "opencl":
-        from weft.devices._gpu import opencl
+    from weft.devices import cuda
+    from weft.devices._gpu import amd, nvidia
 
-        return f"{opencl.device_count()} found, devices of OpenCL by WEFT_CUDA=opencl"
-    from weft.devices._gpu import nvidia
-
+    if cuda.driver() == "opencl":
+        return f"{cuda.device_count()} found, devices of OpenCL by WEFT_CUDA=opencl"
+    is_hip = cuda.driver() == "hip"
+    driver = amd if is_hip else nvidia
+    name = "HIP's library libamdhip64.so" if is_hip else f"NVIDIA's driver library {nvidia.NAME}"
     try:
-        nvidia.library()
+        driver.library()
     except OSError:
-        return f"no: NVIDIA's driver library {nvidia.NAME} was not found"
+        return f"no: {name} was not found" + ("" if is_hip else ", nor HIP's")
     except nvidia.DriverError as error:
-        return f"no: {nvidia.NAME} is there, but {error}"
-    return f"{'yes' if nvidia.device_count() else 'no'}: {nvidia.device_count()} found"
+        return f"no: {name} is there, but {error}"
+    kind = f", GPUs of AMD by HIP {cuda.hip_version()}" if is_hip else ""
+    return f"{'yes' if driver.device_count() else 'no'}: {driver.device_count()} found{kind}"
 
 
 def _xla() -> str:

@@ -17,6 +17,8 @@ LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
 class Structured(Block):
     """Writes code with variables, loops and conditions."""
 
+    space = ""  # the address space of variables, such as " addrspace(5)"
+
     def __init__(self, declarations: set[str]):
         super().__init__(declarations)
         self.variables: list[str] = []
@@ -25,15 +27,15 @@ class Structured(Block):
     def variable(self, kind: str, initial: str) -> str:
         """Return the address of a new variable."""
         name = f"%c{len(self.variables)}"
-        self.variables.append(f"{name} = alloca {kind}, align 64")
+        self.variables.append(f"{name} = alloca {kind}, align 64{',' if self.space else ''}{self.space}")
         self.set(name, kind, initial)
         return name
 
     def get(self, variable: str, kind: str) -> str:
-        return self.let(f"load {kind}, ptr {variable}, align 64")
+        return self.let(f"load {kind}, ptr{self.space} {variable}, align 64")
 
     def set(self, variable: str, kind: str, value: str) -> None:
-        self.do(f"store {kind} {value}, ptr {variable}, align 64")
+        self.do(f"store {kind} {value}, ptr{self.space} {variable}, align 64")
 
     def integer(self, operation: str, a: str | int, b: str | int) -> str:
         """Return an operation on two int64."""

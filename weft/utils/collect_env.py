@@ -248,6 +248,7 @@ def is_xnnpack_available() -> str:
 def get_env_info() -> Any:
     """Return all of it."""
     from .. import __version__, cuda
+    from ..devices.cuda import hip_version
 
     pip_version, pip_packages = get_pip_packages(run)
     return SystemEnv(
@@ -271,8 +272,8 @@ def get_env_info() -> Any:
         pip_version=pip_version,
         pip_packages=pip_packages,
         conda_packages=get_conda_packages(run),
-        hip_compiled_version="N/A",
-        hip_runtime_version="N/A",
+        hip_compiled_version=hip_version() or "N/A",
+        hip_runtime_version=hip_version() or "N/A",
         miopen_runtime_version="N/A",
         caching_allocator_config=get_cachingallocator_config() or "N/A",
         is_xnnpack_available=is_xnnpack_available(),

@@ -1,4 +1,4 @@
-"""Write the kernels of programs on `cuda` to the standard output, as a list of JSON: (program, LLVM IR), without a driver.
+"""Write the kernels of programs on `cuda` to the standard output, as a list of JSON: (program, {target: LLVM IR}), without a driver.
 
 The device of this process is a `Gpu` over a runtime that compiles nothing and launches nothing. So every value is 0, and programs must not
 depend on values.
@@ -12,7 +12,7 @@ import weft
 import weft.nn.functional as F
 from weft.devices import cuda
 from weft.devices._gpu.backend import Gpu
-from weft.devices._gpu.target import NVPTX
+from weft.devices._gpu.target import AMDGPU, NVPTX
 from weft.engine.kernel import Launch
 
 
@@ -54,7 +54,7 @@ class Recorder:
         self.before_work = function
 
     def load(self, write, kernel):
-        self.kernels.append(write(self.target, kernel))
+        self.kernels.append({target.name: write(target, kernel) for target in (NVPTX, AMDGPU)})
 
     def launch(self, kernel, groups, letters, words):
         return Launch(lambda *arguments: arguments[0], 0, 0, None)
@@ -158,8 +158,8 @@ def recorded():
         del result
         if len(runtime.kernels) == before:
             raise RuntimeError(f"{name} has no kernel")
-        found |= {kernel: name for kernel in runtime.kernels[before:]}
-    return [(name, kernel) for kernel, name in found.items()]
+        found |= {kernel[NVPTX.name]: (name, kernel) for kernel in runtime.kernels[before:]}
+    return list(found.values())
 
 
 if __name__ == "__main__":

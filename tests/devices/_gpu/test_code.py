@@ -1,11 +1,9 @@
-"""The code of kernels for NVIDIA's GPUs is made, and assembled by NVIDIA's assembler. No driver takes part."""
+"""The code of kernels for NVIDIA's GPUs is made, and assembled by NVIDIA's assembler. No driver takes part. `test_linking.py` is about AMD's."""
 
 import functools
 import importlib.util
-import json
 import re
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -16,14 +14,6 @@ from weft.devices._gpu.attention import BY_KEYS, BY_QUERIES, FORWARD, AttentionK
 from weft.devices._gpu.code import compiled
 from weft.devices._gpu.cuda import architecture
 from weft.devices._gpu.target import NVPTX
-
-
-@functools.cache
-def kernels():
-    """(program, LLVM IR) of many programs."""
-    script = Path(__file__).with_name("recorded_kernels.py")
-    done = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
 
 
 def assembler():
@@ -70,8 +60,8 @@ def test_kernels_with_tensor_cores_are_assembled(processor, tmp_path):
 
 
 @pytest.mark.parametrize("processor", ["sm_70", "sm_80", "sm_90", "sm_100"])
-def test_kernels_of_all_kinds_are_assembled(processor, tmp_path):
-    codes = [(name, compiled(NVPTX, ir, processor).rstrip(b"\0")) for name, ir in kernels()]
+def test_kernels_of_all_kinds_are_assembled(processor, kernels, tmp_path):
+    codes = [(name, compiled(NVPTX, each["nvptx"], processor).rstrip(b"\0")) for name, each in kernels]
     for _, code in codes:
         assert f".target {processor}".encode() in code and b".entry kernel(" in code
     assemble(codes, processor, tmp_path)

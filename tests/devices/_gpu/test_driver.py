@@ -5,11 +5,14 @@ import ctypes
 import pytest
 
 import weft
-from weft.devices._gpu import cublas, cuda, nvidia
+from weft.cuda._devices import DeviceProperties
+from weft.devices._gpu import amd, cublas, cuda, hip, nvidia
 
 ADDRESS = 4711  # of a kernel
 OUT_OF_MEMORY, INVALID, NOT_READY = 2, 1, 600
-ATTRIBUTES = {16: 132, 75: 9, 76: 0, 10: 32, 38: 5 << 20, 39: 2048}
+# By CUdevice_attribute and hipDeviceAttribute_t: multiprocessors, the capability, threads of a warp, the cache, threads of a multiprocessor.
+CUDA_ATTRIBUTES = {16: 132, 75: 9, 76: 0, 10: 32, 38: 5 << 20, 39: 2048}
+HIP_ATTRIBUTES = {63: 132, 23: 9, 61: 0, 87: 64, 19: 5 << 20, 57: 2048}
 
 
 def function(*kinds):
@@ -19,6 +22,8 @@ def function(*kinds):
 
 class Library:
     """The functions of NVIDIA's driver that the runtime calls. `calls` has the names of those that order work."""
+
+    attributes = CUDA_ATTRIBUTES
 
     def __init__(self):
         self.calls, self.blocks, self.launched, self.streams = [], {}, [], []
@@ -52,7 +57,7 @@ class Library:
         return 0
 
     def cuDeviceGetAttribute(self, value, number, handle):
-        value._obj.value = ATTRIBUTES[number]
+        value._obj.value = self.attributes[number]
         return 0
 
     def cuDeviceTotalMem_v2(self, total, handle):
@@ -152,28 +157,97 @@ class Library:
         return 0
 
 
+class HipLibrary:
+    """The same functions under HIP's names, and those that HIP alone has."""
+
+    same = {
+        "hipDeviceGet": "cuDeviceGet",
+        "hipDeviceGetName": "cuDeviceGetName",
+        "hipDeviceGetAttribute": "cuDeviceGetAttribute",
+        "hipDeviceTotalMem": "cuDeviceTotalMem_v2",
+        "hipSetDevice": "cuCtxSetCurrent",
+        "hipDeviceSynchronize": "cuCtxSynchronize",
+        "hipMemGetInfo": "cuMemGetInfo_v2",
+        "hipMalloc": "cuMemAlloc_v2",
+        "hipFree": "cuMemFree_v2",
+        "hipHostMalloc": "cuMemHostAlloc",
+        "hipHostFree": "cuMemFreeHost",
+        "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
+        "hipMemcpyHtoD": "cuMemcpyHtoD_v2",
+        "hipMemcpyDtoDAsync": "cuMemcpyDtoDAsync_v2",
+        "hipEventCreateWithFlags": "cuEventCreate",
+        "hipEventRecord": "cuEventRecord",
+        "hipEventQuery": "cuEventQuery",
+        "hipEventSynchronize": "cuEventSynchronize",
+        "hipEventElapsedTime": "cuEventElapsedTime",
+        "hipEventDestroy": "cuEventDestroy_v2",
+        "hipModuleLoadDataEx": "cuModuleLoadDataEx",
+        "hipModuleGetFunction": "cuModuleGetFunction",
+        "hipModuleLaunchKernel": "cuLaunchKernel",
+        "hipStreamCreateWithFlags": "cuStreamCreate",
+        "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
+        "hipStreamEndCapture": "cuStreamEndCapture",
+        "hipStreamDestroy": "cuStreamDestroy_v2",
+        "hipGraphInstantiateWithFlags": "cuGraphInstantiateWithFlags",
+        "hipGraphLaunch": "cuGraphLaunch",
+        "hipGraphDestroy": "cuGraphDestroy",
+        "hipGraphExecDestroy": "cuGraphExecDestroy",
+    }
+
+    def __init__(self, library):
+        library.attributes = HIP_ATTRIBUTES
+        self.library = library
+        self.hipGetErrorString = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)(self._text)
+
+    def __getattr__(self, name):
+        return getattr(self.library, self.same[name])
+
+    def _text(self, code):
+        self.text = ctypes.create_string_buffer(f"text of {code}".encode())
+        return ctypes.addressof(self.text)
+
+    def hipGetDevicePropertiesR0600(self, room, index):
+        text = b"gfx90a:sramecc+:xnack-\0"
+        ctypes.memmove(ctypes.addressof(room) + 1160, text, len(text))
+        return 0
+
+
 @pytest.fixture
 def library():
     return Library()
 
 
+@pytest.fixture(params=["CUDA", "HIP"])
+def api(request):
+    return request.param
+
+
 @pytest.fixture
-def runtime(library, monkeypatch):
-    monkeypatch.setattr(cuda, "library", lambda: nvidia.Driver(library))
+def runtime(api, library, monkeypatch):
     monkeypatch.setattr(cublas, "library", lambda: None)
-    return cuda.Cuda(1)
+    monkeypatch.setattr(cuda, "library", lambda: nvidia.Driver(library))
+    monkeypatch.setattr(hip, "library", lambda: amd.HipDriver(HipLibrary(library)))
+    return cuda.Cuda(1) if api == "CUDA" else hip.Hip(1)
 
 
-def test_a_device_is_described_by_the_driver(runtime):
+def test_a_device_is_described_by_the_driver(api, runtime):
     assert (runtime.name, runtime.capability, runtime.multiprocessors) == ("a test", (9, 0), 132)
-    assert (runtime.warp_size, runtime.threads_per_multiprocessor) == (32, 2048)
+    assert (runtime.warp_size, runtime.threads_per_multiprocessor) == ({"CUDA": 32, "HIP": 64}[api], 2048)
     assert (runtime.cache_size, runtime.total_memory) == (5 << 20, 1 << 20)
+    assert runtime.architecture == {"CUDA": "", "HIP": "gfx90a:sramecc+:xnack-"}[api]
 
 
-def test_each_thread_enters_the_device_before_work(runtime, library):
+def test_the_properties_of_a_device_name_its_architecture(api, runtime):
+    properties = DeviceProperties(runtime)
+    assert properties.gcnArchName == {"CUDA": "a test", "HIP": "gfx90a:sramecc+:xnack-"}[api]
+    assert ("gcnArchName='gfx90a:sramecc+:xnack-'" in repr(properties)) == (api == "HIP")
+
+
+def test_each_thread_enters_the_device_before_work(api, runtime, library):
     library.calls.clear()
     runtime.synchronize()
-    assert library.calls == [("enter", runtime.context), "synchronize"]
+    handle = 11  # see cuDeviceGet
+    assert library.calls == [("enter", {"CUDA": handle + 100, "HIP": handle}[api]), "synchronize"]
 
 
 def test_bytes_are_written_copied_and_read(runtime, library):
@@ -202,21 +276,26 @@ def test_events(runtime, library):
     assert end.is_done() and start.until(end) == 1.5
 
 
-def test_errors_of_the_driver_are_raised(runtime):
+def test_errors_of_the_driver_are_raised(api, runtime):
     with pytest.raises(MemoryError, match="2097152 bytes of memory"):
         runtime.allocate(2 << 20)
-    with pytest.raises(nvidia.DriverError, match=r"CUDA error: text of 1 \(1\) in cuMemFree"):
+    with pytest.raises(nvidia.DriverError, match=rf"{api} error: text of 1 \(1\) in cuMemFree"):
         runtime.release(1)
 
 
-def test_a_kernel_is_loaded_and_launched(runtime, library):
+def test_a_kernel_is_loaded_and_launched(api, runtime, library):
     def write(target, kernel):
         return target.kernel(["start", "n"], [])
 
     launch = runtime.launch(runtime.load(write, "nothing"), 5, "p", [7])
     assert launch.entry(1000, launch.meta, launch.count) == 1000
-    assert b".target sm_90" in library.image and b".entry kernel(" in library.image
-    assert library.launched == [(ADDRESS, 5, 256, [1000, 7], None)]
+    assert runtime.chain(runtime.load(write, "nothing"), 6, ["p"], [[8]], []).entry(2000) == 2000
+    if api == "CUDA":
+        assert b".target sm_90" in library.image and b".entry kernel(" in library.image
+    else:
+        assert library.image.startswith(b"\x7fELF") and b"gfx90a" in library.image
+    end = {"CUDA": None, "HIP": 3}[api]
+    assert library.launched == [(ADDRESS, 5, 256, [1000, 7], end), (ADDRESS, 6, 256, [2000, 8], end)]
 
 
 def test_work_is_recorded_on_a_stream_and_replayed(runtime, library):
@@ -238,3 +317,8 @@ def test_work_is_recorded_on_a_stream_and_replayed(runtime, library):
     launch.entry(1000, launch.meta, launch.count)
     runtime.copy(a, b, 8)
     assert library.streams == [55, 55, None, None]
+
+
+def test_functions_that_have_no_name_in_hip(library):
+    with pytest.raises(NotImplementedError, match="cuNothing"):
+        amd.HipDriver(library).cuNothing()

@@ -1,4 +1,4 @@
-"""Compile the IR of a kernel: PTX for NVIDIA's driver, SPIR-V for OpenCL."""
+"""Compile the IR of a kernel: PTX for NVIDIA's driver, SPIR-V for OpenCL, an object for AMD's GPUs, which `linking.py` makes ready for HIP."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import llvmlite.binding as llvm
 
 from ...engine.archive import sha256
 from ...engine.host import disk_cache
-from .target import NVPTX, SPIRV, Target
-
-# What code is made for where no architecture of NVIDIA is named.
-_OLDEST = "sm_70"
+from .target import AMDGPU, NVPTX, Target
 
 
 @functools.cache
@@ -23,28 +20,39 @@ def _initialize() -> None:
 def _machine(target: Target, processor: str) -> llvm.TargetMachine:
     """A new one for each module: LLVM's SPIR-V target keeps the types of a module and crashes on the next one."""
     _initialize()
-    found = llvm.Target.from_triple(target.triple)
-    return found.create_target_machine(cpu=processor if target is NVPTX else "", opt=target.level)
+    return llvm.Target.from_triple(target.triple).create_target_machine(cpu=processor, opt=target.level)
 
 
-def compiled(target: Target, ir: str, processor: str = _OLDEST) -> bytes:
-    """Compile a module with one kernel, `kernel`. `processor`: an architecture of NVIDIA, such as "sm_90"."""
-    key = sha256(f"{target.name} {target.level} {processor}\n{llvm.llvm_version_info}\n{ir}".encode())
+def compiled(target: Target, ir: str, processor: str = "") -> bytes:
+    """Compile a module with one kernel, `kernel`. `processor`: an architecture of NVIDIA or AMD, such as "sm_90" or "gfx942"."""
+    processor = processor or target.processor
+    machine = _machine(target, processor)
+    text = _text(target, machine, ir)
+    key = sha256(f"{target.level} {processor}\n{llvm.llvm_version_info}\n{text}".encode())
     code = disk_cache().load(key)
     if code is None:
-        code = _compile(target, ir, processor)
+        module = _optimized(machine, text)
+        if target is NVPTX:
+            code = machine.emit_assembly(module).encode() + b"\0"
+        else:
+            code = machine.emit_object(module)
         disk_cache().store(key, code)
     return code
 
 
-def _compile(target: Target, ir: str, processor: str) -> bytes:
-    machine = _machine(target, processor)
-    module = llvm.parse_assembly(f'target triple = "{target.triple}"\n{target.declarations}\n{ir}')
+def _text(target: Target, machine: llvm.TargetMachine, ir: str) -> str:
+    """Return the whole module."""
+    head = [f'target triple = "{target.triple}"', target.declarations, ir]
+    if target is AMDGPU:  # by the layout variables have an address space of their own
+        head.insert(0, f'target datalayout = "{machine.target_data}"')
+    return "\n".join(head)
+
+
+def _optimized(machine: llvm.TargetMachine, text: str) -> llvm.ModuleRef:
+    module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    if target is SPIRV:
-        return machine.emit_object(module)
-    return machine.emit_assembly(module).encode() + b"\0"
+    return module

@@ -212,7 +212,7 @@ class DriverRuntime(Runtime):
 
     def launch(self, code, groups, letters, words):
         meta = self._meta(code, groups, range(len(letters)), [*[0] * len(letters), *words])
-        return Launch(launcher(letters), meta.address, 1, (self, meta, code))
+        return Launch(launcher(letters, self.driver.api), meta.address, 1, (self, meta, code))
 
     def chain(self, code, groups, letters, words, last):
         places: list[int] = []
@@ -221,7 +221,7 @@ class DriverRuntime(Runtime):
             places += range(len(template), len(template) + len(given))
             template += [*[0] * len(given), *own]
         meta = self._meta(code, groups, places, [*template, *last])
-        entry = bound_launcher("".join(letters), meta.address)
+        entry = bound_launcher("".join(letters), self.driver.api, meta.address)
         return Launch(entry, meta.address, 1, (self, meta, code))
 
     def _meta(self, code: LazyKernel, groups: int, places: Sequence[int], words: Sequence[int]) -> Block:

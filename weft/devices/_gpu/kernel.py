@@ -10,9 +10,8 @@ from ...engine.llvm import emit, memory_type
 from ...engine.loops import Result
 from ...engine.structured import Structured
 from .rules import GPU
-from .target import Target
+from .target import THREADS, Target
 
-THREADS = 256  # of a group, in all kernels
 _SHARED = "addrspace(3)"
 
 
@@ -23,6 +22,7 @@ class Kernel(Structured):
         super().__init__(set())
         self.rules = GPU
         self.target = target
+        self.space = target.space
         self.parameters: list[str] = []
         self.globals: list[str] = []
 

@@ -1,4 +1,7 @@
-"""The entry of a launch on an NVIDIA device, in machine code: it copies addresses and numbers into the arguments of the kernel and launches it."""
+"""The entry of a launch by a driver, in machine code: it copies addresses and numbers into the arguments of the kernel and launches it.
+
+The drivers of NVIDIA and AMD are called in the same way. `api` is "CUDA" or "HIP".
+"""
 
 from __future__ import annotations
 
@@ -94,25 +97,29 @@ br label %failed
 """
 
 
+# The last of the words by which a driver finds the arguments: CU_LAUNCH_PARAM_END and HIP_LAUNCH_PARAM_END.
+_ENDS = {"CUDA": 0, "HIP": 3}
+
+
 @functools.cache
-def launcher(letters: str) -> Callable:
+def launcher(letters: str, api: str) -> Callable:
     """The entry of launches whose arguments have these kinds: p for an address, else as in `param_letters`; then `meta` and `count`."""
-    (address,) = compile_ir(_launch_ir(letters, bound=False), "call", vectorize=False)
+    (address,) = compile_ir(_launch_ir(letters, api, bound=False), "call", vectorize=False)
     return builtin(address, "kernel")
 
 
-def bound_launcher(letters: str, meta: int) -> Callable:
+def bound_launcher(letters: str, api: str, meta: int) -> Callable:
     """Return the same without `meta` and `count`, for one meta."""
-    return _binder(letters)(meta)
+    return _binder(letters, api)(meta)
 
 
 @functools.cache
-def _binder(letters: str) -> Callable[[object], Callable]:
-    (address,) = compile_ir(_launch_ir(letters, bound=True), "call", vectorize=False)
+def _binder(letters: str, api: str) -> Callable[[object], Callable]:
+    (address,) = compile_ir(_launch_ir(letters, api, bound=True), "call", vectorize=False)
     return binder(address, "kernel")
 
 
-def _launch_ir(letters: str, bound: bool) -> str:
+def _launch_ir(letters: str, api: str, bound: bool) -> str:
     stores = "\n".join(
         f"%pp{k} = getelementptr i64, ptr %meta, i64 {len(_WORDS) + k}\n%place{k} = load i64, ptr %pp{k}\n"
         f"%from{k} = getelementptr i64, ptr %ops, i64 {k}\n%word{k} = load i64, ptr %from{k}\n"
@@ -141,7 +148,7 @@ store ptr inttoptr (i64 2 to ptr), ptr %e2
 %e3 = getelementptr ptr, ptr %extra, i64 3
 store ptr %size, ptr %e3
 %e4 = getelementptr ptr, ptr %extra, i64 4
-store ptr null, ptr %e4
+store ptr inttoptr (i64 {_ENDS[api]} to ptr), ptr %e4
 %enter = inttoptr i64 %m.enter to ptr
 %context = inttoptr i64 %m.context to ptr
 %entered = call i32 %enter(ptr %context)
@@ -151,5 +158,5 @@ store ptr null, ptr %e4
 %groups = trunc i64 %m.groups to i32
 %threads = trunc i64 %m.threads to i32
 %code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, ptr null, ptr %extra)
-{ending_ir("CUDA error %d in the launch of a kernel")}
+{ending_ir(f"{api} error %d in the launch of a kernel")}
 """

@@ -57,6 +57,16 @@ class Driver:
 
 
 @functools.cache
+def is_installed() -> bool:
+    """Whether NVIDIA's driver is there. It is not started."""
+    try:
+        ctypes.CDLL(NAME)
+    except OSError:
+        return False
+    return True
+
+
+@functools.cache
 def library() -> Driver:
     """NVIDIA's driver, ready for use.
 

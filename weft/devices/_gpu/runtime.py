@@ -38,7 +38,8 @@ class Runtime(ABC):
 
     target: Target
     name: str
-    capability: tuple[int, int]  # NVIDIA's number for what the device can do; (0, 0) for others
+    capability: tuple[int, int]  # NVIDIA's number for what the device can do, or AMD's; (0, 0) for others
+    architecture: str = ""  # of a GPU of AMD, with features that are on or off: "gfx90a:sramecc+:xnack-"
     multiprocessors: int
     threads_per_multiprocessor: int  # that can be resident at once
     warp_size: int  # threads that run in step

@@ -33,7 +33,9 @@ def test_prints_what_it_shows(run_weft, stem):
 
 
 @pytest.mark.parametrize(
-    "example", [path for path in EXAMPLES if path.stem not in WITHOUT_TORCH], ids=lambda path: path.stem
+    "example",
+    [path for path in EXAMPLES if path.stem not in (*WITHOUT_TORCH, "train_gpt")],
+    ids=lambda path: path.stem,
 )
 def test_same_output_as_under_torch(run, run_weft, tmp_path, example):
     if example.stem == "photo_to_grey" and not importlib.util.find_spec("sklearn"):
@@ -64,3 +66,21 @@ def assert_same_picture(got, expected):
     assert got.shape == expected.shape
     assert abs(got - expected).max() <= 1
     assert (got != expected).mean() < 1e-3
+
+
+def test_one_process_several_and_pytorch_train_the_same_gpt(run, run_weft):
+    example = next(path for path in EXAMPLES if path.stem == "train_gpt")
+    runs = [
+        run(example, OMP_NUM_THREADS="1"),
+        run_weft("run", example),
+        run_weft("torchrun", "--standalone", "--nproc-per-node", "2", example),
+    ]
+    losses = []
+    for done in runs:
+        assert (done.returncode, done.stderr) == (0, "")
+        losses.append([float(each) for each in re.findall(r"loss (\S+)", done.stdout)])
+        sentences = done.stdout.split("\n", 6)[6].splitlines()[1:-1]
+        assert sentences and all(re.fullmatch(r"\w+ \w+ \w+ \w+ \w+ \w+\.", each) for each in sentences)
+    assert losses[0][0] > 3 and losses[0][-1] < 0.6
+    for others in losses[1:]:
+        assert others == pytest.approx(losses[0], abs=0.02)

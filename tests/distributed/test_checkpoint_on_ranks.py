@@ -1,5 +1,9 @@
 """Checkpoints of several processes: each writes its parts, and other numbers of processes read them."""
 
+import os
+import time
+from random import Random
+
 import torch
 import torch.distributed.checkpoint
 from weft_ranks import said, start
@@ -92,3 +96,63 @@ print(os.path.exists('{tmp_path}/.metadata'))
     (tmp_path / "meeting").mkdir()
     texts = said(start(SETUP + program, 2, tmp_path / "meeting"))
     assert texts == ["CheckpointException [1] 'a reason'\nFalse\n"] * 2
+
+
+TRAINING = """
+import random
+state = {
+    "step": 0,
+    "rows": distribute_tensor(torch.zeros(301, 70), mesh, [Shard(0)]),
+    "replica": torch.zeros(20000),
+}
+if os.path.exists(f"{folder}/.metadata"):
+    dcp.load(state, checkpoint_id=folder)
+print("there", flush=True)
+while True:
+    gradient = torch.ones(())
+    dist.all_reduce(gradient, op=dist.ReduceOp.MAX)
+    state["step"] += 1
+    state["rows"] += gradient.item()
+    state["replica"] += gradient
+    dcp.save(state, checkpoint_id=folder)
+    print(state["step"], flush=True)
+"""
+
+
+def test_a_kill_at_a_random_moment_loses_nothing_that_was_saved(tmp_path):
+    """Each time one of two ranks is killed while they train and save, the other ends, and the next ones go on from a whole checkpoint."""
+    folder = tmp_path / "checkpoint"
+    random = Random(27)
+    before = 0
+    for _ in range(int(os.environ.get("TESTED_KILLS", "3"))):
+        processes = start(SETUP + f"folder = {str(folder)!r}" + TRAINING, 2, tmp_path)
+        for process in processes:
+            assert process.stdout.readline() == "there\n"
+        time.sleep(random.uniform(0, 0.15))
+        victim = random.randrange(2)
+        processes[victim].kill()
+        begin = time.monotonic()
+        texts = said(processes)
+        assert time.monotonic() - begin < 20, texts
+        assert f"rank {victim}" in texts[1 - victim] and "has ended" in texts[1 - victim]
+        last = max([before, *(int(line) for text in texts for line in text.splitlines() if line.isdecimal())])
+        if not (folder / ".metadata").exists():
+            assert last == 0
+            continue
+        into = {"step": 0, "rows": weft.zeros(301, 70), "replica": weft.zeros(20000)}
+        dcp.load(into, checkpoint_id=folder)
+        before = into["step"]
+        assert before in (last, last + 1)
+        assert (into["rows"] == before).all() and (into["replica"] == before).all()
+        (tmp_path / "store").unlink(missing_ok=True)
+
+
+def test_a_checkpoint_over_another_leaves_no_files_of_it(tmp_path):
+    names = []
+    for value in range(3):
+        dcp.save({"x": weft.full((3,), value)}, checkpoint_id=tmp_path)
+        names.append(sorted(path.name for path in tmp_path.iterdir()))
+        into = {"x": weft.zeros(3, dtype=weft.int64)}
+        dcp.load(into, checkpoint_id=tmp_path)
+        assert into["x"].tolist() == [value] * 3
+    assert names == [[".metadata", f"__0_{number}.distcp"] for number in (0, 1, 0)]

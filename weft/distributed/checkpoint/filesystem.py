@@ -2,13 +2,18 @@
 
 The folder has the file `.metadata`, a pickle of what the checkpoint holds, and files `__RANK_NUMBER.distcp`, in which
 objects lie one after the other, each as `torch.save` writes it.
+
+A checkpoint that is written over another takes new files. The metadata are written last, under another name first. So until this moment
+the folder has the checkpoint before, whole, and from then on the new one. The files of the former are removed after it.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import pickle
+import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -34,6 +39,8 @@ from .storage import StorageReader, StorageWriter, WriteResult
 __all__ = ["FileSystemWriter", "FileSystemReader", "FileSystem", "FileSystemBase", "SerializationFormat"]
 
 VERSION = "1.0.0"  # of the layout, as PyTorch writes it
+_SUFFIX = ".distcp"
+_NAME = re.compile(r"__\d+_\d+" + re.escape(_SUFFIX))
 
 
 @dataclass
@@ -199,8 +206,12 @@ class FileSystemWriter(StorageWriter):
         items = sorted(plan.items, key=lambda item: item.type is not WriteItemType.BYTE_IO)
         files = [items] if self.single_file_per_rank else [[item] for item in items]
         results = []
-        for number, contents in enumerate(files):
-            name = f"{plan.storage_data.prefix}{number}.distcp"
+        free = (
+            name
+            for name in (f"{plan.storage_data.prefix}{number}{_SUFFIX}" for number in itertools.count())
+            if not self.fs.exists(self.fs.concat_path(self.path, name))
+        )
+        for name, contents in zip(free, files, strict=False):
             with self.fs.create_stream(self.fs.concat_path(self.path, name), "wb") as stream:
                 results += [_write_item(stream, planner.resolve_data(item), item, name) for item in contents]
                 self._sync(stream)
@@ -222,6 +233,13 @@ class FileSystemWriter(StorageWriter):
             stream.write(dumps(metadata, 4, _no_storage))  # type: ignore[attr-defined]
             self._sync(stream)
         self.fs.rename(temporary, self._metadata_path())
+        self._remove_others({place.relative_path for place in places.values()})
+
+    def _remove_others(self, names: set[str]) -> None:
+        """Remove what former checkpoints have left in the folder, and ones that were never completed."""
+        for path in map(Path, self.fs.ls(self.path)):
+            if _NAME.fullmatch(path.name) and path.name not in names:
+                self.fs.rm_file(path)
 
     def storage_meta(self) -> StorageMeta | None:
         return StorageMeta(checkpoint_id=self.checkpoint_id, save_id=self.save_id)

@@ -45,7 +45,7 @@ class Linear(Module):
     torch.Size([128, 30])
     """
 
-    weight: Parameter
+    weight: Tensor
     bias: Parameter  # None without a bias; PyTorch gives checkers this type, so that programs read `layer.bias.grad`
 
     def __init__(

@@ -44,6 +44,7 @@ What people import by name
 PyTorch's private and legacy modules, the operators of other libraries' extensions, the command
     compat.extensions
     compat.torch
+    compat.torch_xla
     cli
     __main__
 """

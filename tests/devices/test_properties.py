@@ -67,7 +67,8 @@ def check(function, on, exactly=True):
     for result, wanted in zip(results, expected, strict=True):
         assert result.device == weft.device(HERE)
         assert (result.dtype, result.stride()) == (wanted.dtype, wanted.stride())
-        tolerance = {"rtol": 0, "atol": 0} if exactly else {}
+        # XLA computes a product and a sum by one instruction, and subnormal numbers as 0.
+        tolerance = {"rtol": 0, "atol": 0} if exactly and not HERE.startswith("xla") else {}
         weft.testing.assert_close(result.cpu(), wanted, equal_nan=True, **tolerance)
 
 

@@ -11,7 +11,7 @@ from weft.engine import expr as ex
 from weft.engine import llvm
 from weft.engine.convert import convert
 from weft.engine.expr import load
-from weft.engine.interpreter import TABLE, evaluate
+from weft.engine.interpreter import NUMPY, evaluate
 from weft.engine.kernel import prepare_map
 from weft.engine.llvm import HOST
 from weft.engine.loops import Result
@@ -23,7 +23,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e-40, 1e30, -1e30, 448.0,
 
 
 def test_both_targets_know_every_primitive():
-    assert HOST.keys() == TABLE.keys() == ex.PRIMITIVES.keys()
+    assert HOST.keys() == NUMPY.table.keys() == ex.PRIMITIVES.keys()
 
 
 def values(dtype, size, seed):

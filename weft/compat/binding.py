@@ -20,8 +20,8 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # A folder on PYTHONPATH reaches subprocesses and spawned workers alike, whatever starts them, and leaves alone
 # every interpreter outside of the run, which a .pth file in site-packages would not.
 STARTUP = os.path.join(PACKAGE, "compat", "startup")
-# The top-level packages that PyTorch's distribution installs, and what stands for them.
-PACKAGES = {"torch": "weft", "functorch": "weft.functorch"}
+# The top-level packages that PyTorch's distribution and that of PyTorch/XLA install, and what stands for them.
+PACKAGES = {"torch": "weft", "functorch": "weft.functorch", "torch_xla": "weft.compat.torch_xla"}
 # Folders whose modules PyTorch does not have, so that nothing is declared for them. Looking for a declaration in the modules
 # of `compat` that do the looking would never end.
 _INNER = ("core", "engine", "families", "ops", "interop", "devices", "compat", "io")
@@ -107,10 +107,10 @@ class _Binding:
         try:
             module = importlib.import_module(weft_name)
         except ModuleNotFoundError as error:
-            if error.name != weft_name:  # weft has it, but something that it needs is not installed
-                raise
             if sys._getframe(2).f_code.co_name == "find_spec":  # importlib.util's: a question, not an import
                 return None
+            if error.name != weft_name:  # weft has it, but something that it needs is not installed
+                raise
             from weft.compat.missing import missing_module
 
             raise missing_module(fullname) from None
@@ -139,7 +139,7 @@ class _Binding:
 
 
 def _give_torch_name(module: ModuleType) -> None:
-    """Change the root package to "torch" (or "functorch") in the name of `module` and in `__module__` of its functions and classes.
+    """Change the root package to "torch" (or "functorch", "torch_xla") in the name of `module` and in `__module__` of its functions and classes.
 
     Programs ask for these names: `type(model).__module__.startswith("torch")`. `__package__` and `__spec__` keep
     the name under which the module was loaded, because relative imports inside it use them.

@@ -28,7 +28,7 @@ class TorchDistribution(importlib.metadata.Distribution):
             case "INSTALLER":
                 return "weft\n"
             case "top_level.txt":
-                return "".join(f"{package}\n" for package in PACKAGES)
+                return "".join(f"{package}\n" for package in PACKAGES if package != "torch_xla")
         return None
 
     def locate_file(self, path: str | os.PathLike[str]) -> Path:

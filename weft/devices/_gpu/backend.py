@@ -1,18 +1,14 @@
 """What GPUs share: the `Backend` over a `Runtime` and the kernels of this folder.
 
-Ops that have no kernel are computed on copies of their arrays on the host (`inside`).
+Ops that have no kernel are computed on copies of their arrays on the host (`Mirrored`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from typing import final
 from weakref import WeakSet
-
-import numpy as np
 
 from ...core.device import device
 from ...core.locks import new_lock
@@ -21,7 +17,7 @@ from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
-from ..base import Backend
+from ..mirrors import Mirrored
 from . import attention, indexed, packing, philox, products, scans, sorting
 from .capture import Capture
 from .chains import GpuChain
@@ -29,7 +25,6 @@ from .generator import new_default_generator
 from .kernel import THREADS, is_wide
 from .maps import MapKernel, classes_of, map_ir
 from .memory import Pool
-from .mirrors import Mirrors
 from .pinned import pinned_storage
 from .reductions import prepare_reduction
 from .runtime import Runtime
@@ -39,15 +34,14 @@ WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 
 
 @final
-class Gpu(Backend):
+class Gpu(Mirrored):
     has_memory = True
     has_events = True
     block_scale = 128
-    xp = np
 
     def __init__(self, where: device, runtime: Runtime):
         install_finalizer()
-        self.device, self.runtime = where, runtime
+        super().__init__(where, runtime)
         self.most_deferred = runtime.total_memory // 16
         self.pool = Pool(runtime, str(where))
         self.most_groups = runtime.multiprocessors * WAVES
@@ -58,8 +52,6 @@ class Gpu(Backend):
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()
         self._scratch: list[Storage] = []
-        self._inside = new_lock()  # one thread at a time computes with arrays
-        self._mirrors: Mirrors | None = None
         self.capture: Capture | None = None
         self.captures: WeakSet[Capture] = WeakSet()
 
@@ -197,36 +189,3 @@ class Gpu(Backend):
             draw()
         else:  # each replay draws other numbers
             self.capture.between(draw)
-
-    # ---- Arrays ----------------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def inside(self) -> Iterator[None]:
-        """In this context arrays are copies on the host; what changes in them is copied back at the end."""
-        with self._inside:
-            if self._mirrors is not None:  # the context around this one brings back
-                yield
-                return
-            yield from self._with_mirrors()
-
-    def _with_mirrors(self) -> Iterator[None]:
-        self._mirrors = mirrors = Mirrors(self.runtime)
-        self.runtime.call_before_work(mirrors.bring_back)
-        try:
-            yield
-        finally:
-            self._mirrors = None
-            self.runtime.call_before_work(None)
-            mirrors.bring_back()
-
-    def as_array(self, storage, shape, dtype, start, strides):
-        if self._mirrors is None:
-            raise RuntimeError(f"The host cannot read the memory of device {self.device}: use .cpu()")
-        return np.ndarray(tuple(shape), dtype, self._mirrors.of(storage), start, strides)
-
-    def adopt(self, array, nbytes):
-        storage = self.allocate(nbytes)
-        content = np.empty(nbytes, np.uint8)
-        np.ndarray(array.shape, array.dtype, content, 0, array.strides)[...] = array
-        self.write_constant(storage, content)
-        return storage

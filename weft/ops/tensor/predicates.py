@@ -124,9 +124,10 @@ add_member(
     "is_nested", property(lambda self: type(self.spec) is not Spec and self.spec.rules.name == "nested")
 )
 # Kinds of tensors that weft has none of.
-_NEVER = "is_mkldnn is_mps is_vulkan is_maia is_ipu is_xla is_mtia".split()
+_NEVER = "is_mkldnn is_mps is_vulkan is_maia is_ipu is_mtia".split()
 for _name in _NEVER:
     add_member(_name, property(lambda self: False))
+add_member("is_xla", property(lambda self: self.spec.device.type == "xla"))
 add_member("is_xpu", property(lambda self: self.spec.device.type == "xpu"))
 add_member("name", property(lambda self: None))
 

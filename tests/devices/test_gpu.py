@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_attention"),
         ("cuda", "test_calls"),
         ("cuda", "test_fragments"),
+        ("cuda", "test_convolutions"),
         ("cuda", "test_large"),
         ("cuda", "test_op_table"),
         ("cuda", "test_properties"),

@@ -70,7 +70,7 @@ class Backend(ABC):
     default_generator: Generator | None = None
 
     # Kernels that this device has and others need not have, by name. An op that uses one composes other ops without it.
-    extras: Mapping[str, Callable] = MappingProxyType({})
+    extras: Mapping[str, Any] = MappingProxyType({})
 
     # ---- Memory ------------------------------------------------------------------------------------------------------
 

@@ -131,6 +131,8 @@ PROGRAMS = {
     "softmax of bfloat16": lambda: half(300, 500).softmax(1),
     "layer_norm": lambda: gradient(lambda a, w: F.layer_norm(a, (50,), w), (30, 50), (50,)),
     "conv2d": lambda: gradient(F.conv2d, (2, 3, 8, 8), (4, 3, 3, 3)),
+    "conv2d of many channels": lambda: gradient(F.conv2d, (2, 20, 8, 8), (20, 20, 3, 3)),
+    "conv3d of bfloat16": lambda: F.conv3d(half(2, 20, 8, 8, 8), half(20, 20, 3, 3, 3), half(20), padding=1),
     "uniform": lambda: new(100).uniform_(),
     "uniform of float64": lambda: new(100, dtype=weft.float64).uniform_(),
     "normal": lambda: half(100).normal_(),

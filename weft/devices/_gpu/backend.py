@@ -21,6 +21,7 @@ from ..mirrors import Mirrored
 from . import attention, indexed, packing, philox, products, scans, sorting
 from .capture import Capture
 from .chains import GpuChain
+from .convolutions import Convolutions
 from .generator import new_default_generator
 from .kernel import THREADS, is_wide
 from .maps import MapKernel, classes_of, map_ir
@@ -48,7 +49,11 @@ class Gpu(Mirrored):
         self.faults = indexed.Faults(runtime)
         self.default_generator = new_default_generator(where)
         self._fill = functools.lru_cache(maxsize=256)(functools.partial(philox.prepare_fill, runtime))
-        self.extras = {**sorting.extras(self), **attention.extras(self)}
+        self.extras = {
+            **sorting.extras(self),
+            **attention.extras(self),
+            "convolutions": Convolutions(self),
+        }
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()
         self._scratch: list[Storage] = []

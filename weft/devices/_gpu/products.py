@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core.dtype import DType, compute_type
@@ -19,6 +20,9 @@ SIDE = 16  # a group is a square of threads
 EACH = 4  # rows, and columns, that a thread computes
 TILE = SIDE * EACH
 TERMS = 16  # that are in shared memory at once
+LINE = (
+    TILE + 1
+)  # elements of a term there; so the threads that store neighbouring terms of a row use different banks of this memory
 
 
 class ProductKernel(NamedTuple):
@@ -37,28 +41,100 @@ def product_ir(target: Target, kernel: ProductKernel) -> str:
     return _Product(target, kernel).ir()
 
 
-class _Product(Kernel):
-    def __init__(self, target: Target, kernel: ProductKernel):
+class Tiles(Kernel):
+    """A kernel whose groups compute squares of a matrix, from squares of two others in memory of the group."""
+
+    def __init__(self, target: Target, dtype: DType):
         super().__init__(target)
-        self.part = kernel.dtype.to_real()
-        self.parts = kernel.dtype.itemsize // self.part.itemsize
+        self.part = dtype.to_real()
+        self.parts = dtype.itemsize // self.part.itemsize
         self.kind = value_type(self.part)
+        self.rooms = [[self.shared(self.part, LINE * TERMS) for _ in range(self.parts)] for _ in range(2)]
+        self.own = self.thread()
+        self.down, self.across = self.integer("udiv", self.own, SIDE), self.integer("urem", self.own, SIDE)
+
+    def tiles(self, size: str) -> str:
+        """How many tiles so many rows or columns take."""
+        return self.integer("udiv", self.integer("add", size, TILE - 1), TILE)
+
+    def new_sums(self) -> list[str]:
+        """Variables for the sums of this thread, which has every SIDE-th row and column of a tile."""
+        return [self.variable(self.kind, constant(self.part, 0)) for _ in range(EACH * EACH * self.parts)]
+
+    def fill(self, operand: int, i: str, term: str, values: Sequence[str]) -> None:
+        """Store the parts of an element of row (operand 0) or column (operand 1) `i` of the tile."""
+        slot = self.integer("add", self.integer("mul", term, LINE), i)
+        for room, value in zip(self.rooms[operand], values, strict=True):
+            self.put(room, self.part, slot, value)
+
+    def multiply(self, sums: Sequence[str]) -> None:
+        """Add the products of all terms that are in memory of the group."""
+        with self.loop(0, TERMS) as term:
+            line = self.integer("mul", term, LINE)
+            left, right = (
+                [
+                    [
+                        self.take(
+                            room, self.part, self.integer("add", line, self.integer("add", start, SIDE * k))
+                        )
+                        for room in rooms
+                    ]
+                    for k in range(EACH)
+                ]
+                for rooms, start in zip(self.rooms, (self.down, self.across), strict=True)
+            )
+            for i in range(EACH):
+                for j in range(EACH):
+                    mine = self._sum_of(sums, i, j)
+                    before = [self.get(variable, self.kind) for variable in mine]
+                    after = self._added(before, left[i], right[j])
+                    for variable, value in zip(mine, after, strict=True):
+                        self.set(variable, self.kind, value)
+
+    def _sum_of(self, sums: Sequence[str], i: int, j: int) -> Sequence[str]:
+        return sums[(i * EACH + j) * self.parts : (i * EACH + j + 1) * self.parts]
+
+    def _added(self, before: Sequence[str], a: Sequence[str], b: Sequence[str]) -> list[str]:
+        """Return the parts of `before + a * b`."""
+        names = [*before, *a, *b]
+        leaves = [load(k, self.part) for k in range(len(names))]
+        exprs = _sums(leaves[: self.parts], leaves[self.parts : 2 * self.parts], leaves[2 * self.parts :])
+        return emit(self, exprs, dict(zip(leaves, names, strict=True)))
+
+    def zeros(self) -> list[str]:
+        """New variables for the parts of an element."""
+        return [self.variable(self.kind, constant(self.part, 0)) for _ in range(self.parts)]
+
+    def each_sum(
+        self, sums: Sequence[str], first: tuple[str, str], ends: tuple[str, str], store: Callable
+    ) -> None:
+        """Write code for each sum that is a result: `store(row, column, parts)`. first: the row and column of the tile."""
+        for i in range(EACH):
+            for j in range(EACH):
+                row, column = (
+                    self.integer("add", start, self.integer("add", own, SIDE * k))
+                    for start, own, k in zip(first, (self.down, self.across), (i, j), strict=True)
+                )
+                inside = [
+                    self.let(f"icmp slt i64 {at}, {end}") for at, end in zip((row, column), ends, strict=True)
+                ]
+                with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
+                    store(row, column, [self.get(each, self.kind) for each in self._sum_of(sums, i, j)])
+
+
+class _Product(Tiles):
+    def __init__(self, target: Target, kernel: ProductKernel):
+        super().__init__(target, kernel.dtype)
         self.result, *self.operands = self.words("p", 3)
         self.count, self.rows, self.terms, self.columns = (
             self.parameter(name) for name in ("count", "rows", "terms", "columns")
         )
         self.batch = self.words("d", kernel.batch_dims)
         self.strides = [self.words(f"s{k}", kernel.batch_dims + 2) for k in range(3)]
-        self.rooms = [[self.shared(self.part, TILE * TERMS) for _ in range(self.parts)] for _ in range(2)]
         self._write()
 
-    def _tiles(self, size: str) -> str:
-        return self.integer("udiv", self.integer("add", size, TILE - 1), TILE)
-
     def _write(self) -> None:
-        thread = self.thread()
-        down, across = self.integer("udiv", thread, SIDE), self.integer("urem", thread, SIDE)
-        tall, wide = self._tiles(self.rows), self._tiles(self.columns)
+        tall, wide = self.tiles(self.rows), self.tiles(self.columns)
         each = self.integer("mul", tall, wide)
         with self.loop(self.group(), self.integer("mul", each, self.count), self.groups()) as turn:
             batch, tile = self.integer("udiv", turn, each), self.integer("urem", turn, each)
@@ -69,19 +145,20 @@ class _Product(Kernel):
                 self.place(address, positions, strides[:-2])
                 for address, strides in zip([self.result, *self.operands], self.strides, strict=True)
             )
-            sums = [self.variable(self.kind, constant(self.part, 0)) for _ in range(EACH * EACH * self.parts)]
+            sums = self.new_sums()
             with self.loop(0, self.terms, TERMS) as first:
                 self.barrier()
-                self._fetch(operands, thread, row, column, first)
+                self._fetch(operands, row, column, first)
                 self.barrier()
-                with self.loop(0, TERMS) as term:
-                    self._multiply(sums, term, down, across)
-            self._store(sums, result, row, column, down, across)
+                self.multiply(sums)
+            self.each_sum(
+                sums, (row, column), (self.rows, self.columns), functools.partial(self._store, result)
+            )
 
-    def _fetch(self, operands: Sequence[str], thread: str, row: str, column: str, first: str) -> None:
+    def _fetch(self, operands: Sequence[str], row: str, column: str, first: str) -> None:
         """Copy the squares of both operands, with zeros beyond their edges."""
         for j in range(TILE * TERMS // THREADS):
-            element = self.integer("add", thread, THREADS * j)
+            element = self.integer("add", self.own, THREADS * j)
             i, term = self.integer("udiv", element, TERMS), self.integer("urem", element, TERMS)
             self._fetch_one(0, operands[0], (row, i, self.rows), (first, term, self.terms), i, term)
             i, term = self.integer("urem", element, TILE), self.integer("udiv", element, TILE)
@@ -101,61 +178,17 @@ class _Product(Kernel):
             self.let(f"icmp slt i64 {at}, {size}")
             for at, (_, _, size) in zip(position, (down, across), strict=True)
         ]
-        values = [self.variable(self.kind, constant(self.part, 0)) for _ in range(self.parts)]
+        values = self.zeros()
         with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
             place = self.place(start, position, self.strides[operand + 1][-2:])
             for part, value in enumerate(values):
                 self.set(value, self.kind, self.read(place, self.part, part * self.part.itemsize))
-        slot = self.integer("add", self.integer("mul", term, TILE), i)
-        for room, value in zip(self.rooms[operand], values, strict=True):
-            self.put(room, self.part, slot, self.get(value, self.kind))
+        self.fill(operand, i, term, [self.get(value, self.kind) for value in values])
 
-    def _multiply(self, sums: Sequence[str], term: str, down: str, across: str) -> None:
-        """Add the products of one term to the sums of this thread, which has every SIDE-th row and column of the tile."""
-        line = self.integer("mul", term, TILE)
-        left, right = (
-            [
-                [
-                    self.take(
-                        room, self.part, self.integer("add", line, self.integer("add", start, SIDE * k))
-                    )
-                    for room in rooms
-                ]
-                for k in range(EACH)
-            ]
-            for rooms, start in zip(self.rooms, (down, across), strict=True)
-        )
-        for i in range(EACH):
-            for j in range(EACH):
-                mine = sums[(i * EACH + j) * self.parts : (i * EACH + j + 1) * self.parts]
-                before = [self.get(variable, self.kind) for variable in mine]
-                after = self._added(before, left[i], right[j])
-                for variable, value in zip(mine, after, strict=True):
-                    self.set(variable, self.kind, value)
-
-    def _added(self, before: Sequence[str], a: Sequence[str], b: Sequence[str]) -> list[str]:
-        """Return the parts of `before + a * b`."""
-        names = [*before, *a, *b]
-        leaves = [load(k, self.part) for k in range(len(names))]
-        exprs = _sums(leaves[: self.parts], leaves[self.parts : 2 * self.parts], leaves[2 * self.parts :])
-        return emit(self, exprs, dict(zip(leaves, names, strict=True)))
-
-    def _store(self, sums: Sequence[str], result: str, row: str, column: str, down: str, across: str) -> None:
-        for i in range(EACH):
-            for j in range(EACH):
-                at = [
-                    self.integer("add", first, self.integer("add", start, SIDE * k))
-                    for first, start, k in ((row, down, i), (column, across, j))
-                ]
-                inside = [
-                    self.let(f"icmp slt i64 {position}, {size}")
-                    for position, size in zip(at, (self.rows, self.columns), strict=True)
-                ]
-                with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
-                    place = self.place(result, at, self.strides[0][-2:])
-                    for part in range(self.parts):
-                        value = self.get(sums[(i * EACH + j) * self.parts + part], self.kind)
-                        self.write(place, self.part, value, part * self.part.itemsize)
+    def _store(self, result: str, row: str, column: str, values: Sequence[str]) -> None:
+        place = self.place(result, [row, column], self.strides[0][-2:])
+        for part, value in enumerate(values):
+            self.write(place, self.part, value, part * self.part.itemsize)
 
 
 def _sums(before: Sequence[Expr], a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:

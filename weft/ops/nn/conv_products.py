@@ -4,8 +4,8 @@ convolve  (input, weight) -> result       sums over channels and kernel
 spread    (result, weight) -> input       the adjoint in the input: a transposed convolution
 correlate (input, result) -> weight       the adjoint in the weight
 
-Each product is linear in both arguments, so its derivatives are the other two products. A device that has the kernels of
-`engine/sliding.py` computes them directly, small ones as graphs of kernels (`conv_graphs.py`). Otherwise patches are copied out and multiplied by BLAS, a few images at a time, so that
+Each product is linear in both arguments, so its derivatives are the other two products. A device may have kernels for them ("convolutions"). One that has
+the kernels of `engine/sliding.py` computes them directly, small ones as graphs of kernels (`conv_graphs.py`). Otherwise patches are copied out and multiplied by BLAS, a few images at a time, so that
 they stay in the cache. A kernel of one element moved by one is a matrix product in any case.
 
 Shapes: input [N, C, *sizes], weight [M, C / groups, *kernel], result [N, M, *positions].
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ...core.batched import BatchedStorage
 from ...core.derivative import differentiate
-from ...core.dtype import float32, float64
+from ...core.dtype import DType, compute_type, float32, float64
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...families.custom_vjp import custom_vjp
@@ -137,6 +137,51 @@ def _run(kernel: str, target: Tensor, *sources: Tensor, static: tuple) -> None:
     target.spec.device.backend.extras[kernel](*addresses, target.spec.dtype, *static)
 
 
+def on_device(dtype: DType, how: Geometry, channels: int, made: int, *tensors: Tensor) -> Any:
+    """The device's kernels for a convolution of these tensors, which also compute in narrow floats; None if it has none."""
+    kernels = tensors[0].spec.device.backend.extras.get("convolutions")
+    if kernels is None or not kernels.takes(dtype, how, channels, made):
+        return None
+    for each in tensors:
+        if not each.spec.numel or type(each._storage) is BatchedStorage:
+            return None
+    return kernels
+
+
+def _placed(tensor: Tensor) -> tuple[int, tuple[int, ...]]:
+    """The address of a tensor, and its strides in bytes."""
+    return tensor._storage.ptr + tensor._byte_offset, tensor.spec.byte_stride
+
+
+def _sums(
+    kernels: Any,
+    source: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    how: Geometry,
+    channels: int,
+    adjoint: bool,
+) -> Tensor:
+    images, made = source.shape[0], weight.shape[0]
+    target = _new((images, channels, *how.sizes) if adjoint else (images, made, *how.positions), source)
+    given = [None if each is None else each.contiguous().resolve_neg() for each in (weight, bias)]
+    source = source.resolve_neg()
+    addresses = [None if each is None else _placed(each)[0] for each in given]
+    static = source.spec.dtype, images, channels, made, how, adjoint
+    if target.spec.numel:
+        kernels.sums(_placed(target), _placed(source), *addresses, static)
+    return target
+
+
+def _products(kernels: Any, input: Tensor, result: Tensor, how: Geometry) -> Tensor:
+    (images, channels), made, dtype = input.shape[:2], result.shape[1], input.spec.dtype
+    sizes = kernels.parts(images, channels, made, how), made, channels // how.groups, *how.kernel
+    parts = empty(contiguous_spec(sizes, compute_type(dtype), input.spec.device))
+    input, result = input.resolve_neg(), result.resolve_neg()
+    kernels.products(_placed(parts)[0], _placed(input), _placed(result), (dtype, images, channels, made, how))
+    return parts.sum(0, dtype=compute_type(dtype)).to(dtype)
+
+
 def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
     return result if bias is None else result.add_(bias.view(-1, *[1] * (result.dim() - 2)))
 
@@ -148,7 +193,9 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
 
 
 def _convolve(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
-    images, made = input.shape[0], weight.shape[0]
+    (images, channels), made = input.shape[:2], weight.shape[0]
+    if (kernels := on_device(input.spec.dtype, how, channels, made, input, weight)) is not None:
+        return _sums(kernels, input, weight, bias, how, channels, adjoint=False)
     if _slides(input, how, weight) and 0 not in how.positions:
         if conv_graphs.is_small(how, images, input.shape[1], made):
             return conv_graphs.convolution(input, weight, bias, how)
@@ -172,6 +219,8 @@ def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
 def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
     images, made = result.shape[:2]
     channels = weight.shape[1] * how.groups
+    if (kernels := on_device(result.spec.dtype, how, channels, made, result, weight)) is not None:
+        return _sums(kernels, result, weight, bias, how, channels, adjoint=True)
     if _slides(result, how, weight):
         if conv_graphs.is_small(how, images, channels, made):
             return conv_graphs.adjoint(result, weight, bias, how)
@@ -199,6 +248,8 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     """Sum, for each element of the kernel, the input's element times the result's element over all positions."""
     images, channels = input.shape[:2]
     made = result.shape[1]
+    if (kernels := on_device(input.spec.dtype, how, channels, made, input, result)) is not None:
+        return _products(kernels, input, result, how)
     if _slides(input, how, result) and conv_graphs.is_small(how, images, channels, made):
         return conv_graphs.correlation(input, result, how)
     weight = _new((made, channels // how.groups, *how.kernel), input)

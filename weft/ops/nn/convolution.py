@@ -129,12 +129,19 @@ def convolve(name: str, n: int, input, weight, bias, stride, padding, dilation, 
     how = _GEOMETRIES[name, n, input.spec, weight.spec, offset, *given, groups]
     batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
     dtype = input.spec.dtype
-    if compute_type(dtype) is dtype:
+    if compute_type(dtype) is dtype or _takes(
+        batched, weight, how, batched.spec.shape[1], weight.spec.shape[0]
+    ):
         found = sliding.convolution(batched, weight, bias, how)
     else:
         found = sliding.convolution(*wide(dtype, batched, weight, bias), how).to(dtype)
     found = _in_format(found, batched, weight)
     return found if batched is input else found.squeeze(0)
+
+
+def _takes(input: Tensor, weight: Tensor, how: Geometry, channels: int, made: int) -> bool:
+    """Whether the device has kernels that take these tensors as they are."""
+    return sliding.on_device(input.spec.dtype, how, channels, made, input, weight) is not None
 
 
 def _geometry(
@@ -224,10 +231,12 @@ def convolve_transposed(
             f"({_product(sizes)}). Output size is too small"
         )
     dtype = input.spec.dtype
-    source, weights, offsets = wide(dtype, batched, weight, bias)
     border = tuple((pad, pad) for pad in padding)
     how = Geometry(tuple(sizes), tuple(kernel), stride, dilation, border, groups, tuple(positions))
-    found = sliding.transposed(source, weights, offsets, how)
+    if _takes(batched, weight, how, made, channels):
+        found = sliding.transposed(batched, weight, bias, how)
+    else:
+        found = sliding.transposed(*wide(dtype, batched, weight, bias), how)
     found = _in_format(found.to(dtype), batched, weight)
     return found if batched is input else found.squeeze(0)
 

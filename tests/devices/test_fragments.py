@@ -155,3 +155,27 @@ def test_the_forms_of_attention_agree(monkeypatch):
     for name, expected in found["memory"].items():
         difference = (found["tensor cores"][name] - expected).abs().max()
         assert difference <= 2e-2 * expected.abs().max(), name
+
+
+@pytest.mark.parametrize("turned", [(False, False), (True, True)])
+def test_the_forms_of_products_agree(monkeypatch, turned):
+    """As above, for both sizes of the squares of a group."""
+    needs("tensor cores")
+    from weft.devices._gpu.half_products import prepare_half_product
+
+    gpu = weft.device(HERE).backend
+    generator = weft.Generator().manual_seed(0)
+    for rows in (70, 3000):
+        operands = [weft.randn(shape, generator=generator) for shape in ((rows, 50), (50, rows))]
+        a, b = (
+            (each.mT.contiguous().mT if turn else each).to(HERE, weft.bfloat16)
+            for each, turn in zip(operands, turned, strict=True)
+        )
+        found = []
+        for form in FORMS:
+            monkeypatch.setattr(gpu.runtime, "small_products", form)
+            result = weft.empty(rows, rows, device=HERE)
+            launch = prepare_half_product(gpu, a.spec, b.spec, result.spec)
+            launch.entry(result.data_ptr(), a.data_ptr(), b.data_ptr(), launch.meta, launch.count)
+            found.append(result.cpu())
+        assert (found[0] - found[1]).abs().max() < 1e-3

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from weft.core.dtype import bfloat16, bool_, float16
+from weft.core.dtype import bfloat16, bool_, float16, float32
 from weft.devices._gpu.attention import BY_KEYS, BY_QUERIES, FORWARD, AttentionKernel, attention_ir
 from weft.devices._gpu.code import compiled
 from weft.devices._gpu.cuda import architecture
+from weft.devices._gpu.half_products import LARGE, SMALL, HalfProductKernel, half_product_ir
 from weft.devices._gpu.target import NVPTX
 
 
@@ -48,6 +49,13 @@ def kernels_with_tensor_cores():
         for step in (FORWARD, BY_QUERIES, BY_KEYS)
     ]
     wide = AttentionKernel(FORWARD, float16, 128, 128, False, bool_, True)
+    named += [
+        (
+            f"product, {side}",
+            half_product_ir(NVPTX, HalfProductKernel(bfloat16, result, 1, turned, side, True)),
+        )
+        for result, turned, side in ((bfloat16, (False, True), LARGE), (float32, (True, False), SMALL))
+    ]
     return [*named, ("attention of 128 features", attention_ir(NVPTX, wide))]
 
 

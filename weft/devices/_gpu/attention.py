@@ -65,8 +65,8 @@ class AttentionKernel(NamedTuple):
     @property
     def at_once(self) -> int:
         """How many keys, or queries in the pass by keys, are in memory of the group."""
-        widest = max(self.features, self.values)
-        return 64 if widest <= (128 if self.step == FORWARD else 64) else 32
+        most = 128 if self.step == FORWARD else 64  # features
+        return 64 if max(self.features, self.values) <= most else 32
 
 
 def attention_ir(target: Target, kernel: AttentionKernel) -> str:

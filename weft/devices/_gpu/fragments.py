@@ -367,15 +367,23 @@ class Fragments(Kernel):
         return found
 
     def store_sums(
-        self, matrix: Matrix, first: str, left: str | int, values: Sequence[Sequence[str]]
+        self,
+        matrix: Matrix,
+        first: str,
+        left: str | int,
+        values: Sequence[Sequence[str]],
+        dtype: DType | None = None,
     ) -> None:
-        """Round sums and write them to the matrix, from a row and a column on, where they are within it."""
+        """Write sums to the matrix, from a row and a column on, where they are within it. dtype: float32, or else that of the operands."""
+        wide = dtype is float32
         for k, four in enumerate(values):
             for i, down in enumerate((0, 8)):
                 row = self.integer("add", first, self.integer("add", self.high, down))
-                pair = self.halves(self.pack(four[2 * i], four[2 * i + 1]))
-                for j, element in enumerate(pair):
+                pair = four[2 * i : 2 * i + 2]
+                for j, element in enumerate(pair if wide else self.halves(self.pack(*pair))):
                     column = self.integer("add", self.twice_low, self.integer("add", left, k * COLUMNS + j))
                     with self.when(self._inside(matrix, row, column)):
-                        place = self.place(matrix.start, [row, column], [matrix.step, ITEMSIZE])
-                        self.write(place, uint16, element)
+                        place = self.place(
+                            matrix.start, [row, column], [matrix.step, float32.itemsize if wide else ITEMSIZE]
+                        )
+                        self.write(place, float32 if wide else uint16, element)

@@ -183,10 +183,12 @@ class OpenCL(Runtime):
         self.total_memory = self._number(_GLOBAL_MEM_SIZE)
         self.multiprocessors = self._number(_MAX_COMPUTE_UNITS)
         self.cache_size = self._number(_CACHE_SIZE)
-        if (
-            self._number(_DEVICE_TYPE) & _DEVICE_TYPE_CPU
-        ):  # tests run the kernels here; on OpenCL's GPUs nobody has measured them
-            self.small_products = "memory"
+        self._options = b"-cl-fp32-correctly-rounded-divide-sqrt"
+        if self._number(_DEVICE_TYPE) & _DEVICE_TYPE_CPU:
+            self.small_products = "memory"  # for tests; on OpenCL's GPUs nobody has measured these kernels
+            # Intel's driver for processors then compiles a kernel in a fifth of the time. One of its passes, which is left out, crashes
+            # now and then on kernels of attention, which are long and have many barriers.
+            self._options += b" -cl-opt-disable"
 
     def _text(self, what: int) -> str:
         room = ctypes.create_string_buffer(256)
@@ -287,8 +289,7 @@ class OpenCL(Runtime):
             self._library.clCreateProgramWithIL(self._context, code, _size(len(code)), ctypes.byref(error))
         )
         _check(error.value, "clCreateProgramWithIL")
-        options = b"-cl-fp32-correctly-rounded-divide-sqrt"
-        if failed := self._library.clBuildProgram(program, 0, None, options, None, None):
+        if failed := self._library.clBuildProgram(program, 0, None, self._options, None, None):
             raise RuntimeError(f"OpenCL: clBuildProgram: error {failed}: {self._log(program)}")
         kernel = _pointer(self._library.clCreateKernel(program, b"kernel", ctypes.byref(error)))
         _check(error.value, "clCreateKernel")

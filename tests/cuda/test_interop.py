@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.devices import cuda
 
 HERE = "cuda"
 
@@ -94,6 +95,19 @@ def test_capsules():
         x.clone().requires_grad_().__dlpack__()
     with pytest.raises((RuntimeError, BufferError)):  # NumPy reads memory of the host only
         np.from_dlpack(x)
+
+
+def test_capsules_of_rocm(monkeypatch):
+    """DLPack has another number for GPUs of AMD, and their default stream is number 0."""
+    x = weft.arange(4.0, device=HERE)
+    monkeypatch.setattr(cuda, "driver", lambda: "hip")
+    assert tuple(x.__dlpack_device__()) == (10, 0)
+    source = Capsules(x)
+    shared = weft.from_dlpack(source)
+    assert shared.data_ptr() == x.data_ptr() and shared.device == x.device and source.given[0]["stream"] == 0
+    for stream in (1, 2):
+        with pytest.raises(AssertionError, match=f"unsupported stream on ROCm: {stream}"):
+            x.__dlpack__(stream=stream)
 
 
 def test_what_is_written_before_is_there():

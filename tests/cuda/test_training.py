@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from weft import nn
+from weft.devices import cuda
 from weft.utils.data import DataLoader, TensorDataset
 from weft.utils.data._utils.pin_memory import pin_memory
 
@@ -140,6 +141,14 @@ def test_what_libraries_ask():
     assert weft.backends.cuda.is_built() and not weft.backends.cudnn.is_available()
     assert weft.get_device_module() is weft.cuda
     assert weft.utils.collect_env.get_env_info().is_cuda_available == "True"
+
+
+def test_what_is_told_of_gpus_of_amd(monkeypatch):
+    monkeypatch.setattr(cuda, "hip_version", lambda: "6.4.43484")
+    monkeypatch.setattr(weft.device(HERE).backend.runtime, "architecture", "gfx90a:xnack-")
+    found = weft.utils.collect_env.get_env_info()
+    assert weft.version.hip == found.hip_compiled_version == "6.4.43484"
+    assert found.nvidia_gpu_models == f"{weft.cuda.get_device_name()} (gfx90a:xnack-)"
 
 
 def test_a_module_keeps_its_parameters_when_it_moves():

@@ -117,9 +117,12 @@ _TYPES: dict[int, str] = {
     DLDeviceType.kDLCPU: "cpu",
     DLDeviceType.kDLCUDA: "cuda",
     DLDeviceType.kDLCUDAHost: "cpu",
+    DLDeviceType.kDLROCM: "cuda",
+    DLDeviceType.kDLROCMHost: "cpu",
 }
 _KINDS = {"cpu": DLDeviceType.kDLCPU, "cuda": DLDeviceType.kDLCUDA}
-_LEGACY_STREAM, _THREAD_STREAM, _NO_SYNCHRONIZATION = 1, 2, -1  # numbers of the array API standard
+# Numbers of the array API standard. The default stream is number 1 of CUDA and number 0 of ROCm, where 1 and 2 mean nothing.
+_LEGACY_STREAM, _THREAD_STREAM, _ROCM_STREAM, _NO_SYNCHRONIZATION = 1, 2, 0, -1
 
 # ---- From weft to other libraries -------------------------------------------------------------------------------------------------------
 
@@ -202,9 +205,12 @@ def __dlpack__(
 
 def _finish_for(stream: int | None, where: device) -> None:
     """Wait until the tensors of a device may be read on a stream of another library."""
-    if stream == _THREAD_STREAM:
+    if _is_rocm(where):
+        if stream in (_LEGACY_STREAM, _THREAD_STREAM):
+            raise AssertionError(f"unsupported stream on ROCm: {stream}.")
+    elif stream == _THREAD_STREAM:
         raise BufferError("per-thread default stream is not supported.")
-    if stream == 0:
+    elif stream == _ROCM_STREAM:
         raise AssertionError(f"unsupported stream on {where.type.upper()}: {stream}.")
     if stream != _NO_SYNCHRONIZATION:
         where.backend.synchronize()
@@ -212,11 +218,19 @@ def _finish_for(stream: int | None, where: device) -> None:
 
 @public("method")
 def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
-    """The DLPack device: (kDLCPU, 0), or (kDLCUDA, number)."""
+    """The DLPack device: (kDLCPU, 0), or (kDLCUDA, number), or (kDLROCM, number) for a GPU of AMD."""
     where = self.spec.device
     if where.type not in _KINDS:
         raise ValueError(f"Unknown device type {where.type} for Dlpack")
-    return _KINDS[where.type], where.index or 0
+    return DLDeviceType.kDLROCM if _is_rocm(where) else _KINDS[where.type], where.index or 0
+
+
+def _is_rocm(where: device) -> bool:
+    if where.type != "cuda":
+        return False
+    from ..devices import cuda  # loaded with the first device
+
+    return cuda.driver() == "hip"
 
 
 @public("function")
@@ -259,9 +273,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             raise NotImplementedError(
                 f"from_dlpack: arrays on DLPack device {kind}: weft takes those on the CPU and on CUDA devices"
             )
-        capsule, copied = _requested(
-            ext_tensor, copy, {} if _TYPES[kind] == "cpu" else {"stream": _LEGACY_STREAM}
-        )
+        stream = {} if _TYPES[kind] == "cpu" else {"stream": _LEGACY_STREAM}
+        if kind == DLDeviceType.kDLROCM:
+            stream["stream"] = _ROCM_STREAM
+        capsule, copied = _requested(ext_tensor, copy, stream)
     result = _import(capsule)
     where = None if device is None else as_device(device)
     if copy and not copied:

@@ -103,7 +103,14 @@ def get_nvidia_driver_version(run_lambda: Runner) -> str | None:
 
 
 def get_gpu_info(run_lambda: Runner) -> str | None:
-    """Return the names of NVIDIA's GPUs."""
+    """Return the names of NVIDIA's GPUs, or the name and architecture of AMD's."""
+    from .. import cuda
+    from ..devices.cuda import hip_version
+
+    if hip_version() is not None:
+        if not cuda.is_available():
+            return None
+        return f"{cuda.get_device_name()} ({cuda.get_device_properties(0).gcnArchName})"
     out = run_and_read_all(run_lambda, get_nvidia_smi() + " -L")
     return None if out is None else re.sub(r" \(UUID: .+?\)", "", out)
 

@@ -179,6 +179,8 @@ def checked(ir, processor):
     _check_descriptor(found, kernel)
     _check_arguments(found, kernel, len(re.search(r"@kernel\((.*?)\)", ir)[1].split(",")))
     _check_names(found)
+    for name, (_, address, content) in found.sections.items():  # all with an address are in a segment
+        assert not address or found.memory[address : address + len(content)] == content, name
     before = sections_of(relocatable)
     if ".rela.text" not in before:
         assert found.code() == before[".text"][2][: found.symbols["kernel"].size]
@@ -228,12 +230,14 @@ def found_by_hash(found, name):
         value = (value << 4) + letter
         value = (value ^ (value >> 24 & 0xF0)) & 0x0FFFFFFF
     words = found.memory[found.dynamic[4] :]
-    buckets, _ = struct.unpack_from("<2I", words)
+    buckets, count = struct.unpack_from("<2I", words)
     at = struct.unpack_from("<I", words, 8 + 4 * (value % buckets))[0]
     strings = found.memory[found.dynamic[5] :]
-    while at and text(strings, struct.unpack_from("<I", found.memory, found.dynamic[6] + 24 * at)[0]) != name:
+    for _ in range(count):
+        if text(strings, struct.unpack_from("<I", found.memory, found.dynamic[6] + 24 * at)[0]) == name:
+            return at
         at = struct.unpack_from("<I", words, 8 + 4 * (buckets + at))[0]
-    return at
+    raise AssertionError(f"the chain of {name} does not have it")
 
 
 def sample(kernels, processor):

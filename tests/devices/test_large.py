@@ -97,6 +97,13 @@ def test_many_writes_that_meet_in_columns_of_their_own(dtype):
     check(lambda x, i, s: x.scatter(0, i, s), x, where, source, exactly=True)
 
 
+def test_masks():
+    x, mask = torch.randn(70_000), torch.randn(70_000) > 0.5
+    check(lambda mask: mask.nonzero(), mask, exactly=True)
+    check(lambda x, mask: x[mask], x, mask, exactly=True)
+    check(lambda x, mask: x.masked_scatter(mask, x), x, mask, exactly=True)
+
+
 def test_maps_over_rows_and_columns():
     x, row, column = torch.randn(300, 512), torch.randn(512), torch.randn(300, 1)
     check(lambda x, row, column: torch.relu(x * row + column), x, row, column, exactly=True)

@@ -108,9 +108,9 @@ def prepare_pack(
         with gpu.in_order:
             counter.entry(target, source, mask, counts.ptr, room, counter.meta, counter.count)
             found = np.frombuffer(runtime.read(counts.ptr, 8 * blocks), np.int64)
-            before = np.cumsum(found) - found
-            runtime.write(counts.ptr, before)
-            mover.entry(target, source, mask, counts.ptr, room, mover.meta, mover.count)
+            if room:  # else the caller only counts
+                runtime.write(counts.ptr, np.cumsum(found) - found)
+                mover.entry(target, source, mask, counts.ptr, room, mover.meta, mover.count)
         return int(found.sum())
 
     return launch

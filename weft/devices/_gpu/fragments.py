@@ -27,13 +27,9 @@ WARPS = THREADS // WARP  # of a group
 ROWS, COLUMNS, TERMS = 16, 8, 16  # of one small product
 
 # Thread number 4 * high + low of a warp has these elements. A register has two elements, which are neighbours along the terms.
-A_PAIRS = (
-    (0, 0),
-    (8, 0),
-    (0, 8),
-    (8, 8),
-)  # (row - high, term - 2 * low) of the first element of each register
-B_PAIRS = (0, 8)  # term - 2 * low of the first element of each register; its column is `high`
+# (row - high, term - 2 * low) of the first element of each register
+A_PAIRS = ((0, 0), (8, 0), (0, 8), (8, 8))
+B_PAIRS = (0, 8)  # term - 2 * low; its column is `high`
 SUMS = ((0, 0), (0, 1), (8, 0), (8, 1))  # (row - high, column - 2 * low) of each sum
 
 # Elements between the end of a row in memory of the group and the next row. So the 32 threads that read the pairs of a fragment, in eight

@@ -36,6 +36,7 @@ def with_functions(ir):
 _LANE = f"""
 @room.a = internal addrspace(3) global [{_WARPS * _WARP * 4} x i32] undef, align 16
 @room.b = internal addrspace(3) global [{_WARPS * _WARP * 2} x i32] undef, align 16
+@room.rows = internal addrspace(3) global [{_WARPS * _WARP} x i64] undef, align 16
 @room.shuffle = internal addrspace(3) global [{_WARPS * _WARP} x float] undef, align 16
 define i32 @position() alwaysinline {{
   %wide = {SPIRV.thread}
@@ -167,6 +168,54 @@ define float @emulated.nvvm.shfl.sync.bfly.f32(i32 %mask, float %value, i32 %dis
 """
 
 
+def _ldmatrix(turned):
+    """Thread 8 * k + j of a warp gives the address of row j of matrix k (8x8), of which thread t gets row t / 4 and columns 2 * (t % 4) and the next;
+    turned, column t / 4 of these rows.
+    """
+    name = f"emulated.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' * turned}.b16.p3"
+    kinds = "{ i32, i32, i32, i32 }"
+    lines = []
+    for k in range(4):
+        for j in range(2):
+            n = f"{k}.{j}"
+            row, column = ("%twice", "%group") if turned else ("%group", "%twice")
+            moved = (j, 0) if turned else (0, j)
+            lines += [
+                f"  %row{n} = add i32 {row}, {moved[0] + 8 * k}",
+                f"  %lane{n} = add i32 %row{n}, %first",
+                f"  %slot{n} = getelementptr i64, ptr addrspace(3) @room.rows, i32 %lane{n}",
+                f"  %address{n} = load i64, ptr addrspace(3) %slot{n}",
+                f"  %begin{n} = inttoptr i64 %address{n} to ptr addrspace(3)",
+                f"  %column{n} = add i32 {column}, {moved[1]}",
+                f"  %place{n} = getelementptr i16, ptr addrspace(3) %begin{n}, i32 %column{n}",
+                f"  %half{n} = load i16, ptr addrspace(3) %place{n}",
+                f"  %wide{n} = zext i16 %half{n} to i32",
+            ]
+        lines += [f"  %upper{k} = shl i32 %wide{k}.1, 16", f"  %both{k} = or i32 %upper{k}, %wide{k}.0"]
+    results = "\n".join(
+        f"  %d{k} = insertvalue {kinds} {f'%d{k - 1}' if k else 'undef'}, i32 %both{k}, {k}" for k in range(4)
+    )
+    code = "\n".join(lines)
+    return f"""
+define {kinds} @{name}(ptr addrspace(3) %row) {{
+  %position = call i32 @position()
+  %lane = and i32 %position, 31
+  %first = sub i32 %position, %lane
+  %own = getelementptr i64, ptr addrspace(3) @room.rows, i32 %position
+  %number = ptrtoint ptr addrspace(3) %row to i64
+  store i64 %number, ptr addrspace(3) %own
+  {SPIRV.barrier}
+  %group = lshr i32 %lane, 2
+  %thread = and i32 %lane, 3
+  %twice = mul i32 %thread, 2
+{code}
+  {SPIRV.barrier}
+{results}
+  ret {kinds} %d3
+}}
+"""
+
+
 def _approximated(name, exact):
     return f"""
 declare float @llvm.{exact}.f32(float)
@@ -185,6 +234,8 @@ _FUNCTIONS = {
     )
 } | {
     "llvm.nvvm.shfl.sync.bfly.f32": _SHUFFLE,
+    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3": _ldmatrix(turned=False),
+    "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3": _ldmatrix(turned=True),
     "llvm.nvvm.ex2.approx.ftz.f": _approximated("llvm.nvvm.ex2.approx.ftz.f", "exp2"),
     "llvm.nvvm.lg2.approx.ftz.f": _approximated("llvm.nvvm.lg2.approx.ftz.f", "log2"),
 }

@@ -79,16 +79,14 @@ def registers_ir(target, kernel):
         body.fetch(tile, matrix, "0")
     body.barrier()
     first = body.integer("mul", body.warp, ROWS)
-    sides = [
-        body.side(tile, terms_in_rows=by_rows, first=start)
-        for tile, by_rows, start in zip(tiles, (True, False, True, False), (first, first, 0, 0), strict=True)
-    ]
+    lefts = [body.left_side(tiles[k], terms_in_rows=k == 0, first=first) for k in (0, 1)]
+    rights = [body.right_side(tiles[k], terms_in_rows=k == 2) for k in (2, 3)]
     (a,) = body.left_of(rows, first, TERMS)
-    found = [*a, *body.left(sides[0], 0, 0), *body.left(sides[1], 0, 0)]
-    found += [*body.right(sides[2], 0, 0), *body.right(sides[3], 0, 0)]
+    found = [*a, *(register for side in lefts for register in body.left(side, 0, 0))]
+    found += [register for side in rights for each in body.right(side, 16, 0) for register in each]
     sums = body.new_sums(16)
-    body.multiply_all(sums, [a], sides[2])
-    body.multiply_all(sums, [a], sides[2])
+    body.multiply_all(sums, [a], rights[1])
+    body.multiply_all(sums, [a], rights[0])
     values = body.sums_of(sums)
     found += [body.let(f"bitcast float {value} to i32") for value in values[0]]
     (again,) = body.as_left(values)
@@ -106,12 +104,12 @@ def test_fragments(form, dtype):
     a = weft.randint(-8, 8, (WARPS * ROWS, TERMS), generator=generator).to(dtype)
     b = weft.randint(-8, 8, (TERMS, 16), generator=generator).to(dtype)
     operands = [each.contiguous().to(HERE) for each in (a, a.T, b.T, b)]
-    out = weft.zeros(THREADS, 25, dtype=weft.int32, device=HERE)
+    out = weft.zeros(THREADS, 29, dtype=weft.int32, device=HERE)
     runtime = weft.device(HERE).backend.runtime
     write = in_form(form, registers_ir)
     launch = runtime.launch(runtime.load(write, (dtype, form != "memory")), 1, "ppppp", [])
     launch.entry(*(each.data_ptr() for each in (out, *operands)), launch.meta, launch.count)
-    found = out.cpu().view(WARPS, WARP, 25)
+    found = out.cpu().view(WARPS, WARP, 29)
 
     def elements(start, count):
         return found[..., start : start + count].contiguous().view(dtype).double().numpy()
@@ -123,16 +121,18 @@ def test_fragments(form, dtype):
         np.testing.assert_array_equal(elements(start, 4), expected_a)
     at = places(of_b, 4)
     expected_b = np.broadcast_to(whole_b[at[..., 0], at[..., 1]], (WARPS, WARP, 4))
-    for start in (12, 14):
+    second_b = np.broadcast_to(whole_b[at[..., 0], at[..., 1] + 8], (WARPS, WARP, 4))
+    for start in (12, 16):
         np.testing.assert_array_equal(elements(start, 2), expected_b)
-    sums = found[..., 16:20].contiguous().view(weft.float32).double().numpy()
+        np.testing.assert_array_equal(elements(start + 2, 2), second_b)
+    sums = found[..., 20:24].contiguous().view(weft.float32).double().numpy()
     for warp in range(WARPS):  # twice the product, in both halves of the columns
         once = emulated(expected_a[warp], expected_b[warp], np.zeros((WARP, 4)))
         np.testing.assert_array_equal(sums[warp], emulated(expected_a[warp], expected_b[warp], once))
     doubled = weft.from_numpy(2 * whole_a @ whole_b).to(dtype).double().numpy()
     at = places(of_a, 8)
-    np.testing.assert_array_equal(elements(20, 4), doubled[:, at[..., 0], at[..., 1]])
-    totals = found[..., 24].contiguous().view(weft.float32).view(-1, 4)
+    np.testing.assert_array_equal(elements(24, 4), doubled[:, at[..., 0], at[..., 1]])
+    totals = found[..., 28].contiguous().view(weft.float32).view(-1, 4)
     fours = weft.arange(THREADS, dtype=weft.float32).view(-1, 4).sum(1, keepdim=True)
     assert totals.equal(fours.expand_as(totals))
 

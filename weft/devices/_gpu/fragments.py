@@ -2,6 +2,7 @@
 
 Each thread of a warp has a *fragment* of each matrix. Which elements these are is the layout of the instruction
 `mma.sync.aligned.m16n8k16.row.col` (NVIDIA, PTX ISA 9.0, section 9.7.14.5.8, "Matrix Fragments for mma.m16n8k16 with floating point type").
+Fragments of memory of the group are loaded by `ldmatrix` (section 9.7.14.5.15), four registers at once, turned where terms are rows of the tile.
 
 `Fragments` has two forms. With tensor cores (compute capability 8.0) `multiply` is that instruction, and threads exchange numbers by shuffles.
 The other form has the same fragments and goes through memory of the group, on any device: so tests on processors run all of a kernel except the
@@ -30,6 +31,7 @@ ROWS, COLUMNS, TERMS = 16, 8, 16  # of one small product
 # (row - high, term - 2 * low) of the first element of each register
 A_PAIRS = ((0, 0), (8, 0), (0, 8), (8, 8))
 B_PAIRS = (0, 8)  # term - 2 * low; its column is `high`
+_TWO_B = ((0, 0), (0, 8), (8, 0), (8, 8))  # (column, term) of the registers of B for two times eight columns
 SUMS = ((0, 0), (0, 1), (8, 0), (8, 1))  # (row - high, column - 2 * low) of each sum
 
 # Elements between the end of a row in memory of the group and the next row. So the 32 threads that read the pairs of a fragment, in eight
@@ -46,6 +48,7 @@ _MMA = {
 _FOUR = "{ float, float, float, float }"
 
 Fragment = list[str]  # registers of two elements, as i32
+Places = tuple[tuple[int, int], ...]
 
 
 class Matrix(NamedTuple):
@@ -71,10 +74,10 @@ class Tile(NamedTuple):
 
 
 class Side(NamedTuple):
-    """A tile as the left or right operand of products, seen from one thread."""
+    """A tile as the left or right operand of products, seen from one thread. Its lines are rows of A, or columns of B."""
 
-    pointer: str  # to the thread's first element
-    apart: int  # elements between neighbouring rows of A, or columns of B
+    pointer: str  # to the thread's first element; with tensor cores to the first row of which it gives the address to ldmatrix
+    apart: int  # elements between neighbouring lines
     step: int  # elements between neighbouring terms
 
 
@@ -85,7 +88,7 @@ class Fragments(Kernel):
         super().__init__(target)
         self.dtype, self.tensor_cores = dtype, tensor_cores
         self.position = self.thread()
-        self.warp, lane = self.integer("udiv", self.position, WARP), self.integer("urem", self.position, WARP)
+        self.warp, lane = (self.integer(how, self.position, WARP) for how in ("udiv", "urem"))
         self.high, self.low = self.integer("udiv", lane, 4), self.integer("urem", lane, 4)
         self.twice_low = self.integer("mul", self.low, 2)
         if not tensor_cores:
@@ -318,36 +321,83 @@ class Fragments(Kernel):
             tile.memory, uint16, self.integer("add", self.integer("mul", row, tile.pitch), column)
         )
 
-    def side(self, tile: Tile, terms_in_rows: bool, first: str | int = 0) -> Side:
-        """A tile as an operand. `terms_in_rows`: its rows are rows of A or columns of B. `first`: the first of these for this warp."""
-        line = self.integer("add", self.high, first)
+    def left_side(self, tile: Tile, terms_in_rows: bool, first: str | int = 0) -> Side:
+        """A tile as A. `terms_in_rows`: rows of the tile are rows of A, else terms. `first`: the first row of A for this warp."""
+        return self._side(tile, terms_in_rows, first, A_PAIRS)
+
+    def right_side(self, tile: Tile, terms_in_rows: bool, first: str | int = 0) -> Side:
+        """A tile as B. `terms_in_rows`: rows of the tile are columns of B, else terms. `first`: the first column of B for this warp."""
+        return self._side(tile, terms_in_rows, first, _TWO_B)
+
+    def _side(self, tile: Tile, terms_in_rows: bool, first: str | int, four: Places) -> Side:
+        line, term = self.high, self.twice_low
+        if self.tensor_cores:
+            line, term = self._place_of_row(four, terms_in_rows)
+        line = self.integer("add", line, first)
         if terms_in_rows:
-            return Side(self._element(tile, line, self.twice_low), tile.pitch, 1)
-        return Side(self._element(tile, self.twice_low, line), 1, tile.pitch)
+            return Side(self._element(tile, line, term), tile.pitch, 1)
+        return Side(self._element(tile, term, line), 1, tile.pitch)
+
+    def _place_of_row(self, four: Places, terms_in_rows: bool) -> tuple[str, str]:
+        """The line and the term where the row begins of which this thread gives the address: threads 8 * k to 8 * k + 7 give those of matrix k."""
+        lane = self.integer("urem", self.position, WARP)
+        row = self.integer("urem", lane, 8)
+        found = []
+        for axis in range(2):
+            place = "0"
+            for bit in (1, 2):  # of the number of the matrix
+                is_set = self.integer("and", self.integer("udiv", lane, 8 * bit), 1)
+                place = self.integer("add", place, self.integer("mul", is_set, four[bit][axis]))
+            found.append(place)
+        line, term = found
+        if terms_in_rows:
+            return self.integer("add", line, row), term
+        return line, self.integer("add", term, row)
 
     def left(self, side: Side, row: int, term: int) -> Fragment:
         """The fragment of A from this row and term of the warp on."""
-        return [self._pair(side, row + down, term + along) for down, along in A_PAIRS]
+        return self._four(side, row, term, A_PAIRS)
 
-    def right(self, side: Side, column: int, term: int) -> Fragment:
-        """The fragment of B from this column and term of the warp on."""
-        return [self._pair(side, column, term + along) for along in B_PAIRS]
+    def right(self, side: Side, columns: int, term: int) -> list[Fragment]:
+        """The fragments of B from this term on: one for each eight of so many columns, a multiple of 16."""
+        found = []
+        for column in range(0, columns, 2 * COLUMNS):
+            four = self._four(side, column, term, _TWO_B)
+            found += [four[:2], four[2:]]
+        return found
+
+    def _four(self, side: Side, line: int, term: int, four: Places) -> Fragment:
+        """The registers of four matrices of 8 lines and 8 terms."""
+        if self.tensor_cores:
+            return self._load_matrices(side, line, term)
+        return [self._pair(side, line + down, term + along) for down, along in four]
+
+    def _load_matrices(self, side: Side, line: int, term: int) -> Fragment:
+        turned = "" if side.step == 1 else ".trans"
+        name = f"@llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{turned}.b16.p3"
+        kinds = "{ i32, i32, i32, i32 }"
+        self.declarations.add(f"declare {kinds} {name}(ptr {_SHARED})")
+        pointer = self._moved(side, line, term)
+        found = self.let(f"call {kinds} {name}(ptr {_SHARED} {pointer}) convergent")
+        return [self.let(f"extractvalue {kinds} {found}, {k}") for k in range(4)]
 
     def _pair(self, side: Side, line: int, term: int) -> str:
-        place = line * side.apart + term * side.step
         if side.step == 1:
-            return self._load(side, place, "i32")
-        return self.join(self._load(side, place, "i16"), self._load(side, place + side.step, "i16"))
+            return self.let(f"load i32, ptr {_SHARED} {self._moved(side, line, term)}, align 4")
+        halves = [
+            self.let(f"load i16, ptr {_SHARED} {self._moved(side, line, each)}, align 2")
+            for each in (term, term + 1)
+        ]
+        return self.join(*halves)
 
-    def _load(self, side: Side, place: int, kind: str) -> str:
-        pointer = self.let(f"getelementptr i8, ptr {_SHARED} {side.pointer}, i64 {place * ITEMSIZE}")
-        return self.let(f"load {kind}, ptr {_SHARED} {pointer}, align {int(kind[1:]) // 8}")
+    def _moved(self, side: Side, line: int, term: int) -> str:
+        place = line * side.apart + term * side.step
+        return self.let(f"getelementptr i8, ptr {_SHARED} {side.pointer}, i64 {place * ITEMSIZE}")
 
     def multiply_all(self, sums: list[list[str]], left: Sequence[Fragment], right: Side) -> None:
         """Add the product of A, of which there is a fragment for each 16 terms, and B to the sums."""
         for k, fragment in enumerate(left):
-            columns = range(0, len(sums) * COLUMNS, COLUMNS)
-            self.multiply(sums, fragment, [self.right(right, column, k * TERMS) for column in columns])
+            self.multiply(sums, fragment, self.right(right, len(sums) * COLUMNS, k * TERMS))
 
     def left_of(self, matrix: Matrix, first: str, columns: int) -> list[Fragment]:
         """The fragments of A of this warp straight from memory of the device: 16 rows from `first` on, with zeros beyond the edges."""

@@ -66,10 +66,8 @@ class _HalfProduct(Fragments):
         each = self.integer("mul", tall, wide)
         tiles = [self._tile(terms_in_rows) for terms_in_rows in self._terms_in_rows]
         down, across = self._own(DOWN, "udiv"), self._own(ACROSS, "urem")
-        sides = [
-            self.side(tile, terms_in_rows, first)
-            for tile, terms_in_rows, first in zip(tiles, self._terms_in_rows, (down, across), strict=True)
-        ]
+        left_side = self.left_side(tiles[0], self._terms_in_rows[0], down)
+        right_side = self.right_side(tiles[1], self._terms_in_rows[1], across)
         with self.loop(self.group(), self.integer("mul", each, self.count), self.groups()) as turn:
             number, square = self.integer("udiv", turn, each), self.integer("urem", turn, each)
             row = self.integer("mul", self.integer("udiv", square, wide), side)
@@ -82,7 +80,7 @@ class _HalfProduct(Fragments):
                     corner = (line, first) if self._terms_in_rows[k] else (first, line)
                     self.fetch(tiles[k], operands[k], *corner)
                 self.barrier()
-                self._multiply_tiles(sums, sides)
+                self._multiply_tiles(sums, left_side, right_side)
             for k, own in enumerate(sums):
                 start = self.integer("add", row, self.integer("add", down, ROWS * k))
                 left = self.integer("add", column, across)
@@ -115,11 +113,11 @@ class _HalfProduct(Fragments):
             found.append(Matrix(self.place(address, positions, batch), step, rows, columns))
         return found
 
-    def _multiply_tiles(self, sums: list[list[list[str]]], sides: list[Side]) -> None:
+    def _multiply_tiles(self, sums: list[list[list[str]]], left_side: Side, right_side: Side) -> None:
         for term in range(0, AT_ONCE, TERMS):
-            right = [self.right(sides[1], COLUMNS * k, term) for k in range(len(sums[0]))]
+            right = self.right(right_side, COLUMNS * len(sums[0]), term)
             for k, own in enumerate(sums):
-                self.multiply(own, self.left(sides[0], ROWS * k, term), right)
+                self.multiply(own, self.left(left_side, ROWS * k, term), right)
 
 
 def takes(gpu: Any, spec: Spec) -> bool:

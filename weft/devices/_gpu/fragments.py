@@ -5,8 +5,8 @@ Each thread of a warp has a *fragment* of each matrix. Which elements these are 
 Fragments of memory of the group are loaded by `ldmatrix` (section 9.7.14.5.15), four registers at once, turned where terms are rows of the tile.
 
 `Fragments` has two forms. With tensor cores (compute capability 8.0) `multiply` is that instruction, and threads exchange numbers by shuffles.
-The other form has the same fragments and goes through memory of the group, on any device: so tests on processors run all of a kernel except the
-instructions. In both forms all threads of a group must come to `multiply`, `fetch` and `across` together.
+The other form has the same fragments and goes through memory of the group, on any device, so tests on processors run all of a kernel except the
+instructions. These are emulated for tests (`tests/emulated_instructions.py`). In both forms all threads of a group must come to `multiply`, `fetch` and `across` together.
 """
 
 from __future__ import annotations
@@ -269,31 +269,29 @@ class Fragments(Kernel):
             self._fetch_elements(tile, moved, first)
 
     def _fetch_vectors(self, tile: Tile, matrix: Matrix, first: str) -> None:
-        """All threads load before they store, to wait once for the loads. Those beyond the edges load the last row, or column, instead."""
-        each_row = tile.columns // _VECTOR
+        """All threads load before they store, to wait once for the loads. Those beyond the edges load the last row, or column, instead.
+
+        A thread copies one column of vectors, so that it computes few addresses.
+        """
+        across = 1 << (tile.columns // _VECTOR - 1).bit_length()
+        at_once = THREADS // across  # rows
+        own = self.integer("udiv", self.position, across)
+        column = self.integer("mul", self.integer("urem", self.position, across), _VECTOR)
+        last = self.integer("sub", matrix.columns, _VECTOR)
+        start = self.place(matrix.start, [self._within(column, last)], [ITEMSIZE])
         loaded = []
-        for k in range(0, tile.rows * each_row, THREADS):
-            vector = self.integer("add", self.position, k)
-            row, column = self.integer("udiv", vector, each_row), self.integer("urem", vector, each_row)
-            column = self.integer("mul", column, _VECTOR)
-            at = self.integer("add", first, row)
-            place = self.place(
-                matrix.start,
-                [
-                    self._within(at, self.integer("sub", matrix.rows, 1)),
-                    self._within(column, self.integer("sub", matrix.columns, _VECTOR)),
-                ],
-                [matrix.step, ITEMSIZE],
-            )
-            value = self.let(f"load <4 x i32>, ptr addrspace(1) {self.pointer(place)}, align 16")
-            inside = self._inside(matrix, at, column)
-            value = self.let(f"select i1 {inside}, <4 x i32> {value}, <4 x i32> zeroinitializer")
-            loaded.append((vector, self._element(tile, row, column), value))
-        for vector, target, value in loaded:
-            if tile.rows * each_row % THREADS:
-                with self.when(self.let(f"icmp slt i64 {vector}, {tile.rows * each_row}")):
-                    self.do(f"store <4 x i32> {value}, ptr {_SHARED} {target}, align 16")
-            else:
+        for k in range(0, tile.rows, at_once):
+            row = self.integer("add", first, self.integer("add", own, k))
+            near = self._within(row, self.integer("sub", matrix.rows, 1))
+            pointer = self.pointer(self.place(start, [near], [matrix.step]))
+            value = self.let(f"load <4 x i32>, ptr addrspace(1) {pointer}, align 16")
+            inside = self._inside(matrix, row, column)
+            loaded.append(self.let(f"select i1 {inside}, <4 x i32> {value}, <4 x i32> zeroinitializer"))
+        rows = self.let(f"icmp slt i64 {own}, {tile.rows}")
+        columns = self.let(f"icmp slt i64 {column}, {tile.columns}")
+        with self.when(self.let(f"and i1 {rows}, {columns}")):
+            for k, value in enumerate(loaded):
+                target = self._element(tile, self.integer("add", own, k * at_once), column)
                 self.do(f"store <4 x i32> {value}, ptr {_SHARED} {target}, align 16")
 
     def _fetch_elements(self, tile: Tile, matrix: Matrix, first: str) -> None:

@@ -93,8 +93,11 @@ def test_the_accelerator_is_cuda():
     assert weft._C._get_accelerator() == weft.device("cuda")
     assert weft._utils._get_available_device_type() == "cuda"
     assert weft._utils._get_all_device_indices() == list(range(weft.cuda.device_count()))
-    with pytest.raises(NotImplementedError, match="torch.accelerator.Graph"):
-        accelerator.Graph()
+    graph, x = accelerator.Graph(), weft.ones(3, device="cuda")
+    with weft.Stream(), graph:
+        y = x + 1
+    graph.replay()
+    assert y.tolist() == [2, 2, 2]
 
 
 def test_every_way_to_name_the_device():

@@ -76,3 +76,61 @@ def test_streams_of_the_accelerator_and_of_the_cpu():
         weft.Event("cpu").record()
     with pytest.raises(RuntimeError, match="does not match recording stream's device cpu"):
         weft.Event("cuda").record(weft.Stream("cpu"))
+
+
+def test_priorities_and_handles():
+    least, greatest = weft.cuda.Stream.priority_range()
+    assert [weft.cuda.Stream(priority=p).priority for p in (greatest - 5, greatest, least, 7)] == [
+        greatest,
+        greatest,
+        least,
+        least,
+    ]
+    stream = weft.cuda.Stream()
+    assert stream.__cuda_stream__() == (0, 0) and stream._as_parameter_.value is None
+    same = weft.cuda.Stream(stream_id=stream.stream_id, device_index=0, device_type=stream.device_type)
+    assert same == stream and hash(same) == hash(stream) and stream.device_type == 1
+    assert stream != weft.cuda.Stream() and stream != 3
+    event = weft.cuda.Event(blocking=True)
+    assert repr(event) == "<torch.cuda.Event uninitialized>" and event.cuda_event == 0
+    for method in (event.ipc_handle, lambda: weft.cuda.Event.from_ipc_handle(0, b"")):
+        with pytest.raises(NotImplementedError, match="other processes"):
+            method()
+
+
+def test_streams_of_several_devices(second):
+    here, there = weft.cuda.Stream(), weft.cuda.Stream(device=1)
+    assert there.device == second and weft.cuda.default_stream(1).device == second
+    with weft.cuda.stream(there):
+        assert weft.cuda.current_device() == 1 and weft.cuda.current_stream() == there
+        assert weft.cuda.current_stream(0) == weft.cuda.default_stream(0)
+        with weft.cuda.stream(here):
+            assert weft.cuda.current_device() == 0 and weft.cuda.current_stream(1) == there
+        assert weft.cuda.current_device() == 1
+    assert weft.cuda.current_device() == 0 and weft.cuda.current_stream(1) == weft.cuda.default_stream(1)
+    weft.cuda.set_stream(there)
+    assert weft.accelerator.current_device_index() == 1
+    weft.cuda.set_stream(weft.cuda.default_stream(1))
+    weft.cuda.set_device(0)
+    weft.cuda.set_device(-1)
+    assert weft.cuda.current_device() == 0
+    assert not weft.cuda.can_device_access_peer(0, 1)
+    with pytest.raises(AssertionError, match="Invalid device id"):
+        weft.cuda.can_device_access_peer(0, 2)
+
+
+def test_streams_of_other_libraries_are_waited_for(monkeypatch):
+    waits = []
+    backend = weft.device("cuda:0").backend
+    monkeypatch.setattr(backend.runtime, "synchronize", lambda: waits.append(1))
+    stream = weft.cuda.ExternalStream(0x1234)
+    assert stream == weft.cuda.get_stream_from_external(0x1234) != weft.cuda.ExternalStream(5)
+    assert stream.cuda_stream == 0x1234 and "cuda_stream=0x1234" in repr(stream)
+    with weft.cuda.stream(stream):
+        assert len(waits) == 1 and weft.cuda.current_stream() == stream
+    assert len(waits) == 2
+    weft.cuda.current_stream().wait_stream(stream)
+    weft.cuda.Event().record(stream)
+    assert stream.query() and len(waits) == 5
+    weft.cuda.current_stream().wait_stream(weft.cuda.Stream())
+    assert len(waits) == 5

@@ -35,24 +35,7 @@ def test_kernels_of_gpus(device, name, run_on_opencl):
     run_on_opencl("-m", "pytest", "-q", "-p", "no:cacheprovider", FOLDER / f"{name}.py", **variables)
 
 
-def test_the_module_xpu(run_on_opencl):
-    code = """
-import weft as torch
-assert torch.xpu.is_available() and torch.xpu.device_count() > 0 and torch.xpu.get_device_name()
-assert torch.xpu.memory_allocated() == torch.xpu.memory_reserved() == 0
-a = torch.ones(1000, device="xpu")
-torch.xpu.synchronize()
-assert a.is_xpu and torch.ones(1).xpu().device == a.device
-del a
-assert torch.xpu.memory_allocated("xpu:0") == 0 and torch.xpu.max_memory_allocated() >= 4000
-assert torch.xpu.memory_reserved() >= 4000
-torch.xpu.empty_cache()
-assert torch.xpu.memory_reserved(0) == 0 and torch.xpu.max_memory_reserved() >= 4000
-try:
-    torch.xpu.synchronize("cuda:0")
-except ValueError as error:
-    assert "Expected a xpu device" in str(error)
-else:
-    raise AssertionError
-"""
-    run_on_opencl("-c", code, WEFT_XPU="opencl")
+def test_the_modules_xpu_and_accelerator(run_on_opencl):
+    program = FOLDER / "xpu_module.py"
+    options = ("-q", "-p", "no:cacheprovider", "-n", "0")
+    run_on_opencl("-m", "pytest", *options, program, WEFT_XPU="opencl", PYTHONPATH=str(FOLDER.parent))

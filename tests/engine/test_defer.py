@@ -1076,6 +1076,7 @@ def test_nothing_outside_knows_of_promises():
     inside = ("core/promised.py", "core/storage.py", "engine/", "families/")
     assert {path: found for path, found in knowing.items() if not path.startswith(inside)} == {
         "__init__.py": {"weft.engine.defer.eager", "weft.engine.explain.explain"},
+        "accelerator/_memory_history.py": {"weft.engine.explain.is_ours"},
         "autograd/event_recorder.py": {"weft.engine.explain.is_ours"},
         "devices/_gpu/backend.py": {"weft.engine.defer.keep_all"},
         "devices/_gpu/capture.py": {"weft.engine.defer.keep_all"},

@@ -1,4 +1,7 @@
-"""The devices of a type, by what programs call them: what `torch.cuda` and `torch.xpu` share."""
+"""The devices of a type, by what programs call them: what `torch.cuda` and `torch.xpu` share.
+
+The modules of devices have methods of these classes as their functions.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 from ..core import device as places
 from ..core.device import device_index
+from ..core.restoring import Restoring
 
 
 class Devices:
@@ -14,9 +18,54 @@ class Devices:
     def __init__(self, type: str):
         self.type = type
 
-    def count(self) -> int:
-        """How many there are. The first call loads the driver."""
+    def device_count(self) -> int:
+        """How many devices there are. The first call loads the driver."""
         return places.device_count(self.type)
+
+    def is_available(self) -> bool:
+        """Whether tensors can live on a device of the type.
+
+        >>> import weft as torch
+        >>> torch.cuda.is_available() == (torch.cuda.device_count() > 0)
+        True
+        """
+        return self.device_count() > 0
+
+    def init(self) -> None:
+        """Load the driver and start the current device, which the first tensor there does as well.
+
+        Raises: the error of the type without a device.
+        """
+        self.gpu()
+
+    def is_initialized(self) -> bool:
+        """Whether a device of the type has been used."""
+        return bool(self.started())
+
+    def current_device(self) -> int:
+        """The number of the device that the type without a number means.
+
+        Raises: the error of the type without a device.
+        """
+        self.gpu()
+        return places.current_index(self.type)
+
+    def set_device(self, device: Any) -> None:
+        """Let the type without a number mean this device. Programs should rather use a context. A negative number changes nothing.
+
+        Raises: RuntimeError if there is no such device.
+        """
+        index = self.index_of(device)
+        if index >= 0:
+            self.gpu(index)
+            places.set_current_index(self.type, index)
+
+    def synchronize(self, device: Any = None) -> None:
+        """Wait until all work of a device is done.
+
+        Raises: the error of the type without a device.
+        """
+        self.gpu(device).synchronize()
 
     def index_of(self, device: Any) -> int:
         """The number of a device that is a number, a string, a `torch.device`, or None for the current one.
@@ -38,43 +87,63 @@ class Devices:
         """
         return places.device(self.type, self.index_of(device)).backend
 
-    def started(self) -> list[Any]:
-        """The devices used so far."""
-        return [
-            each
-            for each in places.started_backends()
-            if getattr(each, "device", places.CPU).type == self.type
-        ]
+    def runtime(self, device: Any = None) -> Any:
+        """The driver of a device.
 
-    def pool(self, device: Any) -> Any:
-        """The allocator of a device; None if the device has not been used.
-
-        Raises: the error of `gpu` if there are devices, but not this one.
+        Raises: the error of the type if there is none, AssertionError for a number that no device has.
         """
         index = self.index_of(device)
-        found = next((each.pool for each in self.started() if each.device.index == index), None)
-        if found is None and self.count() and not 0 <= index < self.count():
-            return self.gpu(index).pool  # which raises
-        return found
+        if self.is_available() and not 0 <= index < self.device_count():
+            raise AssertionError("Invalid device id")
+        return self.gpu(index).runtime
 
-    def number_of_pool(self, device: Any, name: str) -> int:
-        """A number of the allocator of a device; 0 for a device that has not been used, which asking does not start."""
-        pool = self.pool(device)
-        return 0 if pool is None else getattr(pool, name)
+    def get_device_name(self, device: Any = None) -> str:
+        """The name that the driver gives a device, such as "NVIDIA H100 80GB HBM3".
 
-    def is_capturing(self) -> bool:
-        """Whether work of the current device is being captured."""
-        index = self.index_of(None)
-        return any(each.capture is not None for each in self.started() if each.device.index == index)
-
-    def synchronize(self, device: Any = None) -> None:
-        """Wait until all work of a device is done.
-
-        Raises: the error of `gpu`.
+        Raises: the error of the type without a device.
         """
-        self.gpu(device).synchronize()
+        return self.runtime(device).name
 
-    def empty_cache(self) -> None:
-        """Give the blocks of memory that no tensor uses back to the driver."""
-        for each in self.started():
-            each.pool.release_free()
+    def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
+        """Whether a kernel of one device can use memory of another. It cannot: copies between devices go through the host.
+
+        Raises: the error of the type without a device, AssertionError for a number that no device has.
+        """
+        self.runtime(device), self.runtime(peer_device)
+        return False
+
+    def started(self) -> list[Any]:
+        """The devices used so far."""
+        found = dict.fromkeys(places.started_backends())  # "cuda" and "cuda:0" have the same one
+        return [each for each in found if getattr(each, "device", places.CPU).type == self.type]
+
+    def started_one(self, device: Any = None) -> Any:
+        """The `Gpu` of a device; None if it has not been used."""
+        index = self.index_of(device)
+        return next((each for each in self.started() if each.device.index == index), None)
+
+    def is_current_stream_capturing(self) -> bool:
+        """Whether work of the current device is being captured. False without a device, and for one that has not been used."""
+        found = self.started_one()
+        return found is not None and found.capture is not None
+
+
+class DeviceContext(Restoring):
+    """A context in which another device of its type is the current one. Without a device of the type it does nothing, as in PyTorch."""
+
+    _devices: Devices
+
+    def __init__(self, device: Any):
+        self.device = device
+        self.idx = self._devices.index_of(device) if self._devices.is_available() else -1
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self._devices.gpu(self.idx)
+            self.prev_idx = places.current_index(self._devices.type)
+            places.set_current_index(self._devices.type, self.idx)
+
+    def _restore(self) -> None:
+        if self.prev_idx >= 0:
+            places.set_current_index(self._devices.type, self.prev_idx)

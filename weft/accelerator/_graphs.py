@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 from typing import Any, NoReturn
 
 from ..compiler import config
@@ -11,22 +10,18 @@ from ..core.restoring import Restoring
 from ..core.streams import current_stream
 from ..devices._gpu.capture import Capture
 from ._devices import Devices
-
-_numbers = itertools.count(1)  # of graphs and of pools of memory
-
-
-def new_pool_id() -> tuple[int, int]:
-    """The number of a pool of memory that graphs and MemPools can share."""
-    return 0, next(_numbers)
+from ._memory import Memory, graph_pool_id
 
 
 class RecordedGraph:
     """Work of a device between `capture_begin` and `capture_end`, which `replay` does again with the same tensors."""
 
+    _gpu: Any = None  # the device of the last capture
+    _capture: Capture | None = None
+    _is_complete = False
+
     def __init__(self, keep_graph: bool = False):
-        self._gpu: Any = None  # the device of the last capture
-        self._capture: Capture | None = None
-        self._is_complete = False
+        """`keep_graph` changes nothing, because there is one form of what was captured."""
 
     @classmethod
     def _name(cls) -> str:
@@ -45,7 +40,7 @@ class RecordedGraph:
                 f"{self._name()}s must be captured on a non-default stream: enter a new stream, or the context for captures. "
                 "(They may be replayed on the default stream.)"
             )
-        capture = Capture(gpu, gpu.pool.arena(pool or (next(_numbers), 0)))
+        capture = Capture(gpu, gpu.pool.arena(pool or graph_pool_id()))
         capture.begin()
         self._gpu, self._capture = gpu, capture
 
@@ -139,7 +134,7 @@ class CaptureContext(Restoring):
         self._devices.synchronize()
         if config.force_cudagraph_gc:  # type: ignore[attr-defined]
             gc.collect()
-        self._devices.empty_cache()
+        Memory(self._devices).empty_cache()
         self.stream_ctx.__enter__()
         try:
             self._graph.capture_begin(*self.pool, **self._options)

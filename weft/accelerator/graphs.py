@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import gc
 
-from ._module import module, none_available
+from ..compiler import config
+from ..core.device import accelerator, device
+from ._graphs import RecordedGraph
+from ._module import module
 
 __all__ = ["Graph"]
 
 
-class Graph:
-    """Work that an accelerator has recorded and can repeat.
+class Graph(RecordedGraph):
+    """Work that an accelerator has captured, as `torch.cuda.CUDAGraph` describes. It is a context that captures on the current stream.
 
-    Raises: RuntimeError without an accelerator, NotImplementedError with one, because weft does not record its work yet.
+    `pool`: memory that the graph shares with others. `capture_error_mode` is accepted: all threads' work is captured.
+
+    Raises: RuntimeError without an accelerator.
     """
 
     def __init__(
@@ -23,36 +28,22 @@ class Graph:
         capture_error_mode: str = "default",
     ):
         module()
-        raise NotImplementedError("torch.accelerator.Graph: weft does not record the work of a device yet")
+        super().__init__(keep_graph)
+        self.graph_pool, self.capture_error_mode = pool, capture_error_mode
 
     def capture_begin(self) -> None:
-        """Begin to record."""
-        raise none_available()
+        """Begin to capture the work of the current device.
 
-    def capture_end(self) -> None:
-        """End the recording."""
-        raise none_available()
+        Raises: RuntimeError on the default stream, during another capture of the device, and if the graph has captured work.
+        """
+        self._begin(device(accelerator(), module().current_device()).backend, self.graph_pool)
 
-    def instantiate(self) -> None:
-        """Prepare what was recorded to run."""
-        raise none_available()
+    def __enter__(self) -> None:
+        module().synchronize()
+        if config.force_cudagraph_gc:  # type: ignore[attr-defined]
+            gc.collect()
+        module().empty_cache()
+        self.capture_begin()
 
-    def replay(self) -> None:
-        """Run what was recorded."""
-        raise none_available()
-
-    def reset(self) -> None:
-        """Forget what was recorded."""
-        raise none_available()
-
-    def pool(self) -> Any:
-        """The memory that it uses."""
-        raise none_available()
-
-    def enable_debug_mode(self) -> None:
-        """Keep what `debug_dump` needs."""
-        raise none_available()
-
-    def debug_dump(self, path: str) -> None:
-        """Write a picture of it."""
-        raise none_available()
+    def __exit__(self, *exception: object) -> None:
+        self.capture_end()

@@ -18,12 +18,13 @@ KNOWN = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 ).split(", ")
-ACCELERATORS = ("cuda",)  # of these, the first that this computer has is `torch.accelerator`
+ACCELERATORS = ("cuda", "xpu")  # of these, the first that this computer has is `torch.accelerator`
 DENSE = ("cpu", "cuda", "xpu")  # between these a tensor may be given other memory, as in PyTorch
 SINGLE = ("cpu", "meta")  # of these types there is one device; PyTorch drops the index when it makes a tensor
 # PyTorch's name for a device of an extension is here another name of the reference device. Programs may change it once.
 PRIVATE = "privateuseone"
 private_name = PRIVATE
+NUMBERS = {"cpu": 0, "cuda": 1, "xla": 9, "xpu": 12, "meta": 14, PRIVATE: 20}  # of c10::DeviceType
 
 _devices: dict[tuple[str, int | None], device] = {}
 

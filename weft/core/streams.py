@@ -10,7 +10,7 @@ import itertools
 import threading
 from typing import Any
 
-from .device import CPU, accelerator, as_device, device
+from .device import CPU, NUMBERS, PRIVATE, accelerator, as_device, device
 from .restoring import Restoring
 
 _ids = itertools.count(1)  # of streams; 0 is the default stream of each device
@@ -34,17 +34,24 @@ class Stream(Restoring):
     True
     """
 
-    def __init__(self, device: Any = None, *, priority: int = 0, **options: Any):
+    waits = False  # whether work is given elsewhere, so that the device must wait before and after this stream is used
+
+    def __init__(
+        self, device: Any = None, *, priority: int = 0, stream_id: int | None = None, **options: Any
+    ):
         self.device = place_of(device, "Stream")
         self.priority = priority
-        self.stream_id = 0 if self.device is CPU else next(_ids)
-        self.device_type = 0 if self.device is CPU else 1
+        new = 0 if self.device is CPU else next(_ids)
+        self.stream_id = new if stream_id is None else stream_id
+        self.device_type = NUMBERS.get(self.device.type, NUMBERS[PRIVATE])
         self.device_index = -1 if self.device.index is None else self.device.index
         # The stream to return to, and what this was before: from the innermost `with` outwards.
         self._outer: Any = None
 
     def query(self) -> bool:
         """Whether all work is complete."""
+        if self.waits:
+            self.synchronize()
         return self.device is CPU or self.device.backend.mark().is_done()
 
     def synchronize(self) -> None:
@@ -53,8 +60,8 @@ class Stream(Restoring):
             self.device.backend.synchronize()
 
     def is_capturing(self) -> bool:
-        """Whether a graph is being captured. Always False."""
-        return False
+        """Whether the work of the device is being captured into a graph."""
+        return self.device is not CPU and self.device.backend.capture is not None
 
     def wait_event(self, event: Event) -> None:
         """Wait for an event."""
@@ -62,6 +69,8 @@ class Stream(Restoring):
 
     def wait_stream(self, stream: Stream) -> None:
         """Wait for the work of another stream."""
+        if stream.waits or self.waits:
+            stream.device.backend.synchronize()
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, or a new one.
@@ -83,6 +92,7 @@ class Stream(Restoring):
 
     def __enter__(self) -> Stream:
         outer = current_stream(self.device)
+        _wait_between(outer, self)
         self._outer = outer, self._outer
         _current.streams[self.device] = self
         return self
@@ -90,6 +100,7 @@ class Stream(Restoring):
     def _restore(self) -> None:
         if self._outer is not None:
             _current.streams[self.device], self._outer = self._outer
+            _wait_between(self, _current.streams[self.device])
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Stream) and other.device == self.device and other.stream_id == self.stream_id
@@ -121,7 +132,13 @@ def named_stream(where: device, stream_id: int, make: type[Stream] = Stream) -> 
 
 def set_stream(stream: Stream) -> None:
     """Let this be the current stream of its device in this thread."""
+    _wait_between(_current.streams.get(stream.device, stream), stream)
     _current.streams[stream.device] = stream
+
+
+def _wait_between(before: Stream, after: Stream) -> None:
+    if before.waits or after.waits:
+        after.device.backend.synchronize()
 
 
 class Event:
@@ -155,6 +172,8 @@ class Event:
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let a stream wait for the work before the event."""
+        if stream is not None and stream.waits:
+            self.synchronize()
 
     def record(self, stream: Stream | None = None) -> None:
         """Let the event stand for all work that was given before.
@@ -167,6 +186,8 @@ class Event:
             raise RuntimeError(
                 f"Event device {self.device} does not match recording stream's device {stream.device}."
             )
+        if stream is not None and stream.waits:
+            stream.synchronize()
         self._mark = self.device.backend.mark()
 
     def elapsed_time(self, end_event: Event) -> float:

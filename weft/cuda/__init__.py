@@ -1,21 +1,31 @@
 """weft.cuda: CUDA devices, and what PyTorch says of them. No driver is loaded before a program asks for a device.
 
 Without a device, functions that only ask answer as PyTorch's CPU build does, and functions that need one raise RuntimeError.
-What is not here is declared in compat/interface/cuda.pyi, and raises NotImplementedError.
+What is not here is declared in compat/interface/cuda.txt, and raises NotImplementedError.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..accelerator._devices import DeviceContext
 from ..compat.missing import module_getattr
 from ..core import device as places
 from ..core.out_of_memory import OutOfMemoryError
-from ..core.restoring import Restoring
 from ..ops.creation.legacy import typed_classes
-from ._devices import DeviceProperties, count, gpu, index_of, started
+from ._devices import DEVICES, DeviceProperties
+from .cudart import CudaError, check_error, cudart, cudaStatus
+from .management import clock_rate, device_memory_used, memory_usage, power_draw, temperature, utilization
 from .memory import (
+    MemPool,
+    caching_allocator_alloc,
+    caching_allocator_delete,
     empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
+    list_gpu_processes,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -23,12 +33,18 @@ from .memory import (
     memory_allocated,
     memory_cached,
     memory_reserved,
+    memory_snapshot,
     memory_stats,
+    memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
     reset_max_memory_allocated,
     reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from .random import (
     get_rng_state,
@@ -41,7 +57,18 @@ from .random import (
     set_rng_state,
     set_rng_state_all,
 )
-from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
+from .streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    get_stream_from_external,
+    set_stream,
+    stream,
+)
+from .synchronizing import get_sync_debug_mode, set_sync_debug_mode
 
 __all__ = [
     "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor",
@@ -75,72 +102,20 @@ globals().update(typed_classes(places.device("cuda"), __name__))  # FloatTensor 
 has_half = True
 has_magma = False
 
-
-def is_available() -> bool:
-    """Whether tensors can live on a CUDA device.
-
-    >>> import weft as torch
-    >>> torch.cuda.is_available() == (torch.cuda.device_count() > 0)
-    True
-    """
-    return count() > 0
+is_available, device_count = DEVICES.is_available, DEVICES.device_count
+init, is_initialized = DEVICES.init, DEVICES.is_initialized
+current_device, set_device, synchronize = DEVICES.current_device, DEVICES.set_device, DEVICES.synchronize
+get_device_name, can_device_access_peer = DEVICES.get_device_name, DEVICES.can_device_access_peer
 
 
-def device_count() -> int:
-    """How many CUDA devices there are."""
-    return count()
+class DeferredCudaCallError(Exception):
+    """PyTorch's error for a call that waited for the driver. weft never raises it."""
 
 
-def init() -> None:
-    """Load the driver and start the current device, which the first tensor there does as well.
-
-    Raises: RuntimeError without a device.
-    """
-    gpu()
-
-
-def is_initialized() -> bool:
-    """Whether a CUDA device has been used."""
-    return bool(started())
-
-
-def current_device() -> int:
-    """The number of the device that "cuda" means.
-
-    Raises: RuntimeError without a device.
-    """
-    gpu()
-    return places.current_index("cuda")
-
-
-def set_device(device: Any) -> None:
-    """Let "cuda" mean this device. Programs should rather use `with torch.cuda.device(...)`.
-
-    Raises: RuntimeError if there is no such device.
-    """
-    index = index_of(device)
-    if index >= 0:
-        gpu(index)
-        places.set_current_index("cuda", index)
-
-
-class device(Restoring):  # noqa: N801 (PyTorch's name)
+class device(DeviceContext):  # noqa: N801 (PyTorch's name)
     """A context in which "cuda" means this device. Without a CUDA device it does nothing, as in PyTorch."""
 
-    def __init__(self, device: Any):
-        self.device = device
-        self.idx = index_of(device) if is_available() else -1
-        self.prev_idx = -1
-
-    def __enter__(self) -> None:
-        if self.idx >= 0:
-            gpu(self.idx)
-            self.prev_idx = places.current_index("cuda")
-            places.set_current_index("cuda", self.idx)
-
-    def _restore(self) -> None:
-        if self.prev_idx >= 0:
-            places.set_current_index("cuda", self.prev_idx)
+    _devices = DEVICES
 
 
 class device_of(device):  # noqa: N801 (PyTorch's name)
@@ -150,23 +125,12 @@ class device_of(device):  # noqa: N801 (PyTorch's name)
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
-def get_device_name(device: Any = None) -> str:
-    """The name of a device, such as "NVIDIA H100 80GB HBM3".
-
-    Raises: RuntimeError without a device.
-    """
-    return get_device_properties(device).name
-
-
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """The name, memory, capability and limits of a device.
 
     Raises: RuntimeError without a device.
     """
-    index = index_of(device)
-    if is_available() and not 0 <= index < count():
-        raise AssertionError("Invalid device id")
-    return DeviceProperties(gpu(index).runtime)
+    return DeviceProperties(DEVICES.runtime(device))
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
@@ -174,21 +138,42 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
     Raises: RuntimeError without a device.
     """
-    found = get_device_properties(device)
-    return found.major, found.minor
+    return DEVICES.runtime(device).capability
 
 
-def synchronize(device: Any = None) -> None:
-    """Wait until all work of a device is done.
+def get_arch_list() -> list[str]:
+    """What weft's kernels can be compiled for, such as "sm_90", on GPUs of AMD that of the current one; nothing without a device."""
+    if not is_available():
+        return []
+    if architecture := DEVICES.runtime().architecture:
+        return [architecture.partition(":")[0]]
+    from ..devices._gpu.cuda import ARCHITECTURES  # loads LLVM's targets
 
-    Raises: RuntimeError without a device.
-    """
-    gpu(device).synchronize()
+    return [f"sm_{number}" for number in ARCHITECTURES]
+
+
+def get_gencode_flags() -> str:
+    """`get_arch_list()` as the options of NVIDIA's compiler."""
+    numbers = [each.partition("_")[2] for each in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{number},code=sm_{number}" for number in numbers)
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether tensors of bfloat16 can be computed with: on every device, because weft's kernels convert them."""
     return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """Whether the current device has products of TF32 numbers: NVIDIA's from compute capability 8.0 on."""
+    return is_available() and get_device_capability() >= (8, 0)
+
+
+def ipc_collect() -> None:
+    """Free memory that other processes have given back: there is none, because no process shares memory of devices.
+
+    Raises: RuntimeError without a device.
+    """
+    init()
 
 
 def _is_compiled() -> bool:
@@ -199,12 +184,23 @@ def _is_in_bad_fork() -> bool:
     return False
 
 
+def _lazy_init() -> None:
+    init()
+
+
+def _lazy_call(callable: Any, **kwargs: Any) -> None:
+    """Call a function; PyTorch waits with it until a device is used."""
+    callable()
+
+
 # Few programs use them, and they load layers and kernels.
 _LATE = "CUDAGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables".split()
-_missing = module_getattr(__name__, ("amp", "graphs", "jiterator"), dict.fromkeys(_LATE, "graphs"))
+_missing = module_getattr(
+    __name__, ("amp", "comm", "graphs", "jiterator", "nvtx", "profiler"), dict.fromkeys(_LATE, "graphs")
+)
 
 
 def __getattr__(name: str) -> Any:
     if name == "default_generators":  # asked for each time, because a device that is not used yet has none
-        return tuple(gpu(index).default_generator for index in range(count()))
+        return tuple(DEVICES.gpu(index).default_generator for index in range(device_count()))
     return _missing(name)

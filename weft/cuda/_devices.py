@@ -7,7 +7,6 @@ from typing import Any
 from ..accelerator._devices import Devices
 
 DEVICES = Devices("cuda")
-count, index_of, gpu, started = DEVICES.count, DEVICES.index_of, DEVICES.gpu, DEVICES.started
 
 
 class DeviceProperties:

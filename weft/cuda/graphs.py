@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..accelerator._graphed import graphed_callables
-from ..accelerator._graphs import CaptureContext, RecordedGraph, new_pool_id
+from ..accelerator._graphs import CaptureContext, RecordedGraph
+from ..accelerator._memory import new_pool_id
 from . import streams
-from ._devices import DEVICES, gpu
+from ._devices import DEVICES
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
 
-def is_current_stream_capturing() -> bool:
-    """Whether work of the current device is being captured. False without a device, and for one that has not been used."""
-    return DEVICES.is_capturing()
+is_current_stream_capturing = DEVICES.is_current_stream_capturing
 
 
 def graph_pool_handle() -> tuple[int, int]:
@@ -39,7 +38,7 @@ class CUDAGraph(RecordedGraph):
     """
 
     def __init__(self, keep_graph: bool = False):
-        gpu()  # raises without a device
+        DEVICES.init()
         super().__init__(keep_graph)
 
     def capture_begin(
@@ -52,7 +51,7 @@ class CUDAGraph(RecordedGraph):
 
         Raises: RuntimeError on the default stream, during another capture of the device, and if the graph has captured work.
         """
-        self._begin(gpu(), pool)
+        self._begin(DEVICES.gpu(), pool)
 
     def register_generator_state(self, generator: Any) -> None:
         """Let replays draw from a generator of the device, as they do from all of them."""
@@ -114,7 +113,7 @@ def make_graphed_callables(
     Raises: RuntimeError with autocast's cache, AssertionError for modules with hooks and buffers that require grad, RuntimeError without
     a device.
     """
-    gpu()
+    DEVICES.init()
     return graphed_callables(
         (CUDAGraph, graph), callables, sample_args, num_warmup_iters, allow_unused_input, pool
     )

@@ -2,53 +2,65 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
+import operator
+from typing import Any, NoReturn
 
-from ..core import device as places
+from ..accelerator._streams import DeviceEvent, DeviceStream, DeviceStreamContext, Streams
 from ..core import streams
-from ..core.restoring import Restoring
-from ._devices import count, gpu, index_of
+from ._devices import DEVICES
 
-__all__ = ["Event", "Stream"]
-
-
-def _place(device: Any) -> places.device:
-    """The device of a stream; None and negative numbers mean the current one."""
-    if isinstance(device, int) and device < 0:
-        device = None
-    return gpu(device).device
+__all__ = ["Event", "ExternalStream", "Stream"]
 
 
-class Stream(streams.Stream):
+class Stream(DeviceStream):
     """A queue of work on a CUDA device.
 
     Raises: RuntimeError without a device.
     """
 
-    cuda_stream = 0  # the driver's handle: the default stream
+    _devices = DEVICES
 
-    def __init__(self, device: Any = None, priority: int = 0, **options: Any):
-        super().__init__(_place(device), priority=priority)
+    @property
+    def cuda_stream(self) -> int:
+        """The driver's handle: 0, the default stream."""
+        return self._handle
 
     def record_event(self, event: streams.Event | None = None) -> streams.Event:
-        event = Event() if event is None else event
-        event.record(self)
-        return event
+        """Record an event, or a new one."""
+        return super().record_event(Event() if event is None else event)
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of the protocol, and the driver's handle."""
         return 0, self.cuda_stream
 
-    @property
-    def _as_parameter_(self) -> ctypes.c_void_p:
-        return ctypes.c_void_p(self.cuda_stream)
-
     def __repr__(self) -> str:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
-class Event(streams.Event):
+class ExternalStream(Stream):
+    """A stream of the driver that another library has made. weft gives it no work, and waits for its work whenever a program turns to it or from it.
+
+    Raises: RuntimeError without a device.
+    """
+
+    waits = True
+
+    def __init__(self, stream_ptr: int, device: Any = None, **options: Any):
+        super().__init__(device, **options)
+        self._handle = operator.index(stream_ptr)
+
+    def __eq__(self, other: Any) -> bool:
+        return (
+            isinstance(other, Stream)
+            and other.device == self.device
+            and (self._handle, type(self)) == (other._handle, type(other))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.device, self._handle))
+
+
+class Event(DeviceEvent):
     """A point in the work of a CUDA device, which two of can tell the time between.
 
     Raises: RuntimeError without a device, NotImplementedError for `interprocess` and `external`.
@@ -62,7 +74,7 @@ class Event(streams.Event):
     ...     assert start.elapsed_time(end) >= 0
     """
 
-    cuda_event = 0  # the driver's handle, which programs cannot use
+    _devices = DEVICES
 
     def __init__(
         self,
@@ -73,12 +85,27 @@ class Event(streams.Event):
     ):
         if interprocess or external:
             raise NotImplementedError("torch.cuda.Event: weft has no events of other processes or of graphs")
-        super().__init__(_place(None), enable_timing=enable_timing)
+        super().__init__(enable_timing, blocking)
 
-    def record(self, stream: streams.Stream | None = None) -> None:
-        """Let the event stand for all work that was given to the device of a stream, or to the current device, before."""
-        self.device = _place(None) if stream is None else stream.device
-        super().record(stream)
+    @property
+    def cuda_event(self) -> int:
+        """The driver's handle: 0, because programs cannot use it."""
+        return self._handle
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: Any) -> NoReturn:
+        """The event of another process.
+
+        Raises: NotImplementedError.
+        """
+        raise NotImplementedError("torch.cuda.Event: weft has no events of other processes")
+
+    def ipc_handle(self) -> NoReturn:
+        """A handle for another process.
+
+        Raises: NotImplementedError.
+        """
+        raise NotImplementedError("torch.cuda.Event: weft has no events of other processes")
 
     def __repr__(self) -> str:
         return (
@@ -86,49 +113,25 @@ class Event(streams.Event):
         )
 
 
-def current_stream(device: Any = None) -> Stream:
-    """The stream that this thread has chosen for a device; the default stream unless there is another one.
-
-    Raises: RuntimeError without a device.
-    """
-    return streams.current_stream(_place(device), Stream)  # type: ignore[return-value]
-
-
-def default_stream(device: Any = None) -> Stream:
-    """The default stream of a device.
-
-    Raises: RuntimeError without a device.
-    """
-    return streams.named_stream(_place(device), 0, Stream)  # type: ignore[return-value]
+STREAMS = Streams(DEVICES, Stream)
+current_stream, default_stream, set_stream = (
+    STREAMS.current_stream,
+    STREAMS.default_stream,
+    STREAMS.set_stream,
+)
 
 
-def set_stream(stream: streams.Stream | None) -> None:
-    """Choose the stream of this thread for its device, and the device as the current one. None changes nothing."""
-    if stream is not None:
-        places.set_current_index("cuda", index_of(stream.device))
-        streams.set_stream(stream)
-
-
-class StreamContext(Restoring):
+class StreamContext(DeviceStreamContext):
     """A context in which a stream, and its device, are the current ones. With None or without CUDA it does nothing, as in PyTorch."""
 
-    def __init__(self, stream: streams.Stream | None):
-        self.stream = stream
-        self._before: tuple[int, Stream] | None = None
-
-    def __enter__(self) -> None:
-        if self.stream is not None and count():
-            before = places.current_index("cuda"), current_stream(self.stream.device)
-            self._before = before
-            set_stream(self.stream)
-
-    def _restore(self) -> None:
-        if self._before is not None:
-            index, stream = self._before
-            streams.set_stream(stream)
-            places.set_current_index("cuda", index)
+    _streams = STREAMS
 
 
 def stream(stream: streams.Stream | None) -> StreamContext:
     """`StreamContext(stream)`."""
     return StreamContext(stream)
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> ExternalStream:
+    """`ExternalStream(data_ptr, device)`."""
+    return ExternalStream(data_ptr, device)

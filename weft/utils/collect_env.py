@@ -255,6 +255,7 @@ def is_xnnpack_available() -> str:
 def get_env_info() -> Any:
     """Return all of it."""
     from .. import __version__, cuda
+    from ..devices import xpu
     from ..devices.cuda import hip_version
 
     pip_version, pip_packages = get_pip_packages(run)
@@ -275,7 +276,7 @@ def get_env_info() -> Any:
         nvidia_driver_version=get_nvidia_driver_version(run),
         nvidia_gpu_models=get_gpu_info(run),
         cudnn_version=get_cudnn_version(run),
-        is_xpu_available="False",
+        is_xpu_available=str(xpu.device_count() > 0),
         pip_version=pip_version,
         pip_packages=pip_packages,
         conda_packages=get_conda_packages(run),

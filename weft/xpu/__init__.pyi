@@ -1,4 +1,40 @@
 # Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
 # mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
-from weft.accelerator._devices import Devices as Devices
+from weft.compat.torch.xpu._devices import DEVICES as DEVICES
+from weft.accelerator._devices import DeviceContext as DeviceContext
+from weft.compat.torch.xpu._devices import DeviceProperties as DeviceProperties
+from weft.compat.torch.xpu.streams import Event as Event
+from weft.compat.torch.xpu.memory import MemPool as MemPool
+from weft.compat.torch.xpu.streams import Stream as Stream
+from weft.compat.torch.xpu.streams import StreamContext as StreamContext
+from weft.compat.torch.xpu.streams import current_stream as current_stream
+from weft.compat.torch.xpu.memory import empty_cache as empty_cache
+from weft.compat.torch.xpu.memory import get_per_process_memory_fraction as get_per_process_memory_fraction
+from weft.compat.torch.xpu.random import get_rng_state as get_rng_state
+from weft.compat.torch.xpu.random import get_rng_state_all as get_rng_state_all
+from . import graphs as graphs
+from weft.compat.torch.xpu.random import initial_seed as initial_seed
+from weft.compat.torch.xpu.random import manual_seed as manual_seed
+from weft.compat.torch.xpu.random import manual_seed_all as manual_seed_all
+from weft.compat.torch.xpu.memory import max_memory_allocated as max_memory_allocated
+from weft.compat.torch.xpu.memory import max_memory_reserved as max_memory_reserved
+from weft.compat.torch.xpu.memory import mem_get_info as mem_get_info
+from . import memory as memory
+from weft.compat.torch.xpu.memory import memory_allocated as memory_allocated
+from weft.compat.torch.xpu.memory import memory_reserved as memory_reserved
+from weft.compat.torch.xpu.memory import memory_snapshot as memory_snapshot
+from weft.compat.torch.xpu.memory import memory_stats as memory_stats
+from weft.compat.torch.xpu.memory import memory_stats_as_nested_dict as memory_stats_as_nested_dict
+from . import random as random
+from weft.compat.torch.xpu.memory import reset_accumulated_memory_stats as reset_accumulated_memory_stats
+from weft.compat.torch.xpu.memory import reset_peak_memory_stats as reset_peak_memory_stats
+from weft.compat.torch.xpu.random import seed as seed
+from weft.compat.torch.xpu.random import seed_all as seed_all
+from weft.compat.torch.xpu.memory import set_per_process_memory_fraction as set_per_process_memory_fraction
+from weft.compat.torch.xpu.random import set_rng_state as set_rng_state
+from weft.compat.torch.xpu.random import set_rng_state_all as set_rng_state_all
+from weft.compat.torch.xpu.streams import set_stream as set_stream
+from weft.compat.torch.xpu.streams import stream as stream
+from . import streams as streams
+from weft.compat.torch.xpu.memory import use_mem_pool as use_mem_pool
 from ..compat.torch.xpu import *

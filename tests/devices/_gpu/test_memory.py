@@ -140,7 +140,7 @@ def test_out_of_memory(pool):
 
 
 def test_the_limit_of_a_process(pool):
-    pool.limit = 30 * MEBI
+    pool.fraction = 0.5
     bin, address = take(pool, 16 * MEBI)
     with pytest.raises(weft.OutOfMemoryError):
         take(pool, 16 * MEBI)

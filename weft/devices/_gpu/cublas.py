@@ -5,9 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.dtype import DType, bfloat16, complex64, complex128, float16, float32, float64
@@ -16,6 +14,7 @@ from ...engine.host import builtin, compile_ir, operands_ir
 from ...engine.kernel import Launch
 from ...engine.words import block
 from .launching import BEFORE_WORK, ending_ir, meta_ir
+from .libraries import load
 
 NAMES = ("libcublas.so.13", "libcublas.so.12", "cublas64_13.dll", "cublas64_12.dll")
 _FOLDERS = (
@@ -45,15 +44,7 @@ _WORDS = (
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """cuBLAS, or None if it is not installed."""
-    folders = ["", *(str(Path(entry) / folder) for entry in sys.path for folder in _FOLDERS)]
-    for folder, name in itertools.product(folders, NAMES):
-        path = str(Path(folder) / name) if folder else name
-        if not folder or Path(path).exists():
-            try:
-                return ctypes.CDLL(path)
-            except OSError:
-                continue
-    return None
+    return load(NAMES, _FOLDERS)
 
 
 class Matrix(NamedTuple):

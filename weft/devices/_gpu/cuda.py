@@ -30,6 +30,11 @@ class Cuda(DriverRuntime):
         self.driver.check(code, "cuDevicePrimaryCtxRetain")
         return context.value or 0
 
+    def profile(self, on):
+        self.enter()
+        code = self.driver.cuProfilerStart() if on else self.driver.cuProfilerStop()
+        self.driver.check(code, "the profiler")
+
     def _code(self, ir):
         return compiled(NVPTX, ir, architecture(self.capability))
 

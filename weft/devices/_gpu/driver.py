@@ -136,7 +136,7 @@ class DriverRuntime(Runtime):
         self.driver.check(self.driver.cuMemFreeHost(ctypes.c_void_p(address)), "cuMemFreeHost")
 
     def read(self, address, nbytes):
-        self.refuse_recording()
+        self.before_transfer()
         room = ctypes.create_string_buffer(nbytes)
         if nbytes:
             self.enter()
@@ -146,7 +146,7 @@ class DriverRuntime(Runtime):
         return room.raw
 
     def write(self, address, content):
-        self.refuse_recording()
+        self.before_transfer()
         data = np.frombuffer(content, np.uint8)
         if data.size:
             self.enter()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from ...core.locks import new_lock
 from ...core.out_of_memory import OutOfMemoryError
+from .pinned import numbers
 from .runtime import Runtime
 
 SMALLEST = 512  # bytes of a block
@@ -61,9 +62,14 @@ class Heap:
         found = self._bins.get(size)
         return found if found is not None else self._bins.setdefault(size, Bin(size, self, self._pool))
 
-    def free(self) -> dict[int, int]:
-        """The bytes of the free blocks, by address."""
-        return {address: bin.size for bin in list(self._bins.values()) for address in tuple(bin.free)}
+    def blocks_of(self, segment: int) -> Iterator[tuple[int, int, bool]]:
+        """The blocks of a segment in their order: address, bytes, and whether they are free."""
+        free = {address for bin in list(self._bins.values()) for address in tuple(bin.free)}
+        address, end = segment, segment + self.segments[segment]
+        while address < end:
+            nbytes = self.blocks[address]
+            yield address, nbytes, address in free
+            address += nbytes
 
     def segment_size(self, size: int) -> int:
         """How many bytes to ask the driver for when a block is needed."""
@@ -168,7 +174,7 @@ class Pool:
         self._program = Arena(self, (0, 0))
         self.arenas = [self._program]
         self.current: Arena | None = None  # where tensors get their memory now; None for the program's arena
-        self.limit = runtime.total_memory  # bytes that may be taken from the driver
+        self.fraction = 1.0  # of the device's memory, which may be taken from the driver
         self.history: Callable[[str, int, int], None] | None = (
             None  # is told of each block: what happened, address, bytes
         )
@@ -176,6 +182,7 @@ class Pool:
         self.allocated = self.reserved = self.active = self.segments = 0
         self.most_allocated = self.most_reserved = self.most_active = self.most_segments = 0
         self.bytes_given = self.times_given = 0  # to tensors, since `reset_counts`
+        self.bytes_taken = self.segments_taken = 0  # from the driver, since then
         self.retries = self.failures = 0
 
     def bin(self, nbytes: int) -> Bin:
@@ -236,7 +243,7 @@ class Pool:
     def _new_segment(self, bin: Bin) -> int | None:
         """The address of a block of new memory; None if there is not so much."""
         for nbytes in dict.fromkeys((bin.heap.segment_size(bin.size), bin.size)):
-            if self.reserved + nbytes > self.limit:
+            if self.reserved + nbytes > self.fraction * self._runtime.total_memory:
                 continue
             try:
                 address = self._runtime.allocate(nbytes)
@@ -244,7 +251,9 @@ class Pool:
                 continue
             bin.heap.add(address, nbytes, bin.size)
             self.reserved += nbytes
+            self.bytes_taken += nbytes
             self.segments += 1
+            self.segments_taken += 1
             self.most_reserved = max(self.most_reserved, self.reserved)
             self.most_segments = max(self.most_segments, self.segments)
             return address
@@ -276,11 +285,19 @@ class Pool:
 
     def bytes_of_tensors(self) -> dict[str, int]:
         """Return bytes of tensors: now, at most, given since `reset_counts`, and given back."""
-        return _numbers(self.allocated, self.most_allocated, self.bytes_given)
+        return numbers(self.allocated, self.most_allocated, self.bytes_given)
 
     def tensors(self) -> dict[str, int]:
         """Return the same of the number of tensors."""
-        return _numbers(self.active, self.most_active, self.times_given)
+        return numbers(self.active, self.most_active, self.times_given)
+
+    def bytes_of_segments(self) -> dict[str, int]:
+        """Return the same of the bytes of the driver."""
+        return numbers(self.reserved, self.most_reserved, self.bytes_taken)
+
+    def numbers_of_segments(self) -> dict[str, int]:
+        """Return the same of the number of segments."""
+        return numbers(self.segments, self.most_segments, self.segments_taken)
 
     def reset_peaks(self) -> None:
         """Let all peaks be the present numbers."""
@@ -290,11 +307,8 @@ class Pool:
     def reset_counts(self) -> None:
         """Count from the present tensors on."""
         self.bytes_given, self.times_given = self.allocated, self.active
+        self.bytes_taken, self.segments_taken = self.reserved, self.segments
         self.retries = self.failures = 0
-
-
-def _numbers(current: int, peak: int, given: int) -> dict[str, int]:
-    return {"current": current, "peak": peak, "allocated": given, "freed": given - current}
 
 
 def _readable(nbytes: int) -> str:

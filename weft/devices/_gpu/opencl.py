@@ -25,7 +25,9 @@ from .target import SPIRV
 # Names from CL/cl.h and CL/cl_ext.h.
 _DEVICE_TYPE_CPU, _DEVICE_TYPE_GPU = 2, 4
 _DEVICE_NAME, _GLOBAL_MEM_SIZE, _MAX_COMPUTE_UNITS, _CACHE_SIZE = 0x102B, 0x101F, 0x1002, 0x101E
-_DEVICE_TYPE, _DEVICE_EXTENSIONS = 0x1000, 0x1030
+_DEVICE_TYPE, _DEVICE_EXTENSIONS, _DEVICE_VENDOR = 0x1000, 0x1030, 0x102C
+_DRIVER_VERSION, _DEVICE_VERSION = 0x102D, 0x102F
+_MAX_WORK_GROUP_SIZE, _LOCAL_MEM_SIZE = 0x1004, 0x1023
 _PROGRAM_BUILD_LOG = 0x1183
 _QUEUE_PROPERTIES, _QUEUE_PROFILING = 0x1093, 2
 _EVENT_STATUS, _COMPLETE, _COMMAND_END = 0x11D3, 0, 0x1283
@@ -191,8 +193,9 @@ class OpenCL(Runtime):
             self._options += b" -cl-opt-disable"
 
     def _text(self, what: int) -> str:
-        room = ctypes.create_string_buffer(256)
-        _check(self._library.clGetDeviceInfo(self._device, what, _size(256), room, None), "clGetDeviceInfo")
+        room = ctypes.create_string_buffer(1 << 14)
+        code = self._library.clGetDeviceInfo(self._device, what, _size(1 << 14), room, None)
+        _check(code, "clGetDeviceInfo")
         return room.value.decode()
 
     def _number(self, what: int) -> int:
@@ -202,6 +205,22 @@ class OpenCL(Runtime):
             code = self._library.clGetDeviceInfo(self._device, what, _size(4), ctypes.byref(value), None)
         _check(code, "clGetDeviceInfo")
         return value.value
+
+    def description(self) -> dict[str, Any]:
+        """What `torch.xpu.get_device_properties` says of the device beyond what all runtimes know."""
+        extensions = self._text(_DEVICE_EXTENSIONS).split()
+        kind = self._number(_DEVICE_TYPE)
+        return {
+            "vendor": self._text(_DEVICE_VENDOR),
+            "driver_version": self._text(_DRIVER_VERSION),
+            "version": self._text(_DEVICE_VERSION),
+            "max_work_group_size": self._number(_MAX_WORK_GROUP_SIZE),
+            "local_mem_size": self._number(_LOCAL_MEM_SIZE),
+            "type": "gpu" if kind & _DEVICE_TYPE_GPU else "cpu",
+            "has_fp16": "cl_khr_fp16" in extensions,
+            "has_fp64": "cl_khr_fp64" in extensions,
+            "has_atomic64": "cl_khr_int64_base_atomics" in extensions,
+        }
 
     def free_memory(self):
         return self.total_memory
@@ -256,14 +275,14 @@ class OpenCL(Runtime):
             work()
 
     def read(self, address, nbytes):
-        self.refuse_recording()
+        self.before_transfer()
         room = ctypes.create_string_buffer(nbytes)
         if nbytes:
             self._copy(True, ctypes.addressof(room), address, nbytes)
         return room.raw
 
     def write(self, address, content):
-        self.refuse_recording()
+        self.before_transfer()
         data = bytes(content)
         if data:
             room = ctypes.create_string_buffer(data, len(data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,6 +51,7 @@ class Runtime(ABC):
     small_products: str | None = None
     before_work: Callable[[], None] | None = None  # see `call_before_work`
     is_recording = False
+    sync_debug_mode = 0  # of all devices: 1 warns of transfers that wait, 2 refuses them
 
     def __init__(self) -> None:
         self._loaded: dict[tuple, LazyKernel] = {}
@@ -70,6 +72,9 @@ class Runtime(ABC):
         """Have each launch call a function first, until this is called with None."""
         self.before_work = function
 
+    def profile(self, on: bool) -> None:  # noqa: B027 (not every driver has a profiler)
+        """Let the driver's profiler begin or end. Without one nothing happens."""
+
     # ---- Recording, see `capture.py`
 
     @abstractmethod
@@ -79,6 +84,17 @@ class Runtime(ABC):
     @abstractmethod
     def end_recording(self) -> Callable[[], object]:
         """Return a function that does what was noted. It may be called again and again."""
+
+    def before_transfer(self) -> None:
+        """Called before bytes go from or to the host, which waits for the device.
+
+        Raises: AcceleratorError while work is recorded, RuntimeError if `torch.cuda.set_sync_debug_mode` says so.
+        """
+        self.refuse_recording()
+        if self.sync_debug_mode == 1:
+            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=2)
+        elif self.sync_debug_mode == 2:
+            raise RuntimeError("called a synchronizing CUDA operation")
 
     def refuse_recording(self) -> None:
         """Called before the host waits for the device.

@@ -1,10 +1,12 @@
-"""Modules called at the same time, each on its own GPU."""
+"""Modules called one after the other, each on its own GPU. The GPUs work at the same time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...core.device import accelerator, current_index, device_index, set_current_index
+from ...core.restoring import contextmanager
 from ...core.tensor import Tensor
 from ..module import Module
 
@@ -35,7 +37,10 @@ def parallel_apply(
     kwargs_tup: Sequence[dict[str, Any]] | None = None,
     devices: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Call each module with its inputs on its GPU. Raises: RuntimeError without a GPU."""
+    """Call each module with its inputs, while its GPU is the current one: by default that of the first tensor of its inputs.
+
+    Raises: RuntimeError without a GPU, ValueError for the CPU.
+    """
     assert len(modules) == len(inputs), (
         f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}"
     )
@@ -43,8 +48,38 @@ def parallel_apply(
         assert values is None or len(values) == len(modules), (
             f"The number of modules {len(modules)} is not equal to the number of {names}"
         )
-    for device in devices or ():
-        kind = getattr(device, "type", device)
-        if isinstance(kind, str) and kind.startswith("cpu"):
-            raise ValueError(f"Expected a cuda device, but got: {device}")
-    raise RuntimeError("Cannot access accelerator device when none is available: call the modules one by one")
+    places = [None if device is None else device_index(device) for device in devices or [None] * len(modules)]
+    kind = accelerator()
+    if kind is None:
+        raise RuntimeError(
+            "Cannot access accelerator device when none is available: call the modules one by one"
+        )
+    given = kwargs_tup or [{}] * len(modules)
+    # One after the other: a call returns before its GPU has done the work, so the GPUs work at the same time.
+    return [
+        _call(module, input, kwargs, place, kind)
+        for module, input, kwargs, place in zip(modules, inputs, given, places, strict=True)
+    ]
+
+
+def _call(module: Module, input: Any, kwargs: dict[str, Any], place: int | None, kind: str) -> Any:
+    if place is None:
+        found = get_a_var(input)
+        if found is None:
+            raise RuntimeError(
+                "no device was provided and no tensor input was found; device cannot be resolved"
+            )
+        place = found.get_device()
+    with current(kind, place):
+        return module(*(input if isinstance(input, list | tuple) else (input,)), **kwargs)
+
+
+@contextmanager
+def current(kind: str, index: int) -> Iterator[None]:
+    """A context in which this device of its type is the current one."""
+    before = current_index(kind)
+    set_current_index(kind, index)
+    try:
+        yield
+    finally:
+        set_current_index(kind, before)

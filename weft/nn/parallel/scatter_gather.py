@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.tensor import Tensor
-from . import comm
+from ._functions import Gather, Scatter
 
 __all__ = ["scatter", "scatter_kwargs", "gather"]
 
@@ -26,7 +26,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     [('a', [1]), ('a', [1])]
     """
     if isinstance(inputs, Tensor):
-        return comm.scatter(inputs, target_gpus, dim=dim)
+        return Scatter.apply(target_gpus, None, dim, inputs)
     if isinstance(inputs, tuple | list) and inputs:
         columns = list(zip(*(scatter(each, target_gpus, dim) for each in inputs)))
         if _is_namedtuple(inputs):
@@ -62,10 +62,7 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
     """
     first = outputs[0]
     if isinstance(first, Tensor):
-        assert all(each.device.type != "cpu" for each in outputs), (
-            "Gather function not implemented for CPU tensors"
-        )
-        return comm.gather(outputs, dim, target_device)
+        return Gather.apply(target_device, dim, *outputs)
     if first is None:
         return None
     if isinstance(first, dict):

@@ -343,6 +343,18 @@ class ProcessGroupMPI(ProcessGroupGloo):
         return "mpi"
 
 
+class ProcessGroupFake(ProcessGroupGloo):
+    """The backend "fake": this process is one of many that do not exist. Its collectives have the checks of "gloo"."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        from .engine.fake import Fake  # loaded when first used
+
+        self._start(Fake(rank, size))
+
+    def name(self) -> str:
+        return "fake"
+
+
 def _engine(store: Any, rank: int, size: int, timeout: timedelta) -> Engine:
     if size == 1:
         return Alone()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ._backends import Backend, BackendConfig, is_mpi_available
-from ._gloo import ProcessGroupGloo, ProcessGroupMPI
+from ._gloo import ProcessGroupFake, ProcessGroupGloo, ProcessGroupMPI
 from ._group import ProcessGroup
 from ._store import HashStore, PrefixStore, Store
 from ._world import (
@@ -34,8 +34,8 @@ def init_process_group(
     device_id: Any | None = None,
     _ranks: list[int] | None = None,
 ) -> None:
-    """Make the default group, which collectives use: of one process, of several processes of one machine, or with the backend
-    "mpi" of those that mpiexec has started.
+    """Make the default group, which collectives use: of one process, of several processes of one machine, with the backend
+    "mpi" of those that mpiexec has started, or with "fake" of `world_size` processes of which only this one exists.
 
     The process gets its rank and the number of processes from the arguments, from the URL `init_method`, or, without
     one, from the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
@@ -63,6 +63,8 @@ def init_process_group(
 
         store = HashStore()
         rank, world_size = world()
+    elif name == Backend.FAKE:
+        store = HashStore()
     else:
         url = init_method or "env://"
         store, rank, world_size = next(iter(rendezvous(url, rank, world_size, timeout=timeout)))
@@ -87,7 +89,7 @@ def _check_valid_timeout(timeout: Any) -> None:
 def _check_backend(name: str) -> None:
     """Raise unless the backend `name` can be used."""
     if (
-        name == Backend.GLOO
+        name in (Backend.GLOO, Backend.FAKE)
         or name.upper() in Backend._plugins
         or (name == Backend.MPI and is_mpi_available())
     ):
@@ -144,6 +146,8 @@ def _make_backend(
     plugin = Backend._plugins.get(name.upper())
     if name == Backend.MPI:
         return ProcessGroupMPI(ranks, timeout)
+    if name == Backend.FAKE:
+        return ProcessGroupFake(rank, size)
     if plugin is None:
         return ProcessGroupGloo(store, rank, size, timeout)
     if not plugin.extended_api:

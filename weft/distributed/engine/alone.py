@@ -27,16 +27,16 @@ class Alone(Engine):
         """There is nothing to combine with."""
 
     def reduce_scatter(self, output: Tensor, inputs: Sequence[Tensor], op: RedOpType) -> None:
-        _copy(output, inputs[0])
+        copy(output, inputs[0])
 
     def gather(self, outputs: Sequence[Tensor], tensor: Tensor, root: int | None) -> None:
-        _copy(outputs[0], tensor)
+        copy(outputs[0], tensor)
 
     def scatter(self, output: Tensor, inputs: Sequence[Tensor], root: int) -> None:
-        _copy(output, inputs[0])
+        copy(output, inputs[0])
 
     def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
-        _copy(outputs[0], inputs[0])
+        copy(outputs[0], inputs[0])
 
     def send(self, tensor: Tensor, dst: int, tag: int) -> NoReturn:
         raise RuntimeError(f"send to rank {dst}: the group has one rank, which is not connected to itself")
@@ -50,6 +50,6 @@ class Alone(Engine):
         """One rank holds nothing."""
 
 
-def _copy(output: Tensor, tensor: Tensor) -> None:
+def copy(output: Tensor, tensor: Tensor) -> None:
     """Write a tensor into another one. No gradient passes through."""
     output.detach().copy_(tensor.detach())

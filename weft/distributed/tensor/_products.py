@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
+from math import prod
 from typing import Any, NamedTuple
 
 from ...core.recording import unrecorded
@@ -29,27 +30,56 @@ def cheapest(
 
     nbytes: of the result. One that consists of summands may have to be added up later, so a quarter of them counts as well.
     """
-    ways, specs = list(ways), [each.spec for each in inputs]
+    ways, given = list(ways), [placements_of(each, mesh) for each in inputs]
     chosen = []
-    for mesh_dim, given in enumerate(zip(*[placements_of(each, mesh) for each in inputs], strict=True)):
+    for mesh_dim in range(mesh.ndim):
         count = mesh.size(mesh_dim)
+        # What the other dims of the mesh leave of each input.
+        shares = [
+            each.spec.nbytes / _pieces(placements, mesh, mesh_dim)
+            for each, placements in zip(inputs, given, strict=True)
+        ]
+        own = [placements[mesh_dim] for placements in given]
+        left = nbytes / prod(
+            mesh.size(dim)
+            for dim in range(mesh.ndim)
+            if dim != mesh_dim and _cuts_for_nothing(ways, [placements[dim] for placements in given])
+        )
 
-        def cost(way: Way, given: Any = given, count: int = count) -> float:
-            moved = map(_cost, given, way.inputs, specs, repeat(count))
-            return sum(moved) + (nbytes / 4 if isinstance(way.result, Partial) else 0)
+        def cost(
+            way: Way, own: Any = own, shares: Any = shares, count: int = count, left: float = left
+        ) -> float:
+            moved = map(_cost, own, way.inputs, shares, repeat(count))
+            return sum(moved) + (left / 4 if isinstance(way.result, Partial) else 0)
 
         chosen.append(min(ways, key=cost))
     return list(zip(*[way.inputs for way in chosen], strict=True)), tuple([way.result for way in chosen])
 
 
-def _cost(old: Placement, new: Placement, spec: Spec, count: int) -> float:
+def _cuts_for_nothing(ways: Iterable[Way], given: Sequence[Placement]) -> bool:
+    """Whether one of the ways takes inputs as they are, and cuts the result."""
+    return any(
+        isinstance(way.result, Shard)
+        and all(old == new or isinstance(old, Replicate) for old, new in zip(given, way.inputs, strict=True))
+        for way in ways
+    )
+
+
+def _pieces(placements: Placements, mesh: Any, mesh_dim: int) -> int:
+    """Into how many pieces the dims of a mesh cut a tensor, without one of them."""
+    return prod(
+        mesh.size(dim) for dim, each in enumerate(placements) if dim != mesh_dim and isinstance(each, Shard)
+    )
+
+
+def _cost(old: Placement, new: Placement, nbytes: float, count: int) -> float:
     """Bytes that a process receives. Pieces that become other pieces count twice, because they are cut and joined as well."""
     if old == new or isinstance(old, Replicate):
         return 0.0
-    share = spec.nbytes / count
+    share = nbytes / count
     if isinstance(old, Shard):
         return share * (count - 1) if isinstance(new, Replicate) else 2 * share
-    return 2.0 * spec.nbytes if isinstance(new, Replicate) else 1.0 * spec.nbytes
+    return 2.0 * nbytes if isinstance(new, Replicate) else 1.0 * nbytes
 
 
 def ways_of_product(a: Spec, b: Spec, whole: Spec) -> Iterator[Way]:

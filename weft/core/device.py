@@ -231,7 +231,7 @@ def rename_private(name: str) -> None:
 def _absence(where: device) -> str:
     return (
         f"PyTorch is not linked with support for {where.type} devices (weft {where.type!r} backend not available: "
-        "this version of weft computes on cpu, cuda, xpu and meta)"
+        "this version of weft computes on cpu, cuda, xpu, xla and meta)"
     )
 
 

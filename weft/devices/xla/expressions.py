@@ -6,9 +6,10 @@ x / c as x * (1 / c). It does not look through `reduce_precision`, which changes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -16,6 +17,7 @@ from jax import lax
 from ...core.dtype import DType, float64
 from ...engine.expr import Expr
 from ...engine.interpreter import Interpreter
+from .functions import with_functions
 
 
 class Tracer(Interpreter):
@@ -23,8 +25,14 @@ class Tracer(Interpreter):
 
     def __init__(self) -> None:
         super().__init__(jnp)
-        self.table["ldexp"] = self.ldexp
+        self.table |= {"ldexp": self.ldexp, "call": self.call}
         self.table |= {op: _kept(self.table[op]) for op in ("add", "sub", "mul", "fma")}
+
+    def evaluate(self, roots: Sequence[Expr], operands: Any, params: Sequence = ()) -> list:
+        return super().evaluate(with_functions(tuple(roots)), operands, params)
+
+    def call(self, expr: Expr, operand: Any) -> Any:
+        return expr.value(operand)
 
     def load(self, expr: Expr, operands: Any) -> Any:
         return operands[expr] if type(operands) is dict else operands[expr.value]
@@ -35,8 +43,8 @@ class Tracer(Interpreter):
         return lax.div(*jnp.broadcast_arrays(a, b))
 
     def fma(self, expr: Expr, a: Any, b: Any, c: Any) -> Any:
-        """Rounded once, but for sums of float64 that XLA does not compute by one instruction."""
-        if expr.dtype is float64:
+        """Rounded once: XLA's compiler for processors makes one instruction of a product and a sum. Elsewhere float64 is rounded twice."""
+        if expr.dtype is float64 or jax.default_backend() == "cpu":
             return a * b + c
         wide = np.float64
         return (a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(expr.dtype.numpy)

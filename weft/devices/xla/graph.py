@@ -203,7 +203,8 @@ class Runner:
         program = Program(roots)
         with jax.enable_x64(True), jax.default_device(self.device):
             for leaf in program.leaves:
-                leaf.array = jax.device_put(leaf.array, self.device)
+                if type(leaf.array) is np.ndarray:
+                    leaf.array = jax.device_put(leaf.array, self.device)
             arrays = self._function(program)([leaf.array for leaf in program.leaves], *program.numbers())
         self.runs += 1
         for value, array in zip(roots, arrays, strict=True):

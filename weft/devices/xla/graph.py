@@ -118,7 +118,7 @@ class Program:
     """
 
     def __init__(self, roots: Sequence[Value]):
-        self.nodes = _nodes_below(roots)
+        self.nodes = nodes_below(roots)
         self.leaves: list[Value] = []
         self._places: dict[Value, int] = {}  # of the leaves
         self._position = {node: k for k, node in enumerate(self.nodes)}
@@ -178,7 +178,7 @@ class Program:
         return np.array(floats, np.float64), np.array(integers, np.int64)
 
 
-def _nodes_below(roots: Iterable[Value]) -> list[Node]:
+def nodes_below(roots: Iterable[Value]) -> list[Node]:
     """The nodes that values depend on, in the order of their launches."""
     stack = [value.node for value in roots if value.node is not None]
     seen = set(stack)
@@ -188,6 +188,12 @@ def _nodes_below(roots: Iterable[Value]) -> list[Node]:
                 seen.add(value.node)
                 stack.append(value.node)
     return sorted(seen, key=lambda node: node.order)
+
+
+def end_of_rounds(nodes: Sequence[Node]) -> int | None:
+    """Where the last round of a loop begins, if nodes begin with a round: in their second half, at the step of the first one."""
+    places = range(len(nodes) - 1, len(nodes) // 2, -1)
+    return next((place for place in places if nodes[place].step is nodes[0].step), None)
 
 
 class Runner:

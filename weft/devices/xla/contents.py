@@ -138,7 +138,7 @@ def take(content: Any, start: int, sizes: Sequence[int], steps: Sequence[int]) -
     view = _View(start, sizes, steps)
     if view.is_nested:
         return view.expand(_cut(content, view.start, view.dims))
-    return content[start + grid(sizes, steps)]
+    return jnp.broadcast_to(content[start + grid(sizes, steps)], view.sizes)
 
 
 def put(content: Any, start: int, sizes: Sequence[int], steps: Sequence[int], values: Any) -> Any:
@@ -151,11 +151,12 @@ def put(content: Any, start: int, sizes: Sequence[int], steps: Sequence[int], va
 
 
 def grid(sizes: Sequence[int], steps: Sequence[int]) -> Any:
-    """How far each element lies behind the first one."""
-    places = jnp.zeros(tuple(sizes), np.int64)
-    for dim, step in enumerate(steps):
-        if step and sizes[dim] > 1:
-            places = places + lax.broadcasted_iota(np.int64, tuple(sizes), dim) * step
+    """How far each element lies behind the first one; size 1 along dims in which none lies farther."""
+    places = jnp.zeros((1,) * len(sizes), np.int64)
+    for dim, (size, step) in enumerate(zip(sizes, steps, strict=True)):
+        if step and size > 1:
+            along = [size if k == dim else 1 for k in range(len(sizes))]
+            places = places + lax.broadcasted_iota(np.int64, along, dim) * step
     return places
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -38,6 +38,13 @@ class Access:
         self.outputs, self.roots = len(results), parts_of(results)
         self.first_index = len(strides) - len(indexing.steps)
         self.index_dtypes = operand_dtypes[self.first_index - self.outputs :]
+        # The dims along which an index differs.
+        self.moved = {
+            dim
+            for row in strides[self.first_index :]
+            for dim, step in enumerate(row)
+            if step and sizes[dim] > 1
+        }
 
     def __call__(self, contents: Contents, places: Sequence[Place], numbers: Sequence[Any]) -> None:
         """Run it. The first operand behind the results is the counter of faults."""
@@ -92,15 +99,34 @@ class _Moves:
         else:
             self._write_in_turns()
 
-    def _positions(self, operand: int, part: int, itemsize: int) -> Any:
-        """The positions of elements, or of their parts, among those of the block."""
+    def _window(self, operand: int, itemsize: int) -> tuple[int, int]:
+        """How many of the last dims are one run of memory that no index moves, and how many elements it has."""
+        sizes, row = self.access.sizes, self.access.strides[operand]
+        dims, width = 0, 1
+        for dim in range(len(sizes) - 1, -1, -1):
+            if sizes[dim] > 1 and (dim in self.access.moved or row[dim] != width * itemsize):
+                break
+            dims, width = dims + 1, width * sizes[dim]
+        return dims, width
+
+    def _positions(self, operand: int, part: int, itemsize: int, same: Collection[int] = ()) -> Any:
+        """The positions of elements, or of their parts, among those of the block; of the first ones along the dims in `same`."""
         start, row = self.places[operand][1] + part * itemsize, self.access.strides[operand]
         indexing = self.access.indexing
         steps = indexing.steps if operand in indexing.displaced else ()
         if any(distance % itemsize for distance in (start, *row, *steps)):
             raise NotImplementedError("xla: elements by index that are not aligned to their size")
-        places = start + grid(self.access.sizes, row)
-        return (places + self.displacement if operand in indexing.displaced else places) // itemsize
+        sizes = [1 if dim in same else size for dim, size in enumerate(self.access.sizes)]
+        places = start + grid(sizes, row)
+        places = (places + self.displacement if operand in indexing.displaced else places) // itemsize
+        return jnp.broadcast_to(places, sizes)
+
+    def _runs(self, operand: int, part: int, itemsize: int) -> tuple[Any, int]:
+        """Where the runs of memory begin that no index moves, and how many elements each of them has."""
+        dims, width = self._window(operand, itemsize)
+        sizes = self.access.sizes
+        where = self._positions(operand, part, itemsize, range(len(sizes) - dims, len(sizes)))
+        return where.reshape(sizes[: len(sizes) - dims]), width
 
     def _load(self, leaf: Expr) -> Any:
         operand, part = operand_of(leaf)
@@ -109,7 +135,7 @@ class _Moves:
         block, start = self.places[operand]
         if operand in self.access.indexing.displaced:
             content = self.contents.whole(block, stored)
-            found = content[self._positions(operand, part, stored.itemsize)]
+            found = _gather(content, *self._runs(operand, part, stored.itemsize)).reshape(self.access.sizes)
             return found != 0 if leaf.dtype is bool_ else found
         place = block, start + part * stored.itemsize
         return self.contents.load(place, leaf.dtype, self.access.sizes, self.access.strides[operand])
@@ -134,10 +160,11 @@ class _Moves:
         value = value.astype(_BYTE) if value.dtype == np.bool_ else value
         block = self.places[operand][0]
         content = self.contents.whole(block, value.dtype)
-        where = self._positions(operand, part, value.dtype.itemsize)
-        if chosen is not None:
+        where, width = self._runs(operand, part, value.dtype.itemsize)
+        if chosen is not None:  # of a run all elements are, or none
+            chosen = chosen[(..., *[0] * (chosen.ndim - where.ndim))]
             where = jnp.where(chosen, where, content.size)  # and what lies outside is dropped
-        self.contents.arrays[block] = content.at[where].set(value, mode="drop")
+        self.contents.arrays[block] = _scatter(lax.scatter, content, where, width, value)
 
     # ---- Elements that are written more than once ---------------------------------------------------------------------
 
@@ -164,30 +191,33 @@ class _Moves:
         value = jnp.broadcast_to(value, self.access.sizes)
         block = self.places[0][0]
         content = self.contents.whole(block, value.dtype)
-        where = self._positions(0, 0, value.dtype.itemsize)
-        self.contents.arrays[block] = content.at[where].add(value)
+        where, width = self._runs(0, 0, value.dtype.itemsize)
+        self.contents.arrays[block] = _scatter(lax.scatter_add, content, where, width, value)
 
-    def _targets(self) -> tuple[Any, int]:
-        """The positions that elements of the first result are written to, in logical order, and how many positions there are."""
-        itemsize = self.access.results[0].parts[0].dtype.itemsize
-        where = jnp.broadcast_to(self._positions(0, 0, itemsize), self.access.sizes).reshape(-1)
-        return where, -(-self.contents.nbytes[self.places[0][0]] // itemsize)
+    def _targets(self) -> Any:
+        """The positions that elements of the first result are written to. Where they cannot meet along a dim, it has the first one only."""
+        access, itemsize = self.access, self.access.results[0].parts[0].dtype.itemsize
+        row = access.strides[0]
+        apart = [dim for dim in range(len(row)) if row[dim] and dim not in access.moved]
+        return self._positions(0, 0, itemsize, apart if access.indexing.apart else ())
 
     def _is_last(self) -> Any:
         """Whether no later element is written to the same position."""
-        where, positions = self._targets()
-        turn = jnp.arange(where.size)
-        last = jnp.full(positions, -1).at[where].max(turn)
-        return (last[where] == turn).reshape(self.access.sizes)
+        targets = self._targets()
+        where, turn = targets.reshape(-1), jnp.arange(targets.size)
+        itemsize = self.access.results[0].parts[0].dtype.itemsize
+        last = jnp.full(-(-self.contents.nbytes[self.places[0][0]] // itemsize), -1).at[where].max(turn)
+        return (last[where] == turn).reshape(targets.shape)
 
     def _turns(self) -> Any:
         """How many earlier elements are written to the same position."""
-        where, _ = self._targets()
+        targets = self._targets()
+        where, numbers = targets.reshape(-1), jnp.arange(targets.size)
         order = jnp.argsort(where, stable=True)
-        ordered, numbers = where[order], jnp.arange(where.size)
+        ordered = where[order]
         begins = jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
         first = lax.cummax(jnp.where(begins, numbers, 0))
-        return jnp.zeros_like(numbers).at[order].set(numbers - first).reshape(self.access.sizes)
+        return jnp.zeros_like(numbers).at[order].set(numbers - first).reshape(targets.shape)
 
     def _write_in_turns(self) -> None:
         """In each turn the elements that are written as the first, the second, ... to their position. They read what those before wrote."""
@@ -212,6 +242,23 @@ class _Moves:
         _, arrays = lax.while_loop(lambda state: state[0] <= last, turn, (jnp.zeros_like(last), arrays))
         for block, array in zip(written, arrays, strict=True):
             self.contents.arrays[block] = array
+
+
+def _gather(content: Any, where: Any, width: int) -> Any:
+    """Runs of elements that begin at these positions."""
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=(where.ndim,), collapsed_slice_dims=(), start_index_map=(0,)
+    )
+    return lax.gather(content, where[..., None], numbers, (width,), mode="promise_in_bounds")
+
+
+def _scatter(function: Callable, content: Any, where: Any, width: int, values: Any) -> Any:
+    """Write runs of elements to these positions, or add them. A run that ends behind the content is left out."""
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(where.ndim,), inserted_window_dims=(), scatter_dims_to_operand_dims=(0,)
+    )
+    runs = values.reshape(*where.shape, width)
+    return function(content, where[..., None], runs, numbers, mode=lax.GatherScatterMode.FILL_OR_DROP)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from ...core.spec import Spec
 from ...engine.expr import Expr, postorder
 from ...engine.loops import Result, element_size
 from ...engine.monoid import Monoid, index
-from .contents import Contents, Place
+from .contents import Contents, Place, grid
 from .expressions import evaluate
 from .graph import Kernel, View
 
@@ -131,26 +131,32 @@ def _finish(monoid: Monoid, state: State, numbers: Sequence[Any]) -> list[Any]:
     return evaluate(parts_of(monoid.finish), _states(monoid.left, state), numbers)
 
 
-def _fold(monoid: Monoid, state: State) -> State:
-    """Combine the states along the last dim."""
-    identity = _identity(monoid)
-    count = state[0].shape[-1]
-    if monoid.cascade and count > RUN:
-        rows = -(-count // RUN)
-        state = [_padded(value, rows * RUN, start) for value, start in zip(state, identity, strict=True)]
-        state = _fold(monoid, [value.reshape(*value.shape[:-1], RUN, rows) for value in state])
-    found = lax.reduce(
-        tuple(state),
-        tuple(identity),
-        lambda left, right: tuple(_combine(monoid, left, right)),
-        (state[0].ndim - 1,),
-    )
-    return list(found)
+def _fold(monoid: Monoid, state: State, axes: Sequence[int]) -> State:
+    """Combine the states along some axes."""
+    if not monoid.cascade:
+        return _reduced(monoid, state, axes)
+    for axis in sorted(axes, reverse=True):
+        while (count := state[0].shape[axis]) > RUN:
+            state = _reduced(monoid, _cut(monoid, state, axis, -(-count // RUN)), [axis + 1])
+        state = _reduced(monoid, state, [axis])
+    return state
 
 
-def _padded(value: Any, length: int, filler: Any) -> Any:
-    more = length - value.shape[-1]
-    return lax.pad(value, filler, [(0, 0, 0)] * (value.ndim - 1) + [(0, more, 0)])
+def _reduced(monoid: Monoid, state: State, axes: Sequence[int]) -> State:
+    """Combine in any order."""
+    combine = lambda left, right: tuple(_combine(monoid, left, right))  # noqa: E731
+    return list(lax.reduce(tuple(state), tuple(_identity(monoid)), combine, tuple(axes)))
+
+
+def _cut(monoid: Monoid, state: State, axis: int, runs: int) -> State:
+    """Cut an axis into runs of equal length, the last of which identities fill up."""
+    length = -(-state[0].shape[axis] // runs)
+    found = []
+    for value, filler in zip(state, _identity(monoid), strict=True):
+        shape = value.shape
+        more = [(0, runs * length - shape[axis] if k == axis else 0, 0) for k in range(value.ndim)]
+        found.append(lax.pad(value, filler, more).reshape(*shape[:axis], runs, length, *shape[axis + 1 :]))
+    return found
 
 
 @functools.lru_cache(maxsize=4096)
@@ -161,20 +167,27 @@ def reduce_kernel(
     kept: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]],
     reduced: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]],
 ) -> Kernel:
-    outputs, count = len(monoid.finish), math.prod(reduced[0])
-    kept_sizes, whole = kept[0], (*kept[0], *reduced[0])
+    outputs, all_kept = len(monoid.finish), len(kept[0])
+    whole = (*kept[0], *reduced[0])
     rows = [(*outer, *inner) for outer, inner in zip(kept[1][outputs:], reduced[1], strict=True)]
-    flat = (*kept_sizes, count)
+    # In the order of memory, so that XLA moves no elements. The position along the reduced dims is that of their logical order.
+    order = sorted(range(len(whole)), key=lambda dim: -max(abs(row[dim]) for row in rows))
+    axes = [axis for axis, dim in enumerate(order) if dim >= all_kept]
+    kept_order = [dim for dim in order if dim < all_kept]
+    steps = [0] * all_kept + [math.prod(reduced[0][k + 1 :]) for k in range(len(reduced[0]))]
+
+    def of(values: Sequence[int], dims: Sequence[int] = order) -> tuple[int, ...]:
+        return tuple([values[dim] for dim in dims])
 
     def run(contents: Contents, places: Sequence[Place], numbers: Sequence[Any]) -> None:
-        given = loads(contents, monoid.to_state, places[outputs:], whole, rows)
-        elements = {leaf: value.reshape(flat) for leaf, value in given.items()}
-        state = _fold(monoid, _lift(monoid, elements, jnp.arange(count), flat))
-        values = _finish(monoid, state, numbers)
-        store(contents, monoid.finish, values, places, kept_sizes, kept[1])
+        given = loads(contents, monoid.to_state, places[outputs:], of(whole), [of(row) for row in rows])
+        state = _lift(monoid, given, grid(of(whole), of(steps)), of(whole))
+        values = _finish(monoid, _fold(monoid, state, axes), numbers)
+        results = [of(row, kept_order) for row in kept[1][:outputs]]
+        store(contents, monoid.finish, values, places, of(kept[0], kept_order), results)
 
     views = [
-        view_of_result(result, kept_sizes, row) for result, row in zip(monoid.finish, kept[1], strict=False)
+        view_of_result(result, kept[0], row) for result, row in zip(monoid.finish, kept[1], strict=False)
     ]
     views += [view_of(dtype, whole, row) for dtype, row in zip(operand_dtypes, rows, strict=True)]
     return Kernel(run, views, outputs, params)

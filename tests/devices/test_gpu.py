@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_calls"),
         ("cuda", "test_fragments"),
         ("cuda", "test_convolutions"),
+        ("cuda", "test_fourier"),
         ("cuda", "test_half_products"),
         ("cuda", "test_large"),
         ("cuda", "test_op_table"),

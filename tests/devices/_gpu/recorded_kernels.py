@@ -133,6 +133,8 @@ PROGRAMS = {
     "conv2d": lambda: gradient(F.conv2d, (2, 3, 8, 8), (4, 3, 3, 3)),
     "conv2d of many channels": lambda: gradient(F.conv2d, (2, 20, 8, 8), (20, 20, 3, 3)),
     "conv3d of bfloat16": lambda: F.conv3d(half(2, 20, 8, 8, 8), half(20, 20, 3, 3, 3), half(20), padding=1),
+    "fft": lambda: weft.fft.fft(new(3, 100)),
+    "fft of long signals": lambda: weft.fft.ifft(new(3, 10_000, dtype=weft.complex128)),
     "uniform": lambda: new(100).uniform_(),
     "uniform of float64": lambda: new(100, dtype=weft.float64).uniform_(),
     "normal": lambda: half(100).normal_(),

@@ -22,6 +22,7 @@ from . import attention, indexed, packing, philox, products, scans, sorting
 from .capture import Capture
 from .chains import GpuChain
 from .convolutions import Convolutions
+from .fourier import Fourier
 from .generator import new_default_generator
 from .kernel import THREADS, is_wide
 from .maps import MapKernel, classes_of, map_ir
@@ -53,6 +54,7 @@ class Gpu(Mirrored):
             **sorting.extras(self),
             **attention.extras(self),
             "convolutions": Convolutions(self),
+            "fourier": Fourier(self),
         }
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()

@@ -24,6 +24,7 @@ from ...families.array_op import array_op, on_device, tensor_in, tensor_of, wide
 from ..assembly.copying import formatted_spec
 from ..assembly.padding import constant_pad
 from ..creation.creation import check_dtype, check_layout, check_storage_size, size_arguments, with_grad
+from .device_transforms import complex_transform, half_transform, kernels_for, real_transform, scale_of
 
 # Elements: below this, SciPy's second thread costs more than it saves. 16384 complex64 take 67 us on one thread and 102 on two, 65536
 # take 1.0 ms and 0.8 (AMD EPYC with 2 cores).
@@ -67,8 +68,11 @@ def _workers(values: np.ndarray) -> int:
 @array_op(node_name="FftC2CBackward0")
 def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
     """Return complex to complex over some dims."""
-    fft = scipy("fft")
-    values, result = wide_array(input), _c2c_spec(input.spec, dims, norm, forward)
+    result = _c2c_spec(input.spec, dims, norm, forward)
+    if (kernels := kernels_for(result)) is not None and result.numel:
+        scale = scale_of(norm, forward, math.prod(result.shape[dim] for dim in dims))
+        return complex_transform(kernels, input, dims, result, scale, forward)
+    fft, values = scipy("fft"), wide_array(input)
     if result.numel == 0:
         return tensor_in(values, result)
     transform = fft.fftn if forward else fft.ifftn
@@ -84,8 +88,13 @@ def _c2c_spec(input: Spec, dims: tuple[int, ...], norm: str, forward: bool) -> S
 @array_op(node_name="FftR2CBackward0")
 def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) -> Tensor:
     """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
-    fft = scipy("fft")
-    spec, values, result = input.spec, wide_array(input), _r2c_spec(input.spec, dims, norm, onesided)
+    spec, result = input.spec, _r2c_spec(input.spec, dims, norm, onesided)
+    if (kernels := kernels_for(result)) is not None and spec.numel:
+        scale = scale_of(norm, True, math.prod(spec.shape[dim] for dim in dims))
+        if onesided:
+            return half_transform(kernels, input, dims, result, scale)
+        return complex_transform(kernels, input, dims, result, scale, forward=True)
+    fft, values = scipy("fft"), wide_array(input)
     if spec.numel == 0:
         return tensor_in(0, result)
     if onesided:
@@ -112,8 +121,10 @@ def _r2c_spec(input: Spec, dims: tuple[int, ...], norm: str, onesided: bool) -> 
 @array_op(node_name="FftC2RBackward0")
 def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
-    fft = scipy("fft")
-    values, result = wide_array(input), _c2r_spec(input.spec, dim, norm, size)
+    result = _c2r_spec(input.spec, dim, norm, size)
+    if (kernels := kernels_for(result)) is not None and result.numel:
+        return real_transform(kernels, input, dim, result, scale_of(norm, False, size))
+    fft, values = scipy("fft"), wide_array(input)
     if result.numel == 0:
         return tensor_in(0, result)
     return _transformed(fft.irfft(values, size, dim, norm, workers=_workers(values)), result)

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import weakref
 
 import pytest
 
@@ -63,6 +64,17 @@ def test_memory_of_a_graph_is_given_to_no_other_tensor():
     gc.collect()
     weft.cuda.empty_cache()
     assert weft.cuda.memory_reserved() < reserved
+
+
+def test_memory_that_launches_keep_outlives_their_plans():
+    x = weft.ones(5, device="cuda")
+    kept = weft.device("cuda:0").backend.lasting(5000)
+    reference = weakref.ref(kept)
+    graph, y = captured(lambda: x + 1)
+    del kept
+    assert reference() is not None
+    graph.reset()
+    assert reference() is None and y.is_cuda
 
 
 def test_graphs_share_a_pool():

@@ -10,7 +10,9 @@ import weft
 from weft.cuda import nvtx, profiler
 
 
-def test_ranges_nest():
+def test_ranges_nest(monkeypatch):
+    counter = nvtx._Counter()  # also where NVIDIA's library is installed
+    monkeypatch.setattr(nvtx, "_tools", lambda: counter)
     assert [nvtx.range_push("a"), nvtx.range_push("b")] == [0, 1]
     depths = []
     thread = threading.Thread(target=lambda: depths.append(nvtx.range_push("other")))
@@ -115,6 +117,7 @@ class Nvml:
 
 
 def test_the_state_of_a_device(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(ModuleNotFoundError, match="nvidia-ml-py does not seem to be installed"):
         weft.cuda.temperature()
     assert weft.cuda.list_gpu_processes() == "pynvml module not found, please install nvidia-ml-py"
@@ -128,6 +131,17 @@ def test_the_state_of_a_device(monkeypatch):
     assert weft.cuda.memory_usage() == 3
     assert weft.cuda.memory_usage(1) == "GPU-abc"
     assert weft.cuda.list_gpu_processes().endswith("process         17 uses        1.000 MB GPU memory")
+
+
+def test_what_libraries_call():
+    with weft.cuda._DeviceGuard(0):
+        assert weft.cuda._exchange_device(-1) == -1 and weft.cuda._exchange_device(0) == 0
+    weft.cuda.manual_seed(1)
+    weft.rand(5, device="cuda")
+    offset = weft.cuda._get_rng_state_offset()
+    assert offset > 0
+    weft.cuda._set_rng_state_offset(offset + 4)
+    assert weft.cuda._get_rng_state_offset() == offset + 4
 
 
 def test_what_is_asked_before_work():

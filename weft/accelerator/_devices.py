@@ -60,6 +60,14 @@ class Devices:
             self.gpu(index)
             places.set_current_index(self.type, index)
 
+    def _exchange_device(self, device: int) -> int:
+        """Choose the current device unless the number is negative. Returns the number of the one before, -1 if nothing changes."""
+        if device < 0:
+            return -1
+        before = self.current_device()
+        self.set_device(device)
+        return before
+
     def synchronize(self, device: Any = None) -> None:
         """Wait until all work of a device is done.
 

@@ -44,6 +44,12 @@ class Generators:
         if self._devices.is_available():
             self._generator(device).set_state(new_state)
 
+    def _get_rng_state_offset(self, device: Any = None) -> int:
+        return self._generator(device).get_offset()
+
+    def _set_rng_state_offset(self, offset: int, device: Any = None) -> None:
+        self._generator(device).set_offset(offset)
+
     def set_rng_state_all(self, new_states: Iterable[Tensor]) -> None:
         """Put a state into the generator of each device: programs give back what `get_rng_state_all` gave.
 

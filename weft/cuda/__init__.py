@@ -12,6 +12,7 @@ from ..accelerator._devices import DeviceContext
 from ..compat.missing import module_getattr
 from ..core import device as places
 from ..core.out_of_memory import OutOfMemoryError
+from ..core.restoring import Restoring
 from ..ops.creation.legacy import typed_classes
 from ._devices import DEVICES, DeviceProperties
 from .cudart import CudaError, check_error, cudart, cudaStatus
@@ -47,6 +48,8 @@ from .memory import (
     use_mem_pool,
 )
 from .random import (
+    _get_rng_state_offset,
+    _set_rng_state_offset,
     get_rng_state,
     get_rng_state_all,
     initial_seed,
@@ -106,6 +109,7 @@ is_available, device_count = DEVICES.is_available, DEVICES.device_count
 init, is_initialized = DEVICES.init, DEVICES.is_initialized
 current_device, set_device, synchronize = DEVICES.current_device, DEVICES.set_device, DEVICES.synchronize
 get_device_name, can_device_access_peer = DEVICES.get_device_name, DEVICES.can_device_access_peer
+_exchange_device = _maybe_exchange_device = DEVICES._exchange_device
 
 
 class DeferredCudaCallError(Exception):
@@ -174,6 +178,20 @@ def ipc_collect() -> None:
     Raises: RuntimeError without a device.
     """
     init()
+
+
+class _DeviceGuard(Restoring):
+    """A context in which the CUDA device of a number is the current one; libraries enter it."""
+
+    def __init__(self, index: int):
+        self.idx, self.prev_idx = index, -1
+
+    def __enter__(self) -> None:
+        before = _exchange_device(self.idx)
+        self.prev_idx = before
+
+    def _restore(self) -> None:
+        _exchange_device(self.prev_idx)
 
 
 def _is_compiled() -> bool:

@@ -16,4 +16,6 @@ manual_seed_all = _GENERATORS.manual_seed_all
 seed = _GENERATORS.seed
 seed_all = _GENERATORS.seed_all
 set_rng_state = _GENERATORS.set_rng_state
+_get_rng_state_offset = _GENERATORS._get_rng_state_offset
+_set_rng_state_offset = _GENERATORS._set_rng_state_offset
 set_rng_state_all = _GENERATORS.set_rng_state_all

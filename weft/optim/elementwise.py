@@ -78,7 +78,7 @@ class Elementwise(Optimizer):
             if capture is None or "step" not in state:
                 self._step_param(group, state, param, grad)
             else:  # the host counts the steps, so that it has work in each replay
-                self._check_capturable(group)
+                self._cuda_graph_capture_health_check()
                 capture.between(functools.partial(self._step_captured, group, state, param, grad))
 
     def _step_param(self, group: dict[str, Any], state: dict[str, Any], param: Tensor, grad: Tensor) -> None:
@@ -93,13 +93,6 @@ class Elementwise(Optimizer):
     def _step_captured(self, *arguments: Any) -> None:
         with unrecorded():
             self._step_param(*arguments)
-
-    def _check_capturable(self, group: dict[str, Any]) -> None:
-        if not group.get("capturable", True):
-            raise RuntimeError(
-                f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} "
-                "but param_groups' capturable is False."
-            )
 
     def _check_strided(self, param: Tensor) -> None:
         """Raises: NotImplementedError if a parameter is sparse itself."""

@@ -114,7 +114,14 @@ class Optimizer:
         return _with_hooks(func)
 
     def _cuda_graph_capture_health_check(self) -> None:
-        """Do nothing, because a step on the CPU is never captured."""
+        """Raise RuntimeError if a step is captured that the host has to count, unless `capturable` is set."""
+        for group in self.param_groups:
+            is_captured = any(each.spec.device.backend.capture is not None for each in group["params"])
+            if is_captured and not group.get("capturable", True):
+                raise RuntimeError(
+                    f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} "
+                    "but param_groups' capturable is False."
+                )
 
     # -- groups ------------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,8 @@ class Gpu(Mirrored):
         }
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()
-        self._scratch: list[Storage] = []
+        self._scratch: Storage | None = None
+        self.lasting_storages: WeakSet[Storage] = WeakSet()
         self.capture: Capture | None = None
         self.captures: WeakSet[Capture] = WeakSet()
 
@@ -78,9 +79,11 @@ class Gpu(Mirrored):
         return allocate
 
     def lasting(self, nbytes: int) -> Storage:
-        """Memory that launches keep using. It is the program's, also during a capture."""
+        """Memory that launches keep using. It is the program's, also during a capture, and lives as long as graphs that were captured with it."""
         bin = self.pool.bin(nbytes)
-        return Storage(self.pool.take(bin, nbytes), nbytes, self.device, bin)
+        storage = Storage(self.pool.take(bin, nbytes), nbytes, self.device, bin)
+        self.lasting_storages.add(storage)
+        return storage
 
     @property
     def keeps_addresses(self):
@@ -136,13 +139,10 @@ class Gpu(Mirrored):
         return max(1, min(self.most_groups, -(-threads // THREADS)))
 
     def scratch(self, nbytes: int) -> Storage:
-        """Memory for what one launch passes to the next, which are given while `in_order` is held. All such launches share it.
-
-        It is never freed, because recorded launches use it. Sizes are powers of two, so all smaller ones take less than the last one.
-        """
-        if not self._scratch or self._scratch[-1].nbytes_ < nbytes:
-            self._scratch.append(self.lasting(1 << max(nbytes - 1, 1).bit_length()))
-        return self._scratch[-1]
+        """Memory for what one launch passes to the next, which are given while `in_order` is held. All such launches share it."""
+        if self._scratch is None or self._scratch.nbytes_ < nbytes:
+            self._scratch = self.lasting(nbytes)
+        return self._scratch
 
     def prepare(self, results, operand_dtypes, params, sizes, strides):
         itemsizes = [*map(element_size, results), *(dtype.itemsize for dtype in operand_dtypes)]

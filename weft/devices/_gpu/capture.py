@@ -20,7 +20,7 @@ class Capture:
         self.arena = arena
         self._gpu = gpu
         self._outer: Arena | None = None
-        self._constants: list[Storage] = []
+        self._kept: list[Storage] = []  # that the recorded work uses, besides the tensors of the program
         self._parts: list[
             Callable[[], object]
         ] = []  # recordings of the driver, and what the host does between them
@@ -44,7 +44,7 @@ class Capture:
         """Fill a new Storage, now and in each replay: a plan may keep it for later calls, or the recorded work may change it."""
         runtime = self._gpu.runtime
         kept = self._gpu.lasting(storage.nbytes_)
-        self._constants += [storage, kept]
+        self._kept += [storage, kept]
         self._parts.append(runtime.end_recording())
         runtime.write(storage.ptr, content)
         runtime.write(kept.ptr, content)
@@ -58,6 +58,7 @@ class Capture:
             keep_all()
         finally:
             gpu.capture, gpu.pool.current = None, self._outer
+            self._kept += gpu.lasting_storages
             self._parts.append(gpu.runtime.end_recording())
 
     def replay(self) -> None:

@@ -1,5 +1,7 @@
 """Exchange of memory with other libraries, and the classes of old."""
 
+from multiprocessing.reduction import ForkingPickler
+
 import numpy as np
 import pytest
 
@@ -135,3 +137,8 @@ def test_classes_of_old():
         with pytest.warns(UserWarning, match="deprecated"):
             weft.set_default_tensor_type("torch.FloatTensor")
     assert weft.ones(1).device.type == "cpu"
+
+
+def test_tensors_of_devices_are_not_sent_to_processes():
+    with pytest.raises(NotImplementedError, match="a tensor on cuda:0 cannot be sent to another process"):
+        ForkingPickler.dumps(weft.ones(3, device="cuda"))

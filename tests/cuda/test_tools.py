@@ -151,3 +151,13 @@ def test_what_is_asked_before_work():
     assert weft.cuda.is_initialized() and "sm_90" in weft.cuda.get_arch_list()
     assert "-gencode compute=compute_90,code=sm_90" in weft.cuda.get_gencode_flags()
     assert weft.cuda.is_tf32_supported() == (weft.cuda.get_device_capability() >= (8, 0))
+
+
+def test_operations_are_not_marked():
+    with (
+        pytest.raises(NotImplementedError, match="torch.cuda.nvtx.range"),
+        weft.autograd.profiler.emit_nvtx(),
+    ):
+        pass
+    with weft.autograd.profiler.emit_nvtx(enabled=False):
+        pass

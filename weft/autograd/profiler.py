@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..compat.missing import module_getattr
+from ..core.device import is_present
 from .event_recorder import Options, Range, Recorder
 from .profiler_util import USER_SCOPE, EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, trace_events
 from .questions import kineto_available as kineto_available
@@ -257,14 +258,21 @@ class emit_itt:  # noqa: N801
 
 
 class emit_nvtx:  # noqa: N801
-    """PyTorch marks operations for NVIDIA's tools here, which takes CUDA."""
+    """PyTorch marks operations for NVIDIA's tools here, which takes CUDA. weft has no such marks; `torch.cuda.nvtx.range` marks parts of programs.
+
+    Raises: AssertionError when it is entered and enabled without a CUDA device, as PyTorch's CPU build does; NotImplementedError with one.
+    """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False):
         self.enabled, self.entered, self.record_shapes = enabled, False, record_shapes
 
     def __enter__(self) -> Any:
-        if self.enabled:
+        if self.enabled and not is_present("cuda"):
             raise AssertionError("Torch not compiled with CUDA enabled")
+        if self.enabled:
+            raise NotImplementedError(
+                "emit_nvtx: weft does not mark operations; mark parts of the program with torch.cuda.nvtx.range"
+            )
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         """Nothing was begun."""

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
 
+from ..core.device import CPU
 from ..core.shared import SharedMemory
 from ..core.storage import Storage, foreign
 from ..core.tensor import Tensor
@@ -32,9 +33,16 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def reduce_storage(storage: Storage) -> tuple:
-    """The reduce function of multiprocessing for a Storage: move it to shared memory and send the descriptor."""
+    """The reduce function of multiprocessing for a Storage: move it to shared memory and send the descriptor.
+
+    Raises: NotImplementedError for memory of a device.
+    """
     if not storage.nbytes_ or not storage.device.backend.has_memory:
         return storage.__reduce__()
+    if storage.device is not CPU:
+        raise NotImplementedError(
+            f"a tensor on {storage.device} cannot be sent to another process: weft shares no memory of devices. Send x.cpu()"
+        )
     from multiprocessing.reduction import DupFd
 
     storage.share_memory_()

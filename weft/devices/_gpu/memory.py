@@ -8,6 +8,7 @@ after free neighbours have been merged if none is large enough. The driver is as
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 
 from ...core.locks import new_lock
@@ -55,12 +56,18 @@ class Heap:
     def __init__(self, pool: Pool, is_small: bool):
         self._pool, self.is_small = pool, is_small
         self._bins: dict[int, Bin] = {}
+        self._sizes: list[int] = []  # of the bins, in order
         self.segments: dict[int, int] = {}  # bytes by address
         self.blocks: dict[int, int] = {}  # bytes of all blocks, free or not, by address
 
     def bin(self, size: int) -> Bin:
         found = self._bins.get(size)
-        return found if found is not None else self._bins.setdefault(size, Bin(size, self, self._pool))
+        if found is None:
+            with self._pool.lock:
+                found = self._bins.setdefault(size, Bin(size, self, self._pool))
+                if size not in self._sizes:
+                    insort(self._sizes, size)
+        return found
 
     def blocks_of(self, segment: int) -> Iterator[tuple[int, int, bool]]:
         """The blocks of a segment in their order: address, bytes, and whether they are free."""
@@ -90,18 +97,17 @@ class Heap:
         return found
 
     def _smallest(self, size: int) -> int | None:
-        while True:
-            whole = min(
-                (bin.size for bin in list(self._bins.values()) if bin.size >= size and bin.free), default=None
-            )
-            if whole is None:
-                return None
+        for whole in self._sizes[bisect_left(self._sizes, size) :]:
+            free = self._bins[whole].free
             try:
-                address = self._bins[whole].free.pop()
+                if not free:
+                    continue
+                address = free.pop()
             except IndexError:  # another thread was faster
                 continue
             self._cut(address, whole, size)
             return address
+        return None
 
     def _cut(self, address: int, whole: int, size: int) -> None:
         if whole > size:
@@ -110,18 +116,28 @@ class Heap:
 
     def _merge(self) -> bool:
         """Make one block of free blocks that lie side by side in a segment; whether there were any."""
-        merged: list[list[int]] = []
-        free = sorted(self._taken())
-        for address, size in free:
-            if merged and sum(merged[-1]) == address and address not in self.segments:
-                merged[-1][1] += size
+        free: list[tuple[int, int]] = []
+        merged = free
+        try:
+            free.extend(self._taken())
+            merged = self._joined(free)
+        finally:  # also after Ctrl-C
+            for address, _ in free:
                 del self.blocks[address]
-            else:
-                merged.append([address, size])
-        for address, size in merged:
-            self.blocks[address] = size
-            self.bin(size).free.append(address)
+            self.blocks.update(merged)
+            for address, size in merged:
+                self.bin(size).free.append(address)
         return len(merged) < len(free)
+
+    def _joined(self, free: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for address, size in sorted(free):
+            if found and sum(found[-1]) == address and address not in self.segments:
+                first, before = found[-1]
+                found[-1] = first, before + size
+            else:
+                found.append((address, size))
+        return found
 
     def _taken(self) -> Iterator[tuple[int, int]]:
         """Take all free blocks: address and bytes."""
@@ -170,7 +186,7 @@ class Pool:
 
     def __init__(self, runtime: Runtime, name: str):
         self._runtime, self._name = runtime, name
-        self._lock = new_lock()
+        self.lock = new_lock()
         self._program = Arena(self, (0, 0))
         self.arenas = [self._program]
         self.current: Arena | None = None  # where tensors get their memory now; None for the program's arena
@@ -191,7 +207,7 @@ class Pool:
 
     def arena(self, id: tuple[int, int]) -> Arena:
         """The arena with this number, with one more user."""
-        with self._lock:
+        with self.lock:
             found = next((each for each in self.arenas if each.id == id), None)
             if found is None:
                 found = Arena(self, id)
@@ -201,7 +217,7 @@ class Pool:
 
     def leave(self, arena: Arena) -> None:
         """Let an arena have one user less. Without users its free memory is the driver's with the next `release_free`."""
-        with self._lock:
+        with self.lock:
             arena.users -= 1
 
     def take(self, bin: Bin, nbytes: int) -> int:
@@ -212,7 +228,7 @@ class Pool:
         try:
             address = bin.free.pop()
         except IndexError:
-            with self._lock:
+            with self.lock:
                 address = self._grow(bin, nbytes)
         self.allocated += bin.size
         self.active += 1
@@ -272,7 +288,7 @@ class Pool:
         Those of a graph or a MemPool are kept for it.
         """
         self._runtime.synchronize()
-        with self._lock:
+        with self.lock:
             for arena in [each for each in self.arenas if each is self._program or not each.users]:
                 for heap in arena.heaps:
                     before = len(heap.segments)

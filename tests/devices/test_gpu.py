@@ -22,6 +22,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_large"),
         ("cuda", "test_op_table"),
         ("cuda", "test_properties"),
+        ("cuda", "test_sizes"),
         ("xpu", "test_calls"),
     ],
 )

@@ -7,6 +7,8 @@ import pytest
 import weft
 from weft.cuda._devices import DeviceProperties
 from weft.devices._gpu import amd, cublas, cuda, hip, nvidia
+from weft.devices._gpu.backend import Gpu
+from weft.nn import functional
 
 ADDRESS = 4711  # of a kernel
 OUT_OF_MEMORY, INVALID, NOT_READY = 2, 1, 600
@@ -322,3 +324,34 @@ def test_work_is_recorded_on_a_stream_and_replayed(runtime, library):
 def test_functions_that_have_no_name_in_hip(library):
     with pytest.raises(NotImplementedError, match="cuNothing"):
         amd.HipDriver(library).cuNothing()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda new, n: new(n, 7) + new(n, 7),
+        lambda new, n: new(n, 7).softmax(-1),  # a chain
+        lambda new, n: new(n, 7).sum(0),
+        lambda new, n: new(n, 7) @ new(7, n),
+        lambda new, n: new(n, 7)[new(3, dtype=weft.int64)],
+        lambda new, n: functional.linear(new(n, 7), new(5, 7), new(5)),
+    ],
+    ids=["map", "softmax", "sum", "product", "gather", "linear"],
+)
+def test_new_sizes_need_no_planning(api, runtime, monkeypatch, function):
+    where = weft.device("cuda", 5 if api == "CUDA" else 6)
+    monkeypatch.setattr(where, "_backend", Gpu(where, runtime))
+    monkeypatch.setattr(runtime, "_code", lambda ir: b"")
+    loaded, load = [], runtime.load
+    monkeypatch.setattr(runtime, "load", lambda *given: loaded.append(given) or load(*given))
+
+    def run(n):
+        function(lambda *shape, **options: weft.empty(shape, device=where, **options), n)
+
+    for n in range(16, 20):
+        run(n)
+    assert loaded
+    loaded.clear()
+    for n in range(20, 24):
+        run(n)
+    assert not loaded

@@ -13,6 +13,7 @@ from weakref import WeakSet
 from ...core.device import device
 from ...core.locks import new_lock
 from ...core.storage import Storage
+from ...core.symbols import per_plan
 from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import element_size
@@ -68,6 +69,7 @@ class Gpu(Mirrored):
     def allocate(self, nbytes):
         return self.allocator(nbytes)()
 
+    @per_plan
     def allocator(self, nbytes):
         pool = self.pool
         own = pool.bin(nbytes)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core.dtype import DType
 from ...core.qscheme import AcceleratorError
+from ...core.templates import add_atoms
 from ...engine.kernel import IndexedLaunch, Indexing
 from ...engine.loops import Result
 from .displaced import IndexedKernel, indexed_ir
@@ -66,6 +67,9 @@ class Faults(Sequence):
                 "CUDA error: device-side assert triggered: an index of an earlier operation was out of range, and was taken as 0. "
                 "With the environment variable CUDA_LAUNCH_BLOCKING=1 that operation raises the error itself."
             )
+
+
+add_atoms(Faults)
 
 
 # Elements that may meet.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
+from ...core.symbols import per_plan
 from ...engine.host import binder, builtin, compile_ir, operands_ir
 
 # Words of the meta of a launch. Behind them are the place of each argument among the words that the kernel gets, and these words.
@@ -108,6 +109,7 @@ def launcher(letters: str, api: str) -> Callable:
     return builtin(address, "kernel")
 
 
+@per_plan
 def bound_launcher(letters: str, api: str, meta: int) -> Callable:
     """Return the same without `meta` and `count`, for one meta."""
     return _binder(letters, api)(meta)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...core.symbols import per_plan
 from ...engine.kernel import Launch
 from ..base import Mark
 from .code import compiled
@@ -322,13 +323,14 @@ class OpenCL(Runtime):
         return room.value.decode(errors="replace")
 
     def launch(self, code, groups, letters, words):
-        run = self._entry(code, groups, [letters], [words], ())
-        return Launch(lambda *arguments: run(*arguments[:-2]), 0, 0, None)
+        return Launch(self._entry(code, groups, [letters], [words], (), 2), 0, 0, None)
 
     def chain(self, code, groups, letters, words, last):
-        return Launch(self._entry(code, groups, letters, words, last), 0, 0, None)
+        return Launch(self._entry(code, groups, letters, words, last, 0), 0, 0, None)
 
-    def _entry(self, code, groups, letters, words, last):
+    @per_plan
+    def _entry(self, code, groups, letters, words, last, unused):
+        """A function that launches a kernel. `unused`: how many arguments it ignores at the end."""
         library, queue = self._library, self._queue
         whole, group = _size(groups * THREADS), _size(THREADS)
         kinds = "".join(letters)
@@ -345,9 +347,9 @@ class OpenCL(Runtime):
         def entry(*arguments: Any) -> Any:
             if self.before_work is not None:
                 self.before_work()
-            if len(arguments) != len(kinds):
+            if len(arguments) != len(kinds) + unused:
                 raise TypeError("bad argument type for built-in operation")
-            own = zip(places, map(_word, kinds, arguments), strict=True)
+            own = zip(places, map(_word, kinds, arguments), strict=True)  # `map` ends with the shorter one
             self._do(functools.partial(run, _pointer(code.kernel()), [*own, *constants]))
             return arguments[0]
 

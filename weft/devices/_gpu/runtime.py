@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.qscheme import AcceleratorError
+from ...core.templates import add_atoms
 from ...engine.kernel import Launch
 from ..base import Mark
 from .target import Target
@@ -183,3 +184,8 @@ class Runtime(ABC):
 
         The kernel gets the arguments of each stage, of these kinds, followed by the words of the stage, and at the end `last`.
         """
+
+
+# The launches of plans hold them.
+add_atoms(Runtime)
+add_atoms(LazyKernel)

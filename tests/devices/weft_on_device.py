@@ -29,7 +29,7 @@ def numpy(self, *, force=False):
 
 def parse(type, index):
     name, index = _parse(type, index)
-    return HERE if name == "cpu" else name, index
+    return HERE if type == "cpu" else name, index
 
 
 if __name__ == "weft_on_device":  # and not when the test runner looks for examples in docstrings

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.device import as_device
+from ...core.device import CPU, as_device
 from ...core.generator import DEFAULT_SEED, Generator, check_seed, first_seed
 from ...core.locks import new_lock
 from .philox import WORDS
@@ -62,7 +62,7 @@ class PhiloxGenerator(Generator):
         """
         self.device.backend.runtime.refuse_recording()  # type: ignore[attr-defined]
         seed, counter = self.take(WORDS)
-        return Generator().manual_seed(seed + counter * 0x9E3779B97F4A7C15 & _MASK)
+        return Generator(CPU).manual_seed(seed + counter * 0x9E3779B97F4A7C15 & _MASK)
 
     def state_bytes(self) -> np.ndarray:
         """A copy of the state: 16 bytes with the layout of `torch.cuda.get_rng_state()`."""

@@ -76,8 +76,8 @@ print(x.tolist())
     ours, others = (text.splitlines() for text in said(start(program, 2, tmp_path)))
     assert ours == others and len(ours) == 8
     assert ours[0] == (
-        "the ranks of a group have called different collectives:;  rank 0: broadcast(torch.float32, size (6,), root 0);"
-        "  rank 1: all_reduce(SUM, torch.float32, size (2, 3))"
+        "the ranks of a group have called different collectives:;  rank 0: broadcast(torch.float32, size (6,), root 0), <string>:10;"
+        "  rank 1: all_reduce(SUM, torch.float32, size (2, 3)), <string>:10"
     )
     for line, word in zip(
         ours[1:], ["(4,)", "float64", "MAX", "root 1", "barrier()", "sends 8 bytes to rank", "[2.0, 2.0]"]

@@ -55,3 +55,17 @@ def user_level() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INNER):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def user_line() -> str | None:
+    """The file and line of the user that led here, such as "train.py:12"; None in a thread that weft has started."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").startswith(_INNER):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return (
+        None
+        if frame.f_globals.get("__name__") == "threading"
+        else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    )

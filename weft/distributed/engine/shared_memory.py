@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 
 from ...core.dtype import DTYPES
 from ...core.tensor import Tensor, address
+from ...core.warn import user_line
 from .._reduce_op import RedOpType
 from .._store import Store
 from .engine import Engine, Request
@@ -136,9 +137,10 @@ class SharedMemory(Engine):
         return Waiting(self.segment, self.peers, self.rank, call, missing, timeout.total_seconds())
 
     def _disagree(self, call: Call) -> NoReturn:
-        """Tell the others what this rank has called. Raises: RuntimeError with what all of them have."""
+        """Tell the others what this rank has called, and where. Raises: RuntimeError with what all of them have."""
         self.phase = self.first + 1
-        text = str(call).encode()[:TEXT]
+        line = user_line()
+        text = (str(call) if line is None else f"{call}, {line}").encode()[:TEXT]
         ctypes.memmove(self.segment.area(self.rank, self.phase), text.ljust(TEXT), TEXT)
         steps = Steps()
         self._meet(steps)

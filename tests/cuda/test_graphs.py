@@ -206,6 +206,37 @@ def test_a_training_step(make):
     assert trained(True) == trained(False)
 
 
+def test_layers_of_all_kinds_and_their_random_numbers():
+    weft.manual_seed(0)
+    conv, norm = weft.nn.Conv2d(1, 2, 3), weft.nn.BatchNorm2d(2)
+    layer, recurrent = weft.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), weft.nn.LSTM(8, 4)
+    net = weft.nn.ModuleList([conv, norm, layer, recurrent]).cuda()
+    image, text = weft.randn(2, 1, 6, 6, device="cuda"), weft.randn(2, 5, 8, device="cuda")
+
+    def work():
+        with weft.autocast("cuda", dtype=weft.bfloat16):
+            loss = F.max_pool2d(norm(conv(image)).relu(), 2).mean() + layer(text).square().mean()
+        loss = loss.float() + recurrent(text)[0].topk(2).values.sum()
+        loss.backward()
+        return loss
+
+    def results(loss):
+        return loss.item(), [each.grad.tolist() for each in net.parameters()]
+
+    work()
+    net.zero_grad()
+    buffers = [each.clone() for each in net.buffers()]
+    weft.manual_seed(1)
+    eager = results(work())
+    net.zero_grad()
+    graph, loss = captured(work)
+    for each, before in zip(net.buffers(), buffers):
+        each.copy_(before)
+    weft.manual_seed(1)
+    graph.replay()
+    assert results(loss) == eager
+
+
 def test_optimizers_that_count_on_the_host_must_be_capturable():
     w = weft.ones(3, device="cuda", requires_grad=True)
     w.grad = weft.ones(3, device="cuda")

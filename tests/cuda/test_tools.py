@@ -161,3 +161,9 @@ def test_operations_are_not_marked():
         pass
     with weft.autograd.profiler.emit_nvtx(enabled=False):
         pass
+
+
+def test_functions_in_cpp_do_not_run():
+    square = weft.cuda.jiterator._create_jit_fn("template <typename T> T square(T x) { return x * x; }")
+    with pytest.raises(NotImplementedError, match="does not compile functions in C"):
+        square(weft.ones(3, device="cuda"))

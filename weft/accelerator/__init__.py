@@ -10,7 +10,6 @@ from ..core.dtype import DTYPES
 from ..core.restoring import Restoring
 from ..core.streams import Stream
 from ._module import module
-from .graphs import Graph as Graph
 from .memory import (
     empty_cache as empty_cache,
 )
@@ -152,4 +151,4 @@ def get_device_capability(device: Any = None, /) -> dict[str, Any]:
     return {"supported_dtypes": set(DTYPES.values())}
 
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, names={"Graph": "graphs"})

@@ -172,8 +172,9 @@ def device_count(type: str) -> int:
 
 
 def is_present(type: str) -> bool:
-    """Whether this computer has an accelerator of a type."""
-    return type in ACCELERATORS and device_count(type) > 0
+    """Whether this computer has devices of a type that are numbered."""
+    module = _module(type)
+    return module is not None and hasattr(above(module), "device_count") and device_count(type) > 0
 
 
 def accelerator() -> str | None:

@@ -74,6 +74,11 @@ except RuntimeError as error:
 else:
     raise AssertionError
 
+# Mixed precision
+from torch_xla.amp import autocast
+with autocast(dev):
+    assert torch.nn.functional.linear(torch.ones(1, 3, device=dev), weight[None]).dtype == torch.bfloat16
+
 # Random numbers
 torch_xla.manual_seed(3)
 first, state = torch.rand(2, device=dev).tolist(), xm.get_rng_state()

@@ -124,6 +124,26 @@ def test_a_loop_that_needs_no_values_is_cut_into_rounds(runner, monkeypatch):
     assert losses[-1].item() < losses[0].item()
 
 
+def test_batches_of_a_large_tensor_share_a_function(runner):
+    x = weft.arange(200.0).reshape(40, 5).to(HERE)
+    sums, compilations = [], []
+    for begin in range(0, 40, 2):
+        sums.append((x[begin : begin + 2, 1:3] * 2).sum().item())
+        compilations.append(runner.compilations)
+    assert sums == [float((x.cpu()[k : k + 2, 1:3] * 2).sum()) for k in range(0, 40, 2)]
+    assert compilations[-1] == compilations[6]
+
+
+def test_writes_at_many_places_share_a_function(runner):
+    x, wanted, compilations = weft.zeros(30, 4).to(HERE), weft.zeros(30, 4), []
+    for k in range(28):
+        for each in (x, wanted):
+            each[k + 1 : k + 3, 1:].copy_(each[k : k + 2, :3] + k)
+        sync()
+        compilations.append(runner.compilations)
+    assert weft.equal(x.cpu(), wanted) and compilations[-1] == compilations[6]
+
+
 def test_the_same_block_is_read_before_it_is_written():
     a = weft.arange(4.0).to(HERE)
     b = a + 1

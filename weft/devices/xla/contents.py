@@ -18,7 +18,9 @@ from jax import lax
 from ...core.dtype import DType, bool_
 
 _BYTE = np.dtype(np.uint8)
-Place = tuple[int, int]  # the number of a block among those of a launch, and a position in its bytes
+# The number of a block among those of a launch, and a position in its bytes. The position may be a number that the compiled function gets; then
+# it is a multiple of the element's size.
+Place = tuple[int, Any]
 
 
 class Contents:
@@ -47,7 +49,11 @@ class Contents:
         if not _is_aligned(start, strides, size):
             octets = self._load(place, _BYTE, (*sizes, size), (*strides, 1))
             return lax.bitcast_convert_type(octets, dtype)
-        return take(self.whole(block, dtype), start // size, sizes, [step // size for step in strides])
+        steps = [step // size for step in strides]
+        content, first = self.whole(block, dtype), start // size
+        if not isinstance(start, int):
+            content, first, _ = _span(content, first, sizes, steps)
+        return take(content, first, sizes, steps)
 
     def store(self, place: Place, parts: Sequence[Any], sizes: Sequence[int], strides: Sequence[int]) -> None:
         """Write elements that lie `strides` bytes apart. They have one part, or a real and an imaginary one."""
@@ -67,12 +73,27 @@ class Contents:
             values = lax.bitcast_convert_type(values, _BYTE)
             self._store(place, values, (*sizes, size), (*strides, 1))
             return
-        content = self.whole(block, values.dtype)
-        self.arrays[block] = put(content, start // size, sizes, [step // size for step in strides], values)
+        steps = [step // size for step in strides]
+        content, first = self.whole(block, values.dtype), start // size
+        if isinstance(start, int):
+            self.arrays[block] = put(content, first, sizes, steps, values)
+            return
+        span, own, begin = _span(content, first, sizes, steps)
+        span = put(span, own, sizes, steps, values)
+        self.arrays[block] = lax.dynamic_update_slice_in_dim(content, span, begin, 0)
 
 
-def _is_aligned(start: int, strides: Sequence[int], size: int) -> bool:
-    return size == 1 or not (start % size or any(step % size for step in strides))
+def _is_aligned(start: Any, strides: Sequence[int], size: int) -> bool:
+    starts = (start,) if isinstance(start, int) else ()
+    return size == 1 or not any(distance % size for distance in (*starts, *strides))
+
+
+def _span(content: Any, start: Any, sizes: Sequence[int], steps: Sequence[int]) -> tuple[Any, int, Any]:
+    """The part of a content with all elements of a view, where the view starts in it, and where it begins in the content."""
+    reach = [(size - 1) * step for size, step in zip(sizes, steps, strict=True)]
+    own = -sum(distance for distance in reach if distance < 0)
+    length = own + sum(distance for distance in reach if distance > 0) + 1
+    return lax.dynamic_slice_in_dim(content, start - own, length), own, start - own
 
 
 def covers(start: int, sizes: Sequence[int], strides: Sequence[int], itemsize: int, nbytes: int) -> bool:

@@ -19,6 +19,7 @@ from ...core.dtype import DType
 from .contents import Contents, Place, covers
 
 MOST_PROGRAMS = 512  # compiled functions that are kept
+MOST_FIXED = 4  # steps of a kernel for blocks of the same sizes in which the starts of operands are fixed
 # XLA would leave out roundings to float16 and bfloat16 between operations that it fuses.
 _OPTIONS = {"xla_allow_excess_precision": False}
 
@@ -40,6 +41,10 @@ class View(NamedTuple):
     itemsize: int
     dtype: np.dtype  # of an element, or of its parts if it is complex
 
+    def covers(self, start: int, nbytes: int) -> bool:
+        """Whether the elements fill a block of so many bytes."""
+        return covers(start, self.sizes, self.strides, self.itemsize, nbytes)
+
 
 class Kernel:
     """What launches compute for given sizes and strides.
@@ -57,24 +62,48 @@ class Kernel:
     ):
         self.function, self.views, self.outputs = function, views, outputs
         self.is_float = [dtype.kind == "f" for dtype in params]
-        self.steps: dict[tuple, Step] = {}
+        self._steps: dict[tuple, Step] = {}
+        self._fixed: dict[
+            tuple, int
+        ] = {}  # how many steps there are for these blocks, whose starts are all fixed
 
-    def step(self, places: tuple[Place, ...], nbytes: tuple[int, ...]) -> Step:
-        """The launch on blocks of these sizes, whose operands lie at these places."""
-        found = self.steps.get((places, nbytes))
+    def step(self, places: Sequence[Place], nbytes: tuple[int, ...]) -> tuple[Step, tuple[int, ...]]:
+        """The launch on blocks of these sizes, whose operands lie at these places, and the starts that it gets as numbers.
+
+        A batch that a loop takes from a large tensor lies at another start each time. So starts are numbers from the fifth one on.
+        """
+        found = self._steps.get((places := tuple(places), nbytes))
+        if found is not None:
+            return found, ()
+        blocks = tuple([block for block, _ in places]), nbytes
+        count = self._fixed.get(blocks, 0)
+        movable = self._movable(places, nbytes) if count >= MOST_FIXED else []
+        if not movable:
+            self._fixed[blocks] = count + 1
+        key = tuple([(block, None if k in movable else start) for k, (block, start) in enumerate(places)])
+        found = self._steps.get((key, nbytes))
         if found is None:
-            found = self.steps[places, nbytes] = Step(self, places, nbytes)
-        return found
+            found = self._steps[key, nbytes] = Step(self, key, nbytes)
+        return found, tuple([places[k][1] for k in movable])
+
+    def _movable(self, places: Sequence[Place], nbytes: Sequence[int]) -> list[int]:
+        """The operands that may lie anywhere in their blocks."""
+        return [
+            k
+            for k, (view, (block, start)) in enumerate(zip(self.views, places, strict=True))
+            if view is not None and start % view.dtype.itemsize == 0 and not view.covers(start, nbytes[block])
+        ]
 
 
 class Step:
-    """A kernel at given places of blocks of given sizes."""
+    """A kernel at given places of blocks of given sizes. It gets the starts that are None as numbers, behind those of the kernel."""
 
     numbers = itertools.count()
 
-    def __init__(self, kernel: Kernel, places: tuple[Place, ...], nbytes: tuple[int, ...]):
+    def __init__(self, kernel: Kernel, places: Sequence[tuple[int, int | None]], nbytes: tuple[int, ...]):
         self.kernel, self.places, self.nbytes = kernel, places, nbytes
         self.number = next(Step.numbers)
+        self.is_float = kernel.is_float + [False for _, start in places if start is None]
         results = range(kernel.outputs)
         covered = {places[k][0] for k in results if self._covers(k)}
         read = {block for block, _ in places[kernel.outputs :]}
@@ -88,7 +117,7 @@ class Step:
 
     def _covers(self, operand: int) -> bool:
         view, (block, start) = self.kernel.views[operand], self.places[operand]
-        return view is not None and covers(start, view.sizes, view.strides, view.itemsize, self.nbytes[block])
+        return view is not None and start is not None and view.covers(start, self.nbytes[block])
 
     def _dtype(self, block: int) -> np.dtype | None:
         found = (
@@ -98,7 +127,10 @@ class Step:
 
     def _call(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> list[Any]:
         contents = Contents(arrays, self.nbytes)
-        self.kernel.function(contents, self.places, numbers)
+        own = len(self.kernel.is_float)
+        starts = iter(numbers[own:])
+        places = [(block, next(starts) if start is None else start) for block, start in self.places]
+        self.kernel.function(contents, places, numbers[:own])
         return [contents.arrays[block] for block in self.written]
 
 
@@ -157,9 +189,7 @@ class Program:
 
             given_floats, given_integers = iter(list(floats)), iter(list(integers))
             for step, references in zip(steps, inputs, strict=True):
-                numbers = [
-                    next(given_floats if is_float else given_integers) for is_float in step.kernel.is_float
-                ]
+                numbers = [next(given_floats if is_float else given_integers) for is_float in step.is_float]
                 made.append(step.call([of(each) for each in references], numbers))
             return [of(each) for each in results]
 
@@ -170,7 +200,7 @@ class Program:
         floats: list[float] = []
         integers: list[int] = []
         for node in self.nodes:
-            for value, is_float in zip(node.numbers, node.step.kernel.is_float, strict=True):
+            for value, is_float in zip(node.numbers, node.step.is_float, strict=True):
                 if is_float:
                     floats.append(float(value))
                 else:

@@ -104,12 +104,12 @@ class Memory:
             number = address >> POSITION_BITS
             places.append((known.setdefault(number, len(known)), address & POSITION))
         blocks = [self.find(number << POSITION_BITS) for number in known]
-        step = kernel.step(tuple(places), tuple([block.nbytes for block in blocks]))
+        step, starts = kernel.step(places, tuple([block.nbytes for block in blocks]))
         inputs = [
             _as_elements(block.value, dtype) if is_needed else None
             for block, is_needed, dtype in zip(blocks, step.is_needed, step.dtypes, strict=True)
         ]
-        node = Node(self._next, step, inputs, numbers)
+        node = Node(self._next, step, inputs, (*numbers, *starts))
         self._next += 1
         named = list(known)
         for output, k in enumerate(step.written):
@@ -201,7 +201,7 @@ def copy_kernel(nbytes: int) -> Kernel:
         contents.store(places[0], [values], (nbytes,), (1,))
 
     view = View((nbytes,), (1,), 1, np.dtype(np.uint8))
-    return Kernel(copy, [view, None], 1)
+    return Kernel(copy, [view, view], 1)
 
 
 class Bin:

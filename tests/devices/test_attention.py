@@ -174,6 +174,21 @@ def test_samples_and_tangents():
     assert (tangent.cpu().double() - expected_tangent).abs().max() < 1e-2
 
 
+@pytest.mark.skipif(not HAS_KERNEL, reason="for devices with kernels of attention")
+def test_what_has_no_memory_of_its_own_is_computed_without_the_kernels(monkeypatch):
+    def refused(*arguments):
+        raise AssertionError("a kernel was prepared")
+
+    query = numbers(2, 3, 5, 16).to(HERE)
+    expected = scaled_dot_product_attention(query, query, query)
+    for name in ("attention", "attention_by_queries", "attention_by_keys"):
+        monkeypatch.setitem(query.device.backend.extras, name, refused)
+    found = weft.func.vmap(scaled_dot_product_attention)(query, query, query)
+    assert (found - expected).abs().max() < 5e-3
+    with pytest.raises(AssertionError, match="a kernel was prepared"):
+        scaled_dot_product_attention(query[:, :1], query[:, :1], query[:, :1])
+
+
 @settings(max_examples=20)
 @given(
     st.integers(1, 300),

@@ -6,7 +6,8 @@ Fragments of memory of the group are loaded by `ldmatrix` (section 9.7.14.5.15),
 
 `Fragments` has two forms. With tensor cores (compute capability 8.0) `multiply` is that instruction, and threads exchange numbers by shuffles.
 The other form has the same fragments and goes through memory of the group, on any device, so tests on processors run all of a kernel except the
-instructions. These are emulated for tests (`tests/emulated_instructions.py`). In both forms all threads of a group must come to `multiply`, `fetch` and `across` together.
+instructions. These are emulated for tests (`tests/emulated_instructions.py`). In both forms all threads of a group must come to `multiply`, `fetch`
+and `across` together.
 """
 
 from __future__ import annotations

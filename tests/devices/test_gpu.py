@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_op_table"),
         ("cuda", "test_properties"),
         ("cuda", "test_sizes"),
+        ("cuda", "test_triangles"),
         ("xpu", "test_calls"),
     ],
 )

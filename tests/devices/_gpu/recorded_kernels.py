@@ -133,6 +133,10 @@ PROGRAMS = {
     "conv2d": lambda: gradient(F.conv2d, (2, 3, 8, 8), (4, 3, 3, 3)),
     "conv2d of many channels": lambda: gradient(F.conv2d, (2, 20, 8, 8), (20, 20, 3, 3)),
     "conv3d of bfloat16": lambda: F.conv3d(half(2, 20, 8, 8, 8), half(20, 20, 3, 3, 3), half(20), padding=1),
+    "cholesky": lambda: weft.linalg.cholesky_ex(new(3, 100, 100)),
+    "triangular system": lambda: weft.linalg.solve_triangular(
+        new(3, 100, 100, dtype=weft.float64), new(3, 100, 2, dtype=weft.float64), upper=True
+    ),
     "fft": lambda: weft.fft.fft(new(3, 100)),
     "fft of long signals": lambda: weft.fft.ifft(new(3, 10_000, dtype=weft.complex128)),
     "uniform": lambda: new(100).uniform_(),

@@ -32,6 +32,7 @@ from .pinned import pinned_storage
 from .reductions import prepare_reduction
 from .runtime import Runtime
 from .stages import GpuStage, cut
+from .triangles import Triangles
 
 WAVES = 8  # groups on each multiprocessor; a kernel with more work loops
 
@@ -56,6 +57,7 @@ class Gpu(Mirrored):
             **attention.extras(self),
             "convolutions": Convolutions(self),
             "fourier": Fourier(self),
+            "triangles": Triangles(self),
         }
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()

@@ -28,9 +28,8 @@ class Reference(Backend):
     has_memory = True
     xp = np
 
-    def __init__(self, where: device):
-        self.device = where
-        self.memory = Memory(str(where))
+    def __init__(self, where: device, memory: Memory):
+        self.device, self.memory = where, memory
         self.faults = [0]
         self._inside = ContextVar(f"inside {where}", default=False)
 
@@ -130,4 +129,4 @@ def _plain(spec):
 
 
 def backend(where: device) -> Reference:
-    return Reference(where)
+    return Reference(where, Memory(str(where)))

@@ -31,8 +31,12 @@ class Memory:
     def allocate(self, nbytes: int) -> int:
         """Allocate a block and return its address."""
         number = next(_numbers)
-        self.blocks[number] = np.full(nbytes, UNINITIALIZED, np.uint8)
+        self.blocks[number] = self.new_block(nbytes)
         return number << POSITION_BITS
+
+    def new_block(self, nbytes: int) -> np.ndarray:
+        """So many new bytes."""
+        return np.full(nbytes, UNINITIALIZED, np.uint8)
 
     def find(self, address: int) -> tuple[np.ndarray, int]:
         """The bytes of the block that an address lies in, and the position in it.

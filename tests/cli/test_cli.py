@@ -157,6 +157,7 @@ def test_doctor_and_version(capsys):
         "kernels",
         "device cpu",
         "device cuda",
+        "device xpu",
         "device xla",
     ):
         assert re.search(rf"^{line} +\S", out, re.MULTILINE)

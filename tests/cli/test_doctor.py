@@ -4,6 +4,7 @@ import os
 import pytest
 
 from weft.cli import doctor
+from weft.devices import xpu
 from weft.devices._gpu import amd, nvidia
 from weft.engine import host
 from weft.engine.diskcache import DiskCache
@@ -126,3 +127,11 @@ def test_hip_that_was_asked_for_and_is_not_there(driver, monkeypatch):
     assert weft.version.hip is None
     with pytest.raises(RuntimeError, match="No HIP GPUs are available"):
         weft.ones(1, device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(0, "no: OpenCL has no GPU here"), (2, "yes: 2 found by OpenCL")]
+)
+def test_xpu_counts_the_devices_of_opencl(monkeypatch, count, expected):
+    monkeypatch.setattr(xpu, "device_count", lambda: count)
+    assert doctor._xpu() == expected

@@ -139,8 +139,16 @@ def test_what_waits_for_the_device_cannot_be_captured(work):
 
 
 def test_an_exception_ends_the_capture():
-    with pytest.raises(ZeroDivisionError):
-        captured(lambda: 1 // 0)
+    x, graph = weft.ones(3, device="cuda"), weft.cuda.CUDAGraph()
+    with pytest.raises(ZeroDivisionError), weft.cuda.graph(graph):
+        x.add_(1)
+        1 // 0  # noqa: B018
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.replay()
+    with weft.cuda.graph(graph):
+        x.add_(2)
+    graph.replay()
+    assert x.tolist() == [3, 3, 3]
     assert not weft.cuda.is_current_stream_capturing()
     assert weft.cuda.current_stream() == weft.cuda.default_stream()
     assert (weft.ones(3, device="cuda") + 1).tolist() == [2, 2, 2]

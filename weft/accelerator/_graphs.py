@@ -6,7 +6,6 @@ import gc
 from typing import Any, NoReturn
 
 from ..compiler import config
-from ..core.restoring import Restoring
 from ..core.streams import current_stream
 from ..devices._gpu.capture import Capture
 from ._devices import Devices
@@ -53,6 +52,13 @@ class RecordedGraph:
             raise RuntimeError(f"{self._name()}.capture_end: this graph is not being captured")
         self._capture.end()
         self._is_complete = True
+
+    def end_or_forget(self, kind: Any) -> None:
+        """End the capture; forget it if an exception of this class has ended it early."""
+        if kind is None:
+            self.capture_end()
+        else:
+            self.reset()
 
     def _captured(self, method: str) -> Capture:
         if self._capture is None or not self._is_complete:
@@ -111,8 +117,8 @@ class RecordedGraph:
         raise NotImplementedError(f"{self._name()}.{method}: weft draws no pictures of recorded work")
 
 
-class CaptureContext(Restoring):
-    """A context that captures work into a graph, on a stream of its own."""
+class CaptureContext:
+    """A context that captures work into a graph, on a stream of its own. After an exception the graph is empty."""
 
     _devices: Devices
     _streams: Any
@@ -128,7 +134,6 @@ class CaptureContext(Restoring):
         self.capture_stream = stream
         self.stream_ctx = self._streams.stream(stream)
         self._graph, self._options = graph, options
-        self._is_open = False
 
     def __enter__(self) -> None:
         self._devices.synchronize()
@@ -141,10 +146,9 @@ class CaptureContext(Restoring):
         except BaseException:
             self.stream_ctx.__exit__(None, None, None)
             raise
-        self._is_open = True
 
-    def _restore(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._graph.capture_end()
-        self.stream_ctx.__exit__(None, None, None)
+    def __exit__(self, kind: Any, *exception: Any) -> None:
+        try:
+            self._graph.end_or_forget(kind)
+        finally:
+            self.stream_ctx.__exit__(None, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 from ..compiler import config
 from ..core.device import accelerator, device
@@ -45,5 +46,5 @@ class Graph(RecordedGraph):
         module().empty_cache()
         self.capture_begin()
 
-    def __exit__(self, *exception: object) -> None:
-        self.capture_end()
+    def __exit__(self, kind: Any, *exception: Any) -> None:
+        self.end_or_forget(kind)

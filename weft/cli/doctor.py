@@ -46,6 +46,7 @@ def _findings() -> list[tuple[str, str]]:
         ("kernels", kernel_cache()),
         ("device cpu", "yes"),
         ("device cuda", _cuda()),
+        ("device xpu", _xpu()),
         ("device xla", _xla()),
     ]
 
@@ -121,6 +122,13 @@ def _cuda() -> str:
         return f"no: {name} is there, but {error}"
     kind = f", GPUs of AMD by HIP {cuda.hip_version()}" if is_hip else ""
     return f"{'yes' if driver.device_count() else 'no'}: {driver.device_count()} found{kind}"
+
+
+def _xpu() -> str:
+    from weft.devices import xpu
+
+    count = xpu.device_count()
+    return f"yes: {count} found by OpenCL" if count else "no: OpenCL has no GPU here"
 
 
 def _xla() -> str:

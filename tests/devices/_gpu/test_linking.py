@@ -385,7 +385,7 @@ def instructions(objdump, path):
 def test_lld_links_the_same(processor, kernels, tmp_path):
     lld, objdump = tool("ld.lld"), tool("llvm-objdump")
     ours, theirs = tmp_path / "ours.so", tmp_path / "theirs.so"
-    for ir in [TABLES, *(each["amdgpu"] for _, each in sample(kernels, processor))]:
+    for ir in [TABLES, *(each["amdgpu"] for _, each in sample(kernels, processor)[::3])]:
         relocatable = compiled(AMDGPU, ir, processor)
         (tmp_path / "kernel.o").write_bytes(relocatable)
         subprocess.run([lld, "-shared", tmp_path / "kernel.o", "-o", theirs], check=True)

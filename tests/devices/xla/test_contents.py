@@ -31,7 +31,7 @@ def views(draw):
     return draw(st.integers(low, high)), sizes, steps
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(views())
 def test_views_are_those_of_numpy(view):
     start, sizes, steps = view
@@ -42,7 +42,7 @@ def test_views_are_those_of_numpy(view):
     np.testing.assert_array_equal(found, wanted)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(views())
 def test_writes_are_those_of_numpy(view):
     start, sizes, steps = view

@@ -63,16 +63,15 @@ class Kernel:
         self.function, self.views, self.outputs = function, views, outputs
         self.is_float = [dtype.kind == "f" for dtype in params]
         self._steps: dict[tuple, Step] = {}
-        self._fixed: dict[
-            tuple, int
-        ] = {}  # how many steps there are for these blocks, whose starts are all fixed
+        # By blocks and their sizes: how many steps there are whose starts are all fixed.
+        self._fixed: dict[tuple, int] = {}
 
-    def step(self, places: Sequence[Place], nbytes: tuple[int, ...]) -> tuple[Step, tuple[int, ...]]:
+    def step(self, places: tuple[Place, ...], nbytes: tuple[int, ...]) -> tuple[Step, tuple[int, ...]]:
         """The launch on blocks of these sizes, whose operands lie at these places, and the starts that it gets as numbers.
 
         A batch that a loop takes from a large tensor lies at another start each time. So starts are numbers from the fifth one on.
         """
-        found = self._steps.get((places := tuple(places), nbytes))
+        found = self._steps.get((places, nbytes))
         if found is not None:
             return found, ()
         blocks = tuple([block for block, _ in places]), nbytes
@@ -111,9 +110,8 @@ class Step:
         self.is_needed = [k in read or k not in covered for k in range(len(nbytes))]
         # The dtypes in which blocks are read, for bytes that come from the host.
         self.dtypes = [self._dtype(k) for k in range(len(nbytes))]
-        self.call = jax.jit(
-            self._call
-        )  # JAX traces a step once, and not again in each function that contains it
+        # JAX traces a step once, and not again in each function that contains it.
+        self.call = jax.jit(self._call)
 
     def _covers(self, operand: int) -> bool:
         view, (block, start) = self.kernel.views[operand], self.places[operand]

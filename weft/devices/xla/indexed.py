@@ -222,9 +222,8 @@ class _Moves:
     def _write_in_turns(self) -> None:
         """In each turn the elements that are written as the first, the second, ... to their position. They read what those before wrote."""
         turns, written = self._turns(), sorted(self.written)
-        for operand, result in enumerate(
-            self.access.results
-        ):  # so that their dtypes stay the same in all turns
+        # The dtypes of contents stay the same in all turns.
+        for operand, result in enumerate(self.access.results):
             dtype = result.parts[0].dtype
             stored = _BYTE if dtype is bool_ else dtype.numpy
             block = self.places[operand][0]

@@ -104,7 +104,7 @@ class Memory:
             number = address >> POSITION_BITS
             places.append((known.setdefault(number, len(known)), address & POSITION))
         blocks = [self.find(number << POSITION_BITS) for number in known]
-        step, starts = kernel.step(places, tuple([block.nbytes for block in blocks]))
+        step, starts = kernel.step(tuple(places), tuple([block.nbytes for block in blocks]))
         inputs = [
             _as_elements(block.value, dtype) if is_needed else None
             for block, is_needed, dtype in zip(blocks, step.is_needed, step.dtypes, strict=True)
@@ -176,12 +176,13 @@ class Memory:
         """Copy bytes between two addresses."""
         if not nbytes:
             return
-        to, origin = self.find(target), self.find(source)
-        if to.nbytes == origin.nbytes == nbytes:
-            to.value = origin.value
-            self.pending[target >> POSITION_BITS] = to
-        else:
-            self._launch(copy_kernel(nbytes), (target, source), ())
+        with self._lock:
+            to, origin = self.find(target), self.find(source)
+            if to.nbytes == origin.nbytes == nbytes:
+                to.value = origin.value
+                self.pending[target >> POSITION_BITS] = to
+            else:
+                self._launch(copy_kernel(nbytes), (target, source), ())
 
 
 def _as_elements(value: Value | None, dtype: np.dtype | None) -> Value | None:

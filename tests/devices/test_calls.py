@@ -36,6 +36,7 @@ STACK = weft.linspace(-3, 4, 72).reshape(3, 2, 3, 4)
         (lambda a: a[:0].sum(0), (A,)),
         (lambda a: a.cumsum(1), (A,)),
         (lambda a: a.cummax(0), (A,)),
+        (lambda a: weft.where(a > 2, a, -weft.inf).logcumsumexp(1), (A,)),
         (lambda a, i: a.gather(1, i), (A, INDEX)),
         (lambda a, i, b: a.scatter(1, i, b), (A, INDEX, B)),
         (lambda a, i, b: a.scatter_add(1, i, b), (A, INDEX, B)),

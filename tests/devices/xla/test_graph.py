@@ -134,6 +134,16 @@ def test_batches_of_a_large_tensor_share_a_function(runner):
     assert compilations[-1] == compilations[6]
 
 
+def test_batches_by_indices_share_a_function(runner):
+    x, order = weft.arange(40.0).reshape(20, 2), weft.randperm(20)
+    x_there, order_there, compilations = x.to(HERE), order.to(HERE), []
+    for begin in range(0, 20, 2):
+        batch = x_there[order_there[begin : begin + 2]]
+        assert weft.equal(batch.cpu(), x[order[begin : begin + 2]])
+        compilations.append(runner.compilations)
+    assert compilations[-1] == compilations[6]
+
+
 def test_writes_at_many_places_share_a_function(runner):
     x, wanted, compilations = weft.zeros(30, 4).to(HERE), weft.zeros(30, 4), []
     for k in range(28):

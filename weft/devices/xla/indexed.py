@@ -18,7 +18,7 @@ from ...engine.loops import Result
 from .contents import Contents, Place, grid
 from .expressions import evaluate
 from .graph import Kernel, View
-from .kernels import leaves, operand_of, parts_of
+from .kernels import leaves, operand_of, parts_of, view_of
 
 _BYTE = np.dtype(np.uint8)
 
@@ -270,7 +270,12 @@ def indexed_kernel(
 ) -> Kernel:
     """A map with operands that indices displace. The counter of faults is one more result, behind the others."""
     access = Access(results, operand_dtypes, sizes, strides, indexing)
-    return Kernel(access, [None] * (len(results) + 1 + len(operand_dtypes)), len(results) + 1)
+    others: list[View | None] = [None] * (access.first_index + 1)
+    of_indices = [
+        view_of(dtype, sizes, row)
+        for dtype, row in zip(access.index_dtypes, strides[access.first_index :], strict=True)
+    ]
+    return Kernel(access, [*others, *of_indices], len(results) + 1)
 
 
 # ---- Packing ---------------------------------------------------------------------------------------------------------

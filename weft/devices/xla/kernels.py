@@ -204,7 +204,10 @@ def scan_kernel(
 
     def run(contents: Contents, places: Sequence[Place], numbers: Sequence[Any]) -> None:
         given = loads(contents, monoid.to_state, places[outputs:], sizes, strides[outputs:])
-        state = _lift(monoid, given, jnp.arange(sizes[-1]), sizes)
+        elements = _lift(monoid, given, jnp.arange(sizes[-1]), sizes)
+        # The state of one element is not always what the identity and it make: that of logcumsumexp is relative to an infinite one.
+        first = [jnp.broadcast_to(value, sizes) for value in _identity(monoid)]
+        state = _combine(monoid, first, elements)
         state = lax.associative_scan(lambda a, b: _combine(monoid, a, b), state, axis=len(sizes) - 1)
         store(contents, monoid.finish, _finish(monoid, state, ()), places, sizes, strides)
 

@@ -97,6 +97,15 @@ def test_many_writes_that_meet_in_columns_of_their_own(dtype):
     check(lambda x, i, s: x.scatter(0, i, s), x, where, source, exactly=True)
 
 
+def test_counts():
+    values = torch.randint(0, 5000, (20_000,))
+    check(lambda x: x.bincount(), values, exactly=True)
+    check(lambda x: (x % 7).to(torch.uint8).bincount(minlength=10), values, exactly=True)
+    check(lambda x: x.float().histc(50, 100, 3000), values, exactly=True)
+    with pytest.raises(RuntimeError, match="non-negative"):
+        (values - 9).to(HERE).bincount()
+
+
 def test_masks():
     x, mask = torch.randn(70_000), torch.randn(70_000) > 0.5
     check(lambda mask: mask.nonzero(), mask, exactly=True)

@@ -120,6 +120,7 @@ PROGRAMS = {
     "sort": lambda: new(30, 500).sort(),
     "sort of short rows": lambda: new(30, 50).sort(),
     "sort of float64": lambda: new(10_000, dtype=weft.float64).sort(),
+    "counts": lambda: (new(1000).histc(10, 0, 1), new(1000).histc(5000, 0, 1)),
     "topk": lambda: new(10_000).topk(5),
     "matmul": lambda: new(3, 100, 70) @ new(3, 70, 90),
     "matmul of float64": lambda: new(100, 70, dtype=weft.float64) @ new(70, 90, dtype=weft.float64),

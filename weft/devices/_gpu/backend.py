@@ -19,7 +19,7 @@ from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
 from ..mirrors import Mirrored
-from . import attention, indexed, packing, philox, products, scans, sorting
+from . import attention, counting, indexed, packing, philox, products, scans, sorting
 from .capture import Capture
 from .chains import GpuChain
 from .convolutions import Convolutions
@@ -54,6 +54,7 @@ class Gpu(Mirrored):
         self._fill = functools.lru_cache(maxsize=256)(functools.partial(philox.prepare_fill, runtime))
         self.extras = {
             **sorting.extras(self),
+            **counting.extras(self),
             **attention.extras(self),
             "convolutions": Convolutions(self),
             "fourier": Fourier(self),

@@ -16,7 +16,7 @@ from ...core.dtype import FLOAT8, DType, float32, float64, int64, numpy_dtype
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, address
 from ...families.array_op import array, array_op, here, tensor_of
 from ..creation.creation import check_room, zeros
 from ..creation.ranges import linspace
@@ -112,9 +112,21 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return _histc(_equal_bins(values, low, high, bins), bins, values.spec.dtype).to(dtype)
 
 
+def _occurrences(input: Tensor, count: int) -> Tensor | None:
+    """How often 0, 1, ... `count` - 1 occur, by a kernel of the device; None if it has none."""
+    run = input.spec.device.backend.extras.get("occurrences")
+    if run is None:
+        return None
+    values, counts = input.detach().to(int64).contiguous(), input.new_zeros(count, dtype=int64)
+    run(address(counts), address(values), values.spec.numel, count)
+    return counts
+
+
 @array_op(derivative=nondifferentiable)
 def _histc(bins: Tensor, count: int, dtype: DType) -> Tensor:
     """How many of the elements are 0, 1, ... `count` - 1."""
+    if (found := _occurrences(bins, count)) is not None:
+        return found.to(dtype)
     values, counted = array(bins).reshape(-1), here().backend.extras.get("count")
     counts = _counted(values, count, None) if counted is None else counted(values, 0, count)[:-1]
     return tensor_of(counts, dtype)
@@ -309,6 +321,8 @@ _SMALL_INTEGERS = 1024
 
 @array_op(derivative=nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
+    if weights is None and "occurrences" in input.spec.device.backend.extras:
+        return _counted_on_device(input.detach(), minlength).to(dtype)
     values, count = array(input), here().backend.extras.get("count")
     check_room(minlength, dtype=dtype)
     if weights is None and count is not None:
@@ -325,6 +339,15 @@ def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DTyp
     values = values.astype(np.int64)
     counts = np.bincount(values, None if weights is None else array(weights), minlength)
     return tensor_of(counts, dtype)
+
+
+def _counted_on_device(input: Tensor, minlength: int) -> Any:
+    low, high = (int(each) for each in input.to(int64).aminmax())
+    if low < 0:
+        raise _not_countable()
+    size = max(high + 1, minlength)
+    check_room(size, dtype=int64)
+    return _occurrences(input, size)
 
 
 def _padded(counts: np.ndarray, length: int) -> np.ndarray:

@@ -243,6 +243,11 @@ def address(tensor: Tensor) -> int:
     return tensor._storage.ptr + tensor._byte_offset
 
 
+def is_whole(tensor: Tensor) -> bool:
+    """Whether the elements are in memory at the tensor's address: it is no sample of `vmap`, and not distributed."""
+    return type(tensor._storage).new_tensor is Storage.new_tensor
+
+
 def own_dim(dim: Any, ndim: int, function: str) -> int:
     """As `wrap_dim`, but a 0-dim tensor has no valid dimension, and the TypeError names the function."""
     dim = integer(dim, function, "dim")

@@ -22,7 +22,7 @@ from ...core.batched import BatchedStorage
 from ...core.derivative import differentiate
 from ...core.dtype import DType, compute_type, float32, float64
 from ...core.spec import contiguous_spec
-from ...core.tensor import Tensor, empty
+from ...core.tensor import Tensor, empty, is_whole
 from ...families.custom_vjp import custom_vjp
 from ...families.product import BLAS_DTYPES
 from ..assembly.padding import constant_pad
@@ -142,10 +142,7 @@ def on_device(dtype: DType, how: Geometry, channels: int, made: int, *tensors: T
     kernels = tensors[0].spec.device.backend.extras.get("convolutions")
     if kernels is None or not kernels.takes(dtype, how, channels, made):
         return None
-    for each in tensors:
-        if not each.spec.numel or type(each._storage) is BatchedStorage:
-            return None
-    return kernels
+    return kernels if all(each.spec.numel and is_whole(each) for each in tensors) else None
 
 
 def _placed(tensor: Tensor) -> tuple[int, tuple[int, ...]]:

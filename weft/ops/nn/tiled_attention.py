@@ -14,8 +14,7 @@ from typing import Any
 from ...core.dtype import float32
 from ...core.recording import needs_recording
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
-from ...core.storage import Storage
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, is_whole
 from ...families.custom_vjp import custom_vjp
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from .flash_attention import recorded_rule
@@ -44,7 +43,7 @@ def _has_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, 
     if has_attention is None or not has_attention(query.spec, value.spec):
         return False
     given = [each for each in (query, key, value, mask) if each is not None]
-    if not all(map(_is_whole, given)) or needs_recording((mask,)):
+    if not all(map(is_whole, given)) or needs_recording((mask,)):
         return False
     if 0 in (query.numel(), key.numel(), value.numel()):
         return False
@@ -54,11 +53,6 @@ def _has_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, 
     if shared and batch:
         return batch[:-1] == of_keys[:-1] and batch[-1] % of_keys[-1] == 0
     return batch == of_keys
-
-
-def _is_whole(x: Tensor) -> bool:
-    """Whether the elements are in memory at the tensor's address: it is no sample of `vmap`, and not distributed."""
-    return type(x._storage).new_tensor is Storage.new_tensor
 
 
 def _in_rows(x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .nvidia import Driver, DriverError
+from .nvidia import Driver, DriverError, count_devices
 
 NAMES = ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so")  # of the library, of ROCm 7, 6 and others
 # HIP's functions by the names of NVIDIA's that have the same parameters.
@@ -125,9 +125,4 @@ def library() -> HipDriver:
 @functools.cache
 def device_count() -> int:
     """How many devices HIP has; 0 without HIP."""
-    try:
-        driver = library()
-    except (OSError, DriverError):
-        return 0
-    count = ctypes.c_int()
-    return 0 if driver.cuDeviceGetCount(ctypes.byref(count)) else count.value
+    return count_devices(library)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 NAME = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"  # of the library
@@ -78,12 +78,17 @@ def library() -> Driver:
     return found
 
 
-@functools.cache
-def device_count() -> int:
-    """How many devices NVIDIA's driver has; 0 without a driver."""
+def count_devices(library: Callable[[], Any]) -> int:
+    """How many devices the driver has that `library` returns; 0 if there is none, or none that can be used."""
     try:
         driver = library()
     except (OSError, DriverError):
         return 0
     count = ctypes.c_int()
     return 0 if driver.cuDeviceGetCount(ctypes.byref(count)) else count.value
+
+
+@functools.cache
+def device_count() -> int:
+    """How many devices NVIDIA's driver has; 0 without a driver."""
+    return count_devices(library)

@@ -18,11 +18,13 @@ from ...engine.loops import Result, element_size
 from ...engine.monoid import Monoid, index
 from .contents import Contents, Place, grid
 from .expressions import evaluate
+from .functions import with_functions
 from .graph import Kernel, View
 
 State = Sequence[Any]
 # Elements that are added one after the other. Sums of more are sums of so many partial sums, because rounding errors grow with the number.
 RUN = 256
+LONG = 60  # nodes of `combine`; XLA takes a minute to compile a scan by halves for the 650 of a complex logcumsumexp
 
 
 def view_of(dtype: DType, sizes: Sequence[int], strides: Sequence[int]) -> View:
@@ -193,6 +195,26 @@ def reduce_kernel(
     return Kernel(run, views, outputs, params)
 
 
+def _scan_by_halves(monoid: Monoid, elements: State) -> State:
+    """The states after each element along the last dim; `combine` is compiled for each power of two."""
+    # The state of one element is not always what the identity and it make: that of logcumsumexp is relative to an infinite one.
+    shape = elements[0].shape
+    first = _combine(monoid, [jnp.broadcast_to(value, shape) for value in _identity(monoid)], elements)
+    return lax.associative_scan(lambda a, b: _combine(monoid, a, b), first, axis=len(shape) - 1)
+
+
+def _scan_in_turn(monoid: Monoid, elements: State) -> State:
+    """The same by a loop, for which `combine` is compiled once."""
+
+    def step(state: Any, element: Any) -> tuple[Any, Any]:
+        state = _combine(monoid, state, element)
+        return state, state
+
+    rows = [jnp.moveaxis(value, -1, 0) for value in elements]
+    start = [jnp.broadcast_to(value, rows[0].shape[1:]) for value in _identity(monoid)]
+    return [jnp.moveaxis(value, 0, -1) for value in lax.scan(step, start, rows)[1]]
+
+
 @functools.lru_cache(maxsize=4096)
 def scan_kernel(
     monoid: Monoid,
@@ -201,14 +223,12 @@ def scan_kernel(
     strides: tuple[tuple[int, ...], ...],
 ) -> Kernel:
     outputs = len(monoid.finish)
+    is_long = len(postorder(with_functions(monoid.combine))) > LONG
 
     def run(contents: Contents, places: Sequence[Place], numbers: Sequence[Any]) -> None:
         given = loads(contents, monoid.to_state, places[outputs:], sizes, strides[outputs:])
         elements = _lift(monoid, given, jnp.arange(sizes[-1]), sizes)
-        # The state of one element is not always what the identity and it make: that of logcumsumexp is relative to an infinite one.
-        first = [jnp.broadcast_to(value, sizes) for value in _identity(monoid)]
-        state = _combine(monoid, first, elements)
-        state = lax.associative_scan(lambda a, b: _combine(monoid, a, b), state, axis=len(sizes) - 1)
+        state = (_scan_in_turn if is_long else _scan_by_halves)(monoid, elements)
         store(contents, monoid.finish, _finish(monoid, state, ()), places, sizes, strides)
 
     views = [view_of_result(result, sizes, row) for result, row in zip(monoid.finish, strides, strict=False)]

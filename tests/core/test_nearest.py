@@ -34,3 +34,66 @@ def test_the_device_gpu_is_called_cuda():
 def test_dtypes_are_no_strings():
     with pytest.raises(TypeError, match=r"not str \(write torch.float32\)"):
         torch.zeros(2, dtype="float32")
+
+
+@pytest.mark.parametrize(
+    "call, nearest",
+    [
+        (lambda: torch.zeros(2, dytpe=torch.float32), "dtype"),
+        (lambda: torch.empty(2, devic="cpu"), "device"),
+        (lambda: torch.randn(2, require_grad=True), "requires_grad"),
+        (lambda: torch.randint(3, (2,), require_grad=True), "requires_grad"),
+        (lambda: torch.tensor([1.0], require_grad=True), "requires_grad"),
+        (lambda: torch.ones(2).var(unbias=True), "unbiased"),
+        (lambda: torch.ones(2).uniform_(generato=None), "generator"),
+        (lambda: torch.ones(2).normal_(generato=None), "generator"),
+        (lambda: torch.softmax(torch.ones(2), axes=0), "dim"),
+        (lambda: torch.nn.functional.dropout(torch.ones(2), prob=0.1), "p"),
+    ],
+)
+def test_functions_with_options_name_the_nearest_parameter(call, nearest):
+    with pytest.raises(TypeError, match="got an unexpected keyword argument") as raised:
+        call()
+    assert raised.value.__notes__ == [f"the nearest parameter is {nearest!r}"]
+
+
+def test_to_lists_its_forms_and_the_nearest_parameter():
+    with pytest.raises(TypeError, match=r"got \(devce=str\), but expected one of:\n \* \(device") as raised:
+        torch.ones(2).to(devce="cpu")
+    assert raised.value.__notes__ == ["the nearest parameter is 'device'"]
+
+
+@pytest.mark.parametrize(
+    "call, forms",
+    [
+        (lambda: torch.randint(10), r"got \(int\), but expected one of:\n \* \(high, size"),
+        (lambda: torch.randint(0, 10, high=3), r"got \(int, int, high=int\), but expected one of:"),
+        (lambda: torch.rand((2, 3), (4,)), r"got \(tuple, tuple\), but expected one of:\n \* \(\*size"),
+        (lambda: torch.rand(), r"rand\(\) .* got \(\), but expected one of:"),
+    ],
+)
+def test_random_numbers_list_their_forms(call, forms):
+    with pytest.raises(TypeError, match=forms):
+        call()
+
+
+def test_too_many_indices_tell_the_shape_and_their_number():
+    for index in ((0, 0, 0), (0, slice(None), [1])):
+        with pytest.raises(IndexError) as raised:
+            torch.ones(2, 3)[index]
+        assert str(raised.value).split("\n") == [
+            "too many indices for tensor of dimension 2",
+            "the shape is [2, 3], and the indices are for 3 dimensions",
+        ]
+
+
+def test_dtypes_are_not_made():
+    with pytest.raises(TypeError, match="cannot create 'torch.dtype' instances: write torch.int32"):
+        torch.dtype("int32")
+
+
+@pytest.mark.parametrize("made", [torch.Tensor, torch.FloatTensor])
+def test_older_constructors_name_tensor_for_a_dtype(made):
+    with pytest.raises(TypeError, match=r"got \(list, dtype=dtype\)") as raised:
+        made([1, 2], dtype=torch.int32)
+    assert raised.value.__notes__ == ["torch.tensor(data, dtype=) takes it"]

@@ -7,12 +7,13 @@ from .forms import Text
 _TO = "non_blocking: _bool = False, copy: _bool = False, *, memory_format: MemoryFormat | None = None"
 _DEVICE = "Device | str | _int | None"
 
-_SPARSE = f"dtype: DType | None = None, device: {_DEVICE} = None, pin_memory: _bool = False, requires_grad: _bool = False"
-_SPARSE += ", check_invariants: _bool | None = None"
+_OPTIONS = f"dtype: DType | None = None, device: {_DEVICE} = None, pin_memory: _bool = False, requires_grad: _bool = False"
+_SPARSE = f"{_OPTIONS}, check_invariants: _bool | None = None"
 _ENTRIES = f"values: Any, size: Sequence[_int] | None = None, *, {_SPARSE}"
 
 # Public function, or method -> its forms. {input} is the tensor, which methods call `self`.
 _FORMS: dict[str, list[Text]] = {
+    "tensor": [Text(f"(data: Any, *, {_OPTIONS}, names: Any = None) -> Tensor")],
     "sparse_coo_tensor": [Text(f"(indices: Any, {_ENTRIES}, is_coalesced: _bool | None = None) -> Tensor")],
     "sparse_csr_tensor": [Text(f"(crow_indices: Any, col_indices: Any, {_ENTRIES}) -> Tensor")],
     "sparse_csc_tensor": [Text(f"(ccol_indices: Any, row_indices: Any, {_ENTRIES}) -> Tensor")],

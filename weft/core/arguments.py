@@ -21,6 +21,22 @@ def wrong_type(value: Any, function: str, argument: str, wanted: str, position: 
     return TypeError(f"{function}(): argument {where} must be {wanted}, not {type(value).__name__}")
 
 
+def no_form(function: str, positional: tuple, named: dict[str, Any], *forms: str) -> TypeError:
+    """PyTorch's error for arguments that fit none of the forms in which the function can be called.
+
+    >>> print(no_form("randint", (10,), {}, "high, size", "low, high, size"))
+    randint() received an invalid combination of arguments - got (int), but expected one of:
+     * (high, size)
+     * (low, high, size)
+    """
+    got = [type(value).__name__ for value in positional]
+    got += [f"{name}={type(value).__name__}" for name, value in named.items()]
+    accepted = "".join([f"\n * ({form})" for form in forms])
+    return TypeError(
+        f"{function}() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:{accepted}"
+    )
+
+
 def integer(value: Any, function: str, argument: str, position: int = 0) -> int:
     """`value` as an int. Accepts ints, integers of NumPy, and integer tensors with one element.
 

@@ -37,7 +37,12 @@ class DType:
     mantissa_bits: int
     part: DType | None  # for a complex dtype, the dtype of its real part; None for others
 
-    def __init__(self, name: str, itemsize: int, kind: str, *, exponent=0, mantissa=0, part=None):
+    def __init__(
+        self, name: Any = None, itemsize: int = 0, kind: str = "", *, exponent=0, mantissa=0, part=None
+    ):
+        if not kind:  # a call of `torch.dtype`
+            meant = name if isinstance(name, str) and name in DTYPES else "float32, torch.int64 and so on"
+            raise TypeError(f"cannot create 'torch.dtype' instances: write torch.{meant}")
         self.name, self.itemsize, self.kind, self.part = name, itemsize, kind, part
         self.exponent_bits, self.mantissa_bits = exponent, mantissa
 

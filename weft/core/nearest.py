@@ -1,9 +1,25 @@
-"""Names that a misspelt one may stand for."""
+"""Names that a misspelt one may stand for.
+
+A function that names all its parameters leaves unknown keywords to Python, and from version 3.13 on Python's own error names the
+nearest parameter. A parameter `**others` would tell earlier versions too, but each right call would pay for its dict.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+# Names of NumPy, of other libraries and of PyTorch's other functions -> what the parameter may be called here.
+_OTHER_NAMES = {
+    "axis": ("dim", "dims"),
+    "axes": ("dim", "dims"),
+    "dims": ("dim",),
+    "keepdims": ("keepdim",),
+    "keep_dims": ("keepdim",),
+    "ddof": ("correction",),
+    "prob": ("p",),
+    "learning_rate": ("lr",),
+}
 
 
 def note_parameter(error: TypeError, function: Callable) -> None:
@@ -15,10 +31,26 @@ def note_parameter(error: TypeError, function: Callable) -> None:
     ["the nearest parameter is 'dim'"]
     """
     _, found, rest = str(error).partition("got an unexpected keyword argument '")
-    if not found:
-        return
+    if found and rest.endswith("'") and not hasattr(error, "__notes__"):  # Python 3.13 adds a name itself
+        parameters = inspect.signature(function).parameters.values()
+        note_nearest(error, rest[:-1], [each.name for each in parameters if each.kind not in _STARS])
+
+
+_STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def unknown_keyword(function: str, keyword: str, parameters: Iterable[str]) -> TypeError:
+    """The error about a keyword that is no parameter of the function; a note names the nearest parameter."""
+    error = TypeError(f"{function}() got an unexpected keyword argument '{keyword}'")
+    note_nearest(error, keyword, parameters)
+    return error
+
+
+def note_nearest(error: Exception, keyword: str, parameters: Iterable[str]) -> None:
+    """Add a note with the parameter that the keyword may stand for, if there is one."""
     from difflib import get_close_matches  # only mistakes need it
 
-    nearest = get_close_matches(rest.rstrip("'"), inspect.signature(function).parameters, 1)
-    if nearest:
+    names = [name for name in parameters if name != keyword]
+    meant = [name for name in _OTHER_NAMES.get(keyword, ()) if name in names]
+    if nearest := meant or get_close_matches(keyword, names, 1):
         error.add_note(f"the nearest parameter is {nearest[0]!r}")

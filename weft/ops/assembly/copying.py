@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtype as dt
+from ...core.arguments import no_form
 from ...core.copy_on_write import can_share, lazy_copy
 from ...core.device import CPU, as_device, as_named_device, device
 from ...core.dispatch import watchers
@@ -22,6 +23,7 @@ from ...core.layout import (
     suggested_format,
 )
 from ...core.names import named
+from ...core.nearest import note_nearest
 from ...core.op import Op
 from ...core.outputs import check_inplace, set_copy
 from ...core.plans import PlanCache
@@ -269,6 +271,9 @@ _to_entry = entry(_moved, "to")
 add_member("to", in_front_of(_to_entry)(to))
 
 
+_TO_PARAMETERS = {"device", "dtype", "non_blocking", "copy", "memory_format", "other"}
+
+
 def parse_to(
     args: tuple, kwargs: dict, copies: bool = True
 ) -> tuple[device | None, DType | None, bool, MemoryFormat]:
@@ -289,10 +294,9 @@ def parse_to(
     for name in (*names, "non_blocking", "copy"):
         if positional and name not in options:
             options[name] = positional.pop(0)
-    known = {"device", "dtype", "non_blocking", "copy", "memory_format", "other"}
     given = [options.get("non_blocking", False), options.get("copy", False)]
     dtype = options.get("dtype")
-    if positional or options.keys() - known or any(type(value) is not bool for value in given):
+    if positional or options.keys() - _TO_PARAMETERS or any(type(value) is not bool for value in given):
         raise _invalid_to(args, kwargs)
     if (
         dtype is not None
@@ -326,15 +330,17 @@ def _is_format(options: dict) -> bool:
 
 
 def _invalid_to(args: tuple, kwargs: dict) -> TypeError:
-    got = [type(value).__name__ for value in args] + [
-        f"{name}={type(value).__name__}" for name, value in kwargs.items()
-    ]
-    return TypeError(
-        f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:\n"
-        " * (device, dtype, non_blocking, copy, *, memory_format)\n"
-        " * (dtype, non_blocking, copy, *, memory_format)\n"
-        " * (other tensor, non_blocking, copy, *, memory_format)"
+    error = no_form(
+        "to",
+        args,
+        kwargs,
+        "device, dtype, non_blocking, copy, *, memory_format",
+        "dtype, non_blocking, copy, *, memory_format",
+        "other tensor, non_blocking, copy, *, memory_format",
     )
+    for keyword in kwargs.keys() - _TO_PARAMETERS:
+        note_nearest(error, keyword, _TO_PARAMETERS)
+    return error
 
 
 def _short_form(name: str, dtype: DType) -> None:

@@ -14,6 +14,7 @@ from ...core.device import as_device, device
 from ...core.dtype import LEGACY_NAMES, PYTHON_DTYPES, DType, bool_, default_complex, get_default_dtype, int64
 from ...core.filling import when_filling_changes
 from ...core.layout import Layout, MemoryFormat, contiguous_format, preserve_format, strided
+from ...core.nearest import unknown_keyword
 from ...core.outputs import check_unrecorded, resize_out
 from ...core.plans import PlanCache
 from ...core.public import public
@@ -260,7 +261,7 @@ def _sized_in_full(
     memory_format = others.pop("memory_format", None) if name == "empty" else None
     names = others.pop("names", None)
     if others:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(others))}'")
+        raise unknown_keyword(name, next(iter(others)), _OPTIONS)
     sizes = size_arguments(positional if size is None else (size,), name)
     dtype = check_dtype(dtype, name)
     if out is not None:
@@ -275,6 +276,19 @@ def _sized_in_full(
         result = _formatted(sizes, memory_format, dtype, device)
     result = result if value is None else as_new(fill_(result, value))
     return with_grad(result, requires_grad, names)
+
+
+_OPTIONS = (
+    "size",
+    "out",
+    "dtype",
+    "layout",
+    "device",
+    "requires_grad",
+    "pin_memory",
+    "names",
+    "memory_format",
+)
 
 
 def _formatted(sizes, memory_format: MemoryFormat, dtype: DType | None, where: Any) -> Tensor:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core import device as places
 from ...core import dtype as dt
+from ...core.arguments import boolean
 from ...core.device import as_device, device
 from ...core.dtype import (
     COMPLEX,
@@ -28,6 +29,7 @@ from ...core.dtype import (
     int64,
 )
 from ...core.limits import LIMITS, overflow
+from ...core.nearest import unknown_keyword
 from ...core.plans import PlanCache
 from ...core.promotion import promote_types
 from ...core.public import public
@@ -49,7 +51,7 @@ SHORT = 64  # elements: ctypes writes lists up to here, 64 floats in 3.7 us inst
 MAX_NESTING = 128  # of sequences within sequences; PyTorch's own limit
 
 
-@public("function")
+@public("function", checks=False)
 def tensor(
     data: Any,
     *,
@@ -58,6 +60,7 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
     names: Any = None,
+    **others: Any,
 ) -> Tensor:
     """Return a new tensor that copies `data`: a number, nested sequences of numbers, an array or a tensor.
 
@@ -70,6 +73,10 @@ def tensor(
     tensor([[1, 2],
             [3, 4]])
     """
+    if others:
+        raise unknown_keyword("tensor", next(iter(others)), _OPTIONS)
+    if pin_memory is not False:
+        boolean(pin_memory, "tensor", "pin_memory")
     if names is not None:
         unnamed = tensor(data, dtype=dtype, device=device, pin_memory=pin_memory)
         return with_grad(unnamed, requires_grad, names)
@@ -82,6 +89,9 @@ def tensor(
         data = as_base_tensor(data)
     result = from_data(data, check_dtype(dtype, "tensor"), None if device is None else as_device(device))
     return with_grad(result, requires_grad)
+
+
+_OPTIONS = ("dtype", "device", "requires_grad", "pin_memory", "names")
 
 
 def _warn_about_copy(requires_grad: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtype as dt
+from ...core.arguments import no_form
 from ...core.device import ACCELERATORS, CPU, as_device, get_default_device, set_default_device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
 from ...core.names import ROOT
@@ -68,11 +69,20 @@ def _construct(
     return from_data(data, dtype, where)
 
 
+def _unknown_option(positional: tuple, others: dict[str, Any]) -> TypeError:
+    error = no_form("new", positional, others, "*size, device", "data, device")
+    if others.keys() <= {"dtype", "requires_grad"}:
+        error.add_note(f"torch.tensor(data, {', '.join([f'{name}=' for name in others])}) takes it")
+    return error
+
+
 def _none(dtype: DType, where) -> Tensor:
     return empty(0, dtype=dtype, device=where)
 
 
-def _new_tensor(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
+def _new_tensor(cls, *positional: Any, device: Any = None, size: Any = None, **others: Any) -> Tensor:
+    if others:
+        raise _unknown_option(positional, others)
     if len(positional) == 1 and type(positional[0]) is not Tensor and isinstance(positional[0], Tensor):
         check_subclass(cls, positional[0])
     result = _construct(get_default_dtype(), positional, device, size, exact=False)
@@ -122,7 +132,9 @@ class _TypedClass(type):
             )
         return super().__new__(cls, name, bases, members)
 
-    def __call__(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
+    def __call__(cls, *positional: Any, device: Any = None, size: Any = None, **others: Any) -> Tensor:
+        if others:
+            raise _unknown_option(positional, others)
         device = cls.where if device is None and cls.where is not CPU else device
         return _construct(cls.dtype, positional, device, size)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arguments import number
+from ...core.arguments import no_form, number
 from ...core.batched import beneath
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
@@ -15,6 +15,7 @@ from ...core.generator import Generator, default_generator, seed_devices
 from ...core.iteration import broadcast_shapes
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format
 from ...core.limits import overflow
+from ...core.nearest import unknown_keyword
 from ...core.outputs import check_inplace, check_unrecorded, resize_out
 from ...core.public import public
 from ...core.spec import contiguous_spec
@@ -120,6 +121,10 @@ def _first_version(result: Tensor, out: Tensor | None) -> Tensor:
     return as_new(result) if out is None else result
 
 
+_OPTIONS = ("generator", "out", "dtype", "layout", "device", "requires_grad", "pin_memory")
+_RANGE = ("low", "high", "size")
+
+
 def _sized(name: str, fill: Callable, what: str) -> Callable:
     @public("function", name=name, words={"what": what})
     def constructor(
@@ -144,8 +149,10 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         names = size_by_name.pop("names", None)
         if "size" in size_by_name and not size:
             size = (size_by_name.pop("size"),)
-        if not size or size_by_name:
-            raise TypeError(f"{name}() received an invalid combination of arguments: {size} {size_by_name}")
+        if size_by_name:
+            raise unknown_keyword(name, next(iter(size_by_name)), ("size", "names", *_OPTIONS))
+        if not size or len(size) > 1 and isinstance(size[0], (tuple, list)):
+            raise no_form(name, size, {}, "*size, *, options", "size, *, options")
         result = _target(size_arguments(size, name), name, out, dtype, layout, device)
         fill(result, generator_or_default(generator, name))
         result = _first_version(result, out)
@@ -201,10 +208,12 @@ def randint(
     >>> torch.randint(5, (2, 3)).shape
     torch.Size([2, 3])
     """
-    parameters = ("low", "high", "size")[3 - len(arguments) - len(named) :]
+    if unknown := named.keys() - _RANGE:
+        raise unknown_keyword("randint", min(unknown), (*_RANGE, *_OPTIONS))
+    parameters = _RANGE[3 - len(arguments) - len(named) :]
     values = dict(zip(parameters, arguments, strict=False))
     if len(arguments) + len(named) not in (2, 3) or named.keys() | values.keys() != set(parameters):
-        raise TypeError(f"randint() received an invalid combination of arguments: {arguments} {named}")
+        raise no_form("randint", arguments, named, "high, size, *, options", "low, high, size, *, options")
     values |= named
     if not isinstance(values["size"], (tuple, list)):
         raise TypeError(
@@ -233,10 +242,14 @@ def randint_like(
     **named: Any,
 ) -> Tensor:
     """Draw integers with low <= value < high, in the dtype of `input` unless given: randint_like(input, low=0, high)."""
+    if unknown := named.keys() - {"low", "high"}:
+        raise unknown_keyword("randint_like", min(unknown), ("low", "high", "memory_format", *_OPTIONS))
     names = ("low", "high")[2 - len(bounds) - len(named) :]
     values = dict(zip(names, bounds, strict=False)) | named
     if values.keys() != set(names) or "high" not in values:
-        raise TypeError(f"randint_like() received an invalid combination of arguments: {bounds} {named}")
+        raise no_form(
+            "randint_like", (input, *bounds), named, "input, high, *, options", "input, low, high, *, options"
+        )
     low = integer_argument(values.get("low", 0), "randint_like", "low", 2)
     high = integer_argument(values["high"], "randint_like", "high", len(names) + 1)
     result = empty_as(input, dtype, layout, device, False, memory_format)

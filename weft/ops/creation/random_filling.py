@@ -48,6 +48,7 @@ from ...core.generator import Generator, default_generator, generator_on
 from ...core.iteration import broadcast_shapes
 from ...core.layout import preserve_format
 from ...core.limits import largest
+from ...core.nearest import note_parameter, unknown_keyword
 from ...core.op import Op
 from ...core.outputs import check_inplace
 from ...core.plans import PlanCache
@@ -193,7 +194,11 @@ def _constant(name: str) -> Callable[[Callable], Callable]:
         def complete(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             if self._autograd is not None and needs_recording((self,)):
                 return record_inplace(op, self, (), (), functools.partial(fill, **kwargs), self, *args)
-            return fill(self, *args, **kwargs)
+            try:
+                return fill(self, *args, **kwargs)
+            except TypeError as error:
+                note_parameter(error, fill)
+                raise
 
         return complete
 
@@ -231,7 +236,7 @@ def _bounds(name: str, positional: tuple, named: dict) -> tuple[Any, Any]:
     if len(positional) > 2:
         raise TypeError(f"{name}() takes from 0 to 2 positional arguments but {len(positional)} were given")
     if unknown:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
+        raise unknown_keyword(name, min(unknown), ("from", "to", "generator"))
     values |= named
     return values.get("from", 0.0), values.get("to", 1.0)
 

@@ -65,7 +65,10 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         if not sizes and len(index) == 1 and type(index[0]) is int:
             select_plan(self.spec)
-        raise IndexError(f"too many indices for tensor of dimension {len(sizes)}")
+        raise IndexError(
+            f"too many indices for tensor of dimension {len(sizes)}\n"
+            f"the shape is {list(sizes)}, and the indices are for {named} dimensions"
+        )
     view_items, chosen = _assigned(self, items, len(sizes) - named)
     is_whole = chosen and all(item is ... or item == ALL for item in view_items)
     view = self if is_whole else basic_view(self, tuple(view_items))
@@ -212,7 +215,10 @@ def check_mask(spec: Spec, dim: int, mask: Spec) -> None:
     """Raises: IndexError unless the mask has the sizes of the dims from `dim` on."""
     for k, size in enumerate(mask.shape):
         if dim + k >= len(spec.shape):
-            raise IndexError(f"too many indices for tensor of dimension {len(spec.shape)}")
+            raise IndexError(
+                f"too many indices for tensor of dimension {len(spec.shape)}\n"
+                f"the shape is {list(spec.shape)}, and a mask of shape {list(mask.shape)} begins at dimension {dim}"
+            )
         if size != spec.shape[dim + k]:
             raise IndexError(
                 f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape of the "

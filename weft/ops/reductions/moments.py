@@ -10,6 +10,7 @@ from typing import Any
 from ...core.arguments import boolean, number
 from ...core.checking import check_tensor
 from ...core.dtype import DType, complex128, float64
+from ...core.nearest import unknown_keyword
 from ...core.public import public
 from ...core.symbols import as_float, per_plan
 from ...core.tensor import Tensor
@@ -61,6 +62,9 @@ STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared
 # fmt: on
 
 
+_PARAMETERS = ("dim", "unbiased", "keepdim", "correction")
+
+
 def _moment_arguments(
     input: Tensor, args: tuple, kwargs: dict, name: str
 ) -> tuple[tuple[int, ...], float, bool]:
@@ -74,9 +78,8 @@ def _moment_arguments(
             f"{name}() takes at most {len(names) + 1} positional arguments ({len(args) + 1} given)"
         )
     arguments = dict(zip(names, args)) | kwargs
-    unknown = set(arguments) - {"dim", "unbiased", "keepdim", "correction"}
-    if unknown:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+    if unknown := arguments.keys() - _PARAMETERS:
+        raise unknown_keyword(name, min(unknown), _PARAMETERS)
     keepdim = boolean(arguments.get("keepdim", False), name, "keepdim")
     unbiased = boolean(arguments.get("unbiased", True), name, "unbiased")
     correction = arguments.get("correction")

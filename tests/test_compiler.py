@@ -52,3 +52,10 @@ def test_wrapped_modules_train():
     compiled(weft.ones(1, 3)).sum().backward()
     optimizer.step()
     assert not before.equal(compiled.weight)
+
+
+def test_only_functions_and_modules_are_compiled():
+    with pytest.raises(
+        AssertionError, match="A callable function is expected, but <class 'int'> is provided"
+    ):
+        weft.compile(3)

@@ -438,3 +438,20 @@ def test_functions_of_python_as_attributes_of_a_class_become_methods():
     cls = type("Holder", (weft.nn.Module,), {"function": lambda self: self})
     module = cls()
     assert module.function() is module
+
+
+@pytest.mark.parametrize(
+    "name", ["Conv2d", "ConvTranspose1d", "ReLU", "MaxUnpool2d", "Softmax", "LazyConv2d"]
+)
+def test_errors_about_arguments_name_the_class_that_was_called(name):
+    with pytest.raises(
+        TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword argument 'colour'"
+    ):
+        getattr(nn, name)(colour=1)
+
+
+def test_constructors_of_classes_outside_weft_are_inherited():
+    class Own(nn.modules.conv._Conv):
+        _n = 2
+
+    assert "__init__" not in vars(Own)

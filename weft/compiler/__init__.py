@@ -62,7 +62,7 @@ def compile(  # noqa: A001 (PyTorch's name)
             recompile_limit=recompile_limit,
         )
     if not callable(model):
-        raise RuntimeError(f"torch.compile: {model!r} is neither a module nor a function")
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
     from ..nn import Module  # loaded when first used

@@ -102,7 +102,7 @@ class _Binding:
         if fullname == "weft" or fullname.startswith("weft."):
             return self._find_weft(fullname, path)
         weft_name = _weft_name(fullname)
-        if weft_name is None:
+        if weft_name is None or (fullname == "torch_xla" and _asked_by_library()):
             return None
         try:
             module = importlib.import_module(weft_name)
@@ -222,6 +222,21 @@ def uninstall() -> None:
     sys.modules.update(_binding.displaced)
     _binding.displaced = {}
     _set_python_path(_python_path())
+
+
+def _asked_by_library() -> bool:
+    """Whether an installed library imports what is imported now, and not the program.
+
+    Libraries that find PyTorch/XLA compute on it. JAX may be installed for other reasons, so they find it only once the program has imported it.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        (__name__, "importlib")
+    ):
+        frame = frame.f_back
+    path = os.path.normpath(frame.f_code.co_filename)
+    is_installed = not {"site-packages", "dist-packages"}.isdisjoint(path.split(os.sep))
+    return is_installed and not path.startswith(PACKAGE)
 
 
 def _weft_name(name: str) -> str | None:

@@ -34,6 +34,12 @@ assert xr.device_type() == xm.xla_device_hw(dev) and xr.world_size() == 1 and xr
 assert xr.global_runtime_device_count() == torch_xla.device_count() and xm.is_master_ordinal()
 xm.master_print("hello")
 
+# What libraries call
+one = torch.ones(2, device=dev)
+assert xm.all_reduce("sum", one, scale=0.5).tolist() == [0.5, 0.5] and xm.all_reduce("sum", [one], scale=2.0) is None
+assert one.tolist() == [2.0, 2.0]
+xm.set_replication(dev, xm.get_xla_supported_devices())
+
 # Steps
 met.clear_all()
 weight = torch.nn.Parameter(torch.ones(3, device=dev))
@@ -147,3 +153,29 @@ for use in (lambda: __import__("torch_xla"), lambda: torch.ones(1, device="xla")
     first, second = run_script(run_weft, tmp_path, text).splitlines()
     assert first == "torch_xla needs JAX, which is not installed: pip install 'weft[xla]'"
     assert second.endswith("which is not installed: pip install 'weft[xla]'")
+
+
+LIBRARY = """
+import importlib.util
+try:
+    import torch_xla
+    found = True
+except ImportError:
+    found = False
+asked = importlib.util.find_spec("torch_xla") is not None
+"""
+
+
+@IMPORTS_JAX
+def test_libraries_find_it_once_the_program_has_imported_it(run_weft, tmp_path):
+    """Those that find it compute on it, and JAX may be installed for other reasons."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    for name in ("one", "two"):
+        (folder / f"{name}.py").write_text(LIBRARY)
+    (tmp_path / "script.py").write_text(
+        "import one\nprint(one.found, one.asked)\nimport torch_xla, two\nprint(two.found, two.asked)\n"
+    )
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    done = run_weft("run", tmp_path / "script.py", PYTHONPATH=path)
+    assert (done.returncode, done.stdout) == (0, "False False\nTrue True\n"), done.stderr

@@ -44,6 +44,10 @@ def xla_device(n: int | None = None, devkind: str | None = None) -> device:
     return found
 
 
+def set_replication(device: Any, devices: Any) -> None:
+    """Say which devices compute the same. weft's programs use one, so there is nothing to do."""
+
+
 def get_xla_supported_devices(devkind: str | None = None, max_devices: int | None = None) -> list[str]:
     """The names of all devices, or of those of a kind: "CPU", "GPU" or "TPU"."""
     names = [f"xla:{number}" for number in range(device_count())]
@@ -113,6 +117,24 @@ def mesh_reduce(tag: str, data: Any, reduce_fn: Callable[[list], Any]) -> Any:
 
 def reduce_gradients(optimizer: Any, groups: Any = None, pin_layout: bool = True) -> None:
     """Add the gradients of all processes."""
+
+
+def all_reduce(
+    reduce_type: str, inputs: Any, scale: float = 1.0, groups: Any = None, pin_layout: bool = True
+) -> Any:
+    """Combine tensors over all processes, of which there is one, and multiply them by `scale`: a list in place, a single one in a new tensor."""
+    if isinstance(inputs, Tensor):
+        return inputs * scale
+    if scale != 1.0:
+        for each in inputs:
+            each.mul_(scale)
+    return None
+
+
+def _fetch_gradients(optimizer: Any) -> list[Tensor]:
+    """The gradients of an optimizer's parameters, for libraries that add them up themselves."""
+    parameters = [each for group in optimizer.param_groups for each in group["params"]]
+    return [each.grad for each in parameters if each.grad is not None]
 
 
 # ---- Steps -----------------------------------------------------------------------------------------------------------

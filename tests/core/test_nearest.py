@@ -3,6 +3,7 @@
 import pytest
 
 import weft as torch
+from weft.core.nearest import note_parameter
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,12 @@ def test_no_parameter_is_near():
     with pytest.raises(TypeError) as raised:
         torch.ones(2).sum(colour=0)
     assert not hasattr(raised.value, "__notes__")
+
+
+def test_nothing_is_added_to_what_python_suggests():
+    error = TypeError("f() got an unexpected keyword argument 'dims'. Did you mean 'dim'?")
+    note_parameter(error, lambda dim: None)
+    assert not hasattr(error, "__notes__")
 
 
 def test_the_device_gpu_is_called_cuda():
@@ -69,6 +76,7 @@ def test_to_lists_its_forms_and_the_nearest_parameter():
         (lambda: torch.randint(10), r"got \(int\), but expected one of:\n \* \(high, size"),
         (lambda: torch.randint(0, 10, high=3), r"got \(int, int, high=int\), but expected one of:"),
         (lambda: torch.rand((2, 3), (4,)), r"got \(tuple, tuple\), but expected one of:\n \* \(\*size"),
+        (lambda: torch.randint_like(torch.ones(2)), r"\n \* \(input, low, high, \*, .*memory_format\)$"),
         (lambda: torch.rand(), r"rand\(\) .* got \(\), but expected one of:"),
     ],
 )

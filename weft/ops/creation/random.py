@@ -121,7 +121,9 @@ def _first_version(result: Tensor, out: Tensor | None) -> Tensor:
     return as_new(result) if out is None else result
 
 
-_OPTIONS = ("generator", "out", "dtype", "layout", "device", "requires_grad", "pin_memory")
+_OPTIONS = ("generator", "dtype", "layout", "device", "requires_grad", "pin_memory", "out")
+_KEYWORDS = ", ".join(_OPTIONS)
+_OPTIONS_LIKE = (*_OPTIONS[:-1], "memory_format")
 _RANGE = ("low", "high", "size")
 
 
@@ -152,7 +154,7 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         if size_by_name:
             raise unknown_keyword(name, next(iter(size_by_name)), ("size", "names", *_OPTIONS))
         if not size or len(size) > 1 and isinstance(size[0], (tuple, list)):
-            raise no_form(name, size, {}, "*size, *, options", "size, *, options")
+            raise no_form(name, size, {}, f"*size, {_KEYWORDS}", f"size, *, {_KEYWORDS}")
         result = _target(size_arguments(size, name), name, out, dtype, layout, device)
         fill(result, generator_or_default(generator, name))
         result = _first_version(result, out)
@@ -213,7 +215,9 @@ def randint(
     parameters = _RANGE[3 - len(arguments) - len(named) :]
     values = dict(zip(parameters, arguments, strict=False))
     if len(arguments) + len(named) not in (2, 3) or named.keys() | values.keys() != set(parameters):
-        raise no_form("randint", arguments, named, "high, size, *, options", "low, high, size, *, options")
+        raise no_form(
+            "randint", arguments, named, f"high, size, *, {_KEYWORDS}", f"low, high, size, *, {_KEYWORDS}"
+        )
     values |= named
     if not isinstance(values["size"], (tuple, list)):
         raise TypeError(
@@ -243,12 +247,17 @@ def randint_like(
 ) -> Tensor:
     """Draw integers with low <= value < high, in the dtype of `input` unless given: randint_like(input, low=0, high)."""
     if unknown := named.keys() - {"low", "high"}:
-        raise unknown_keyword("randint_like", min(unknown), ("low", "high", "memory_format", *_OPTIONS))
+        raise unknown_keyword("randint_like", min(unknown), ("low", "high", *_OPTIONS_LIKE))
     names = ("low", "high")[2 - len(bounds) - len(named) :]
     values = dict(zip(names, bounds, strict=False)) | named
     if values.keys() != set(names) or "high" not in values:
+        keywords = ", ".join(_OPTIONS_LIKE)
         raise no_form(
-            "randint_like", (input, *bounds), named, "input, high, *, options", "input, low, high, *, options"
+            "randint_like",
+            (input, *bounds),
+            named,
+            f"input, high, *, {keywords}",
+            f"input, low, high, *, {keywords}",
         )
     low = integer_argument(values.get("low", 0), "randint_like", "low", 2)
     high = integer_argument(values["high"], "randint_like", "high", len(names) + 1)

@@ -40,6 +40,8 @@ class Runtime:
         return nvidia.library().error_text(int(error)) if nvidia.device_count() else "error"
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what Python asks of any object
+            raise AttributeError(name)
         raise NotImplementedError(f"torch.cuda.cudart().{name}: weft has no runtime library of CUDA")
 
 

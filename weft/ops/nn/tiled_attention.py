@@ -39,7 +39,7 @@ def tiled_attention(
 
 
 def _has_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, shared: bool) -> bool:
-    has_attention = query.device.backend.extras.get("has_attention")
+    has_attention = query.spec.device.backend.extras.get("has_attention")
     if has_attention is None or not has_attention(query.spec, value.spec):
         return False
     given = [each for each in (query, key, value, mask) if each is not None]

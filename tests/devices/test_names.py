@@ -4,11 +4,13 @@ So a new device is a folder, and nothing else has to change.
 """
 
 import ast
+import re
 from fnmatch import fnmatch
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "weft"
 NAMES = "cuda xpu xla mps mtia hip hpu privateuseone reference".split()
+_QUOTED = re.compile(rf"""["'](?:{"|".join(NAMES)})""")
 
 # Where a name may stand, and why.
 REASONS = {
@@ -27,11 +29,14 @@ REASONS = {
 
 def named(path):
     """Whether a module has a device's name, alone or with an index, as a string."""
+    text = path.read_text()
+    if not _QUOTED.search(text):  # parsing takes longer
+        return False
     return any(
         isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value.partition(":")[0] in NAMES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(ast.parse(text))
     )
 
 

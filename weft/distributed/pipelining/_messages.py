@@ -95,10 +95,10 @@ class Messages:
 
     def finish(self) -> None:
         """Wait until all is sent."""
-        while self._sent:
-            work, _ = self._sent.pop(0)
+        for work, _ in self._sent:
             assert work is not None
             work.wait()
+        self._sent.clear()
 
 
 def _described(values: Sequence[Tensor]) -> Iterator[int]:

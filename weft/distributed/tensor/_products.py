@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import repeat
 from math import prod
 from typing import Any, NamedTuple
@@ -31,29 +32,26 @@ def cheapest(
     nbytes: of the result. One that consists of summands may have to be added up later, so a quarter of them counts as well.
     """
     ways, given = list(ways), [placements_of(each, mesh) for each in inputs]
+    along = list(zip(*given, strict=True))  # the placements of all inputs, for each dim of the mesh
+    cuts = [mesh.size(dim) if _cuts_for_nothing(ways, own) else 1 for dim, own in enumerate(along)]
     chosen = []
-    for mesh_dim in range(mesh.ndim):
-        count = mesh.size(mesh_dim)
-        # What the other dims of the mesh leave of each input.
+    for mesh_dim, own in enumerate(along):
+        # What the other dims of the mesh leave of each input, and of the result.
         shares = [
             each.spec.nbytes / _pieces(placements, mesh, mesh_dim)
             for each, placements in zip(inputs, given, strict=True)
         ]
-        own = [placements[mesh_dim] for placements in given]
-        left = nbytes / prod(
-            mesh.size(dim)
-            for dim in range(mesh.ndim)
-            if dim != mesh_dim and _cuts_for_nothing(ways, [placements[dim] for placements in given])
-        )
-
-        def cost(
-            way: Way, own: Any = own, shares: Any = shares, count: int = count, left: float = left
-        ) -> float:
-            moved = map(_cost, own, way.inputs, shares, repeat(count))
-            return sum(moved) + (left / 4 if isinstance(way.result, Partial) else 0)
-
-        chosen.append(min(ways, key=cost))
+        left = nbytes * cuts[mesh_dim] / prod(cuts)
+        chosen.append(min(ways, key=partial(_cost_of, own, shares, left, mesh.size(mesh_dim))))
     return list(zip(*[way.inputs for way in chosen], strict=True)), tuple([way.result for way in chosen])
+
+
+def _cost_of(
+    given: Sequence[Placement], shares: Sequence[float], result: float, count: int, way: Way
+) -> float:
+    """The bytes that a way moves along one dim of the mesh, where inputs have these bytes, and the result."""
+    moved = map(_cost, given, way.inputs, shares, repeat(count))
+    return sum(moved) + (result / 4 if isinstance(way.result, Partial) else 0)
 
 
 def _cuts_for_nothing(ways: Iterable[Way], given: Sequence[Placement]) -> bool:

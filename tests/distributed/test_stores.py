@@ -136,6 +136,24 @@ def test_tcp_store_of_several_clients():
         other.add("a", 1)
 
 
+def test_only_the_process_that_keeps_the_store_waits_for_the_others():
+    def program(library):
+        distributed, second = library.distributed, datetime.timedelta(seconds=1)
+        with pytest.raises(
+            distributed.DistStoreError, match=r"seconds waiting for clients. 1/2 clients joined"
+        ):
+            distributed.TCPStore("127.0.0.1", 0, 2, True, timeout=second)
+        keeper = distributed.TCPStore("127.0.0.1", 0, 3, True, wait_for_workers=False)
+        client = distributed.TCPStore("127.0.0.1", keeper.port, 3)
+        with pytest.raises(
+            distributed.DistNetworkError, match=f"any local network address. port: {keeper.port}"
+        ):
+            distributed.TCPStore("127.0.0.1", keeper.port, 3, True)
+        return client.num_keys(), keeper.list_keys()
+
+    same(program)
+
+
 def test_nobody_listens():
     with pytest.raises(weft.distributed.DistNetworkError, match="timed out"):
         weft.distributed.TCPStore("127.0.0.1", 1, 1, False, timeout=SHORT)

@@ -74,21 +74,25 @@ class TCPStore(Store):
         return f"TCPStore(host={self._host}, port={self._port}, is_master={self._server is not None})"
 
     def _join(self, world_size: int | None, end: float) -> None:
-        """Connect, and wait for all of `world_size` processes. PyTorch does not count the keys that this takes."""
-        while True:
+        """Connect. The process that keeps the store waits here for all of `world_size` processes, as in PyTorch; the others do not."""
+        joined = None
+        while joined is None:
             self._connection = _connect(self._host, self._port, self._timeout)
             self._stream = self._connection.makefile("rwb")
             if world_size is None:
                 return
             try:
                 joined = self._ask("add", "init/", 1)
-            except (ConnectionError, DistNetworkError):
+            except (ConnectionError, DistNetworkError):  # an earlier group has just closed its store
                 if time.monotonic() > end:
                     raise
-                continue  # the store of an earlier group, which was just closed
-            if joined >= world_size:
-                self._ask("set", "init/complete", b"1")
-            return self.wait(["init/complete"])
+        while self._server is not None and joined < world_size:
+            if time.monotonic() > end:
+                raise DistStoreError(
+                    f"Timed out after {self._timeout.total_seconds():g} seconds waiting for clients. {joined}/{world_size} clients joined."
+                )
+            time.sleep(0.01)  # seconds
+            joined = self._ask("add", "init/", 0)
 
     def _ask(self, method: str, *arguments: Any, timeout: timedelta | None = None) -> Any:
         """The answer of the process that keeps the store."""
@@ -272,7 +276,10 @@ def _listen(host: str, port: int, multi_tenant: bool, listening: int | None) -> 
         # Loopback only, unless another address is asked for: that may be a name of this machine that others know.
         server = _Server((host if host in _LOOPBACK else "", port), listening)
     except OSError as error:
-        raise DistNetworkError(f"The server socket has failed to listen on port {port}: {error}") from None
+        raise DistNetworkError(
+            f"The server socket has failed to listen on any local network address. port: {port}: {error}. "
+            "Choose another port, or port 0, for which the system finds a free one"
+        ) from None
     if multi_tenant:
         _servers[host, server.server_address[1]] = server
     server.acquire()

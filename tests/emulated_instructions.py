@@ -1,15 +1,19 @@
 """NVIDIA's instructions in LLVM IR, as functions that do what the documentation of PTX says, so that kernels with tensor cores run over OpenCL.
 
 All threads of a group must come to an instruction together, because the functions meet at barriers. Each thread stores its registers, and finds an
-element in the register of the thread that has it by the inverse of the formulas in PTX ISA 9.0, section 9.7.14.5.8. Nothing here uses
-`fragments.py`.
+element in the register of the thread that has it by the inverse of the formulas in PTX ISA 9.0, sections 9.7.14.5.8 and 9.7.14.5.10. Nothing here
+uses `fragments.py`.
 """
 
 import re
 
+from weft.core.dtype import float8_e4m3fn, float8_e5m2, float32
+from weft.devices._gpu.kernel import Kernel
 from weft.devices._gpu.target import SPIRV
+from weft.engine.convert import convert
+from weft.engine.expr import load
+from weft.engine.llvm import emit
 
-_FOUR = "{ float, float, float, float }"
 _WARPS, _WARP = 8, 32
 
 
@@ -27,6 +31,9 @@ def with_functions(ir):
     found = re.sub(r"= bitcast <2 x bfloat> (%\w+) to i32", r"= add i32 \1, 0", found)
     if "@rounded(" in found:
         found += _ROUNDED
+    for dtype in _FLOAT8.values():
+        if f"@of.{dtype.name}(" in found:
+            found += _conversion(dtype)
     if "nvvm" in found:
         found += _LANE
     assert not re.search(r"@llvm\.nvvm", found)
@@ -63,10 +70,13 @@ define i32 @rounded(<2 x float> %values) alwaysinline {
 """
 
 
-def _mma(name, kind, widened):
-    """D = A B + C. `kind`: of the registers; `widened`: code that makes a float %NAME of the half %NAME.half."""
+def _mma(name, kind, each, left, right, total="float"):
+    """D = A B + C. `kind`: of the registers; `each`: elements of a register; `left` and `right`: code that makes a number %NAME of the bits %NAME.bits;
+    `total`: the type of the sums.
+    """
+    four = f"{{ {', '.join([total] * 4)} }}"
     registers = ", ".join(f"{kind} %r{k}" for k in range(6))
-    sums = ", ".join(f"float %c{k}" for k in range(4))
+    sums = ", ".join(f"{total} %c{k}" for k in range(4))
     stores = "\n".join(
         f"""  %i{k} = {"add i32" if kind == "i32" else "bitcast " + kind} %r{k}{", 0" if kind == "i32" else " to i32"}
   %s{k} = {"mul i32 %position, " + str(count)}
@@ -76,13 +86,13 @@ def _mma(name, kind, widened):
         for room, start, count in (("a", 0, 4), ("b", 4, 2))
         for k in range(start, start + count)
     )
-    elements = "\n".join(_sum(i, widened) for i in range(4))
+    elements = "\n".join(_sum(i, each, {"a": left, "b": right}, total) for i in range(4))
     results = "\n".join(
-        f"  %d{i} = insertvalue {_FOUR} {f'%d{i - 1}' if i else 'undef'}, float %e{i}.end, {i}"
+        f"  %d{i} = insertvalue {four} {f'%d{i - 1}' if i else 'undef'}, {total} %e{i}.end, {i}"
         for i in range(4)
     )
     return f"""
-define {_FOUR} @emulated.{name.removeprefix("llvm.")}({registers}, {sums}) {{
+define {four} @emulated.{name.removeprefix("llvm.")}({registers}, {sums}) {{
 entry:
   %position = call i32 @position()
   %lane = and i32 %position, 31
@@ -95,24 +105,25 @@ entry:
 {elements}
   {SPIRV.barrier}
 {results}
-  ret {_FOUR} %d3
+  ret {four} %d3
 }}
 """
 
 
-def _sum(i, widened):
+def _sum(i, each, conversions, total):
     """Element i of D: row `group` or `group + 8`, column `thread * 2 + (i & 1)`; the terms in order."""
     previous = "entry" if i == 0 else f"done{i - 1}"
+    bits = 32 // each
     lines = [
         f"  br label %loop{i}\nloop{i}:",
         f"  %k{i} = phi i32 [ 0, %{previous} ], [ %next{i}, %loop{i} ]",
-        f"  %e{i} = phi float [ %c{i}, %{previous} ], [ %e{i}.next, %loop{i} ]",
-        f"  %half{i} = and i32 %k{i}, 1",
-        f"  %shift{i} = mul i32 %half{i}, 16",
-        f"  %within{i} = and i32 %k{i}, 7",
-        f"  %pair{i} = lshr i32 %within{i}, 1",
-        f"  %upper{i} = lshr i32 %k{i}, 3",
-        # A: thread (row % 8) * 4 + pair, register row / 8 + 2 * (k / 8).
+        f"  %e{i} = phi {total} [ %c{i}, %{previous} ], [ %e{i}.next, %loop{i} ]",
+        f"  %part{i} = urem i32 %k{i}, {each}",
+        f"  %shift{i} = mul i32 %part{i}, {bits}",
+        f"  %register{i} = udiv i32 %k{i}, {each}",
+        f"  %pair{i} = and i32 %register{i}, 3",
+        f"  %upper{i} = lshr i32 %register{i}, 2",
+        # A: thread (row % 8) * 4 + (k / each) % 4, register row / 8 + 2 * (k / (4 * each)).
         f"  %al{i} = mul i32 %group, 4",
         f"  %am{i} = add i32 %al{i}, %pair{i}",
         f"  %an{i} = add i32 %am{i}, %first",
@@ -120,7 +131,7 @@ def _sum(i, widened):
         f"  %ap{i} = mul i32 %upper{i}, 2",
         f"  %aq{i} = add i32 %ap{i}, {i // 2}",
         f"  %ar{i} = add i32 %ao{i}, %aq{i}",
-        # B: thread column * 4 + pair, register k / 8.
+        # B: thread column * 4 + (k / each) % 4, register k / (4 * each).
         f"  %bl{i} = add i32 %twice, {i % 2}",
         f"  %bm{i} = mul i32 %bl{i}, 4",
         f"  %bn{i} = add i32 %bm{i}, %pair{i}",
@@ -128,30 +139,54 @@ def _sum(i, widened):
         f"  %bp{i} = mul i32 %bo{i}, 2",
         f"  %br{i} = add i32 %bp{i}, %upper{i}",
     ]
-    for side in "ab":
+    for side, conversion in conversions.items():
         lines += [
             f"  %{side}x{i} = getelementptr i32, ptr addrspace(3) @room.{side}, i32 %{side}r{i}",
             f"  %{side}y{i} = load i32, ptr addrspace(3) %{side}x{i}",
             f"  %{side}z{i} = lshr i32 %{side}y{i}, %shift{i}",
-            f"  %{side}{i}.half = trunc i32 %{side}z{i} to i16",
-            widened.replace("NAME", f"{side}{i}"),
+            f"  %{side}{i}.bits = trunc i32 %{side}z{i} to i{bits}",
+            conversion.replace("NAME", f"{side}{i}"),
         ]
+    letter, zero = ("f", "0.0") if total == "float" else ("", "0")
     lines += [
-        f"  %product{i} = fmul float %a{i}, %b{i}",  # exact
-        f"  %e{i}.next = fadd float %e{i}, %product{i}",
+        f"  %product{i} = {letter}mul {total} %a{i}, %b{i}",  # exact
+        f"  %e{i}.next = {letter}add {total} %e{i}, %product{i}",
         f"  %next{i} = add i32 %k{i}, 1",
-        f"  %more{i} = icmp ult i32 %next{i}, 16",
+        f"  %more{i} = icmp ult i32 %next{i}, {8 * each}",
         f"  br i1 %more{i}, label %loop{i}, label %done{i}\ndone{i}:",
-        f"  %e{i}.end = fadd float %e{i}.next, 0.0",
+        f"  %e{i}.end = {letter}add {total} %e{i}.next, {zero}",
     ]
     return "\n".join(lines)
 
 
-_OF_BFLOAT16 = """  %NAME.wide = zext i16 %NAME.half to i32
-  %NAME.bits = shl i32 %NAME.wide, 16
-  %NAME = bitcast i32 %NAME.bits to float"""
-_OF_FLOAT16 = """  %NAME.number = bitcast i16 %NAME.half to half
+_OF_BFLOAT16 = """  %NAME.wide = zext i16 %NAME.bits to i32
+  %NAME.upper = shl i32 %NAME.wide, 16
+  %NAME = bitcast i32 %NAME.upper to float"""
+_OF_FLOAT16 = """  %NAME.number = bitcast i16 %NAME.bits to half
   %NAME = fpext half %NAME.number to float"""
+_OF_INT8 = "  %NAME = sext i8 %NAME.bits to i32"
+
+
+def _of_float8(dtype):
+    """e4m3 and e5m2 by weft's own conversion, which has tests of its own."""
+    return f"  %NAME = call float @of.{dtype.name}(i8 %NAME.bits)"
+
+
+def _conversion(dtype):
+    body = Kernel(SPIRV)
+    leaf = load(0, dtype)
+    (value,) = emit(body, [convert(leaf, float32)], {leaf: "%bits"})
+    lines = "\n".join([*body.variables, *body.lines])
+    declarations = "\n".join(sorted(body.declarations))
+    return f"""
+{declarations}
+define float @of.{dtype.name}(i8 %bits) {{
+entry:
+{lines}
+  ret float {value}
+}}
+"""
+
 
 _SHUFFLE = f"""
 define float @emulated.nvvm.shfl.sync.bfly.f32(i32 %mask, float %value, i32 %distance, i32 %last) {{
@@ -226,13 +261,18 @@ define float @emulated.{name.removeprefix("llvm.")}(float %value) {{
 """
 
 
-_FUNCTIONS = {
-    name: _mma(name, kind, widened)
-    for name, kind, widened in (
-        ("llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32", _OF_BFLOAT16),
-        ("llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "<2 x half>", _OF_FLOAT16),
-    )
-} | {
+_FLOAT8 = {"e4m3": float8_e4m3fn, "e5m2": float8_e5m2}
+_MMA = [
+    ("llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32", 2, _OF_BFLOAT16, _OF_BFLOAT16),
+    ("llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "<2 x half>", 2, _OF_FLOAT16, _OF_FLOAT16),
+    ("llvm.nvvm.mma.m16n8k32.row.col.s8", "i32", 4, _OF_INT8, _OF_INT8, "i32"),
+    *(
+        (f"llvm.nvvm.mma.m16n8k32.row.col.f32.{a}.{b}.f32", "i32", 4, _of_float8(left), _of_float8(right))
+        for a, left in _FLOAT8.items()
+        for b, right in _FLOAT8.items()
+    ),
+]
+_FUNCTIONS = {row[0]: _mma(*row) for row in _MMA} | {
     "llvm.nvvm.shfl.sync.bfly.f32": _SHUFFLE,
     "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3": _ldmatrix(turned=False),
     "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3": _ldmatrix(turned=True),

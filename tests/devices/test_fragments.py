@@ -9,7 +9,7 @@ from emulated_instructions import with_functions
 from on_device import HERE
 
 import weft
-from weft.devices._gpu import attention, half_products
+from weft.devices._gpu import attention, narrow_products
 from weft.devices._gpu.fragments import ROWS, TERMS, WARP, WARPS, Fragments, Matrix
 from weft.devices._gpu.kernel import THREADS
 from weft.devices._gpu.target import SPIRV
@@ -177,6 +177,79 @@ def test_the_forms_of_attention_agree(monkeypatch, dtype, causal):
         assert (one - other).abs().max() <= tolerance * other.abs().max(), name
 
 
+BYTES = [
+    (weft.int8, weft.int8),
+    (weft.float8_e4m3fn, weft.float8_e5m2),
+    (weft.float8_e5m2, weft.float8_e4m3fn),
+]
+
+
+# NVIDIA, PTX ISA 9.0, section 9.7.14.5.10: m16n8k32 of elements of 8 bits.
+
+
+def byte_of_a(lane, i):
+    group, thread = lane >> 2, lane % 4
+    row = group if 0 <= i < 4 or 8 <= i < 12 else group + 8
+    return row, thread * 4 + (i & 3) + (16 if i >= 8 else 0)
+
+
+def byte_of_b(lane, i):
+    group, thread = lane >> 2, lane % 4
+    return thread * 4 + (i & 3) + (16 if i >= 4 else 0), group
+
+
+def bytes_ir(target, kernel):
+    """Each thread stores its registers of bytes: A, B for sixteen columns, and sums."""
+    left, right, tensor_cores = kernel
+    body = Fragments(target, left, tensor_cores, right)
+    out, *addresses = body.words("p", 3)
+    counts = WARPS * ROWS, 16
+    tiles = [body.tile(count, TERMS) for count in counts]
+    for tile, address, count in zip(tiles, addresses, counts, strict=True):
+        body.fetch(tile, Matrix(address, str(2 * TERMS), str(count), str(TERMS)), "0")
+    body.barrier()
+    a = body.left(body.left_side(tiles[0], True, body.integer("mul", body.warp, ROWS)), 0, 0)
+    b = body.right(body.right_side(tiles[1], True), 16, 0)
+    sums = body.new_sums(16)
+    body.multiply(sums, a, b)
+    values = [value for four in body.sums_of(sums) for value in four]
+    if body.sum_kind == "float":
+        values = [body.let(f"bitcast float {value} to i32") for value in values]
+    for k, register in enumerate([*a, *b[0], *b[1], *values]):
+        body.write(body.place(out, [body.position], [4 * 16]), weft.int32, register, 4 * k)
+    return body.ir()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("left", "right"), BYTES)
+def test_fragments_of_bytes(form, left, right):
+    runtime = weft.device(HERE).backend.runtime
+    if form == "tensor cores" and left is not weft.int8 and (7, 0) <= runtime.capability < (8, 9):
+        pytest.skip("float8 needs compute capability 8.9")
+    generator = weft.Generator().manual_seed(0)
+    a = weft.randint(-8, 8, (WARPS * ROWS, 2 * TERMS), generator=generator).to(left)
+    b = weft.randint(-8, 8, (16, 2 * TERMS), generator=generator).to(right)  # its columns
+    out = weft.zeros(THREADS, 16, dtype=weft.int32, device=HERE)
+    write = in_form(form, bytes_ir)
+    launch = runtime.launch(runtime.load(write, (left, right, form != "memory")), 1, "ppp", [])
+    launch.entry(*(each.data_ptr() for each in (out, a.to(HERE), b.to(HERE))), launch.meta, launch.count)
+    found = out.cpu().view(WARPS, WARP, 16)
+
+    def elements(start, count, dtype):
+        return found[..., start : start + count].contiguous().view(dtype).double().numpy()
+
+    whole_a, whole_b = a.view(WARPS, ROWS, 2 * TERMS).double().numpy(), b.double().numpy().T
+    at = places(byte_of_a, 16)
+    np.testing.assert_array_equal(elements(0, 4, left), whole_a[:, at[..., 0], at[..., 1]])
+    for k in (0, 1):
+        at = places(byte_of_b, 8)
+        expected = np.broadcast_to(whole_b[at[..., 0], at[..., 1] + 8 * k], (WARPS, WARP, 8))
+        np.testing.assert_array_equal(elements(4 + 2 * k, 2, right), expected)
+        at = places(of_c, 4)
+        sums = elements(8 + 4 * k, 4, weft.int32 if left is weft.int8 else weft.float32)
+        np.testing.assert_array_equal(sums, (whole_a @ whole_b)[:, at[..., 0], at[..., 1] + 8 * k])
+
+
 @pytest.mark.parametrize("turned", [(False, False), (True, True)])
 @pytest.mark.parametrize("rows", [70, 300, 3000])  # squares of both sizes
 def test_the_forms_of_products_agree(monkeypatch, turned, rows):
@@ -189,13 +262,39 @@ def test_the_forms_of_products_agree(monkeypatch, turned, rows):
         for shape, turn in zip(((rows, 50), (50, rows)), turned, strict=True)
     )
     a, b = a.to(HERE, weft.bfloat16), b.to(HERE, weft.bfloat16)
-    found, write = [], half_products.half_product_ir
+    found, write = [], narrow_products.narrow_product_ir
     for form in FORMS:
-        monkeypatch.setattr(half_products, "half_product_ir", in_form(form, write))
+        monkeypatch.setattr(narrow_products, "narrow_product_ir", in_form(form, write))
         with monkeypatch.context() as change:
             change.setattr(gpu.runtime, "small_products", form)
             result = weft.empty(rows, rows, device=HERE)
-            launch = half_products.prepare_half_product(gpu, a.spec, b.spec, result.spec)
+            launch = narrow_products.prepare_narrow_product(gpu, a.spec, b.spec, result.spec)
         launch.entry(result.data_ptr(), a.data_ptr(), b.data_ptr(), launch.meta, launch.count)
         found.append(result.cpu())
     assert (found[0] - found[1]).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize(("left", "right"), BYTES)
+@pytest.mark.parametrize("terms", [40, 100])
+def test_the_forms_of_products_of_bytes_agree(monkeypatch, left, right, terms):
+    gpu = weft.device(HERE).backend
+    generator = weft.Generator().manual_seed(0)
+    a = weft.randint(-9, 9, (70, terms), generator=generator).to(left).to(HERE)
+    b = weft.randint(-9, 9, (90, terms), generator=generator).to(right).to(HERE).t()
+    scales = [weft.rand(70, 1, generator=generator).to(HERE), weft.rand(1, 90, generator=generator).to(HERE)]
+    bias = weft.randn(90, generator=generator).to(HERE, weft.bfloat16)
+    found, write = [], narrow_products.narrow_product_ir
+    for form in FORMS:
+        monkeypatch.setattr(narrow_products, "narrow_product_ir", in_form(form, write))
+        with monkeypatch.context() as change:
+            change.setattr(gpu.runtime, "small_products", form)
+            result = weft.empty(70, 90, device=HERE)
+            launch = narrow_products.prepare_narrow_product(
+                gpu, a.spec, b.spec, result.spec, tuple(each.spec for each in scales), bias.spec
+            )
+        given = (result, a, b, *scales, bias)
+        launch.entry(*(each.data_ptr() for each in given), launch.meta, launch.count)
+        found.append(result.cpu())
+    expected = a.cpu().double() @ b.cpu().double() * scales[0].cpu() * scales[1].cpu() + bias.cpu()
+    for each in found:  # sums are exact, because the numbers are small integers
+        assert (each - expected).abs().max() <= 1e-6 * expected.abs().max()

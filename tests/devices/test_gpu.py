@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_fragments"),
         ("cuda", "test_convolutions"),
         ("cuda", "test_fourier"),
-        ("cuda", "test_half_products"),
+        ("cuda", "test_narrow_products"),
         ("cuda", "test_large"),
         ("cuda", "test_op_table"),
         ("cuda", "test_properties"),

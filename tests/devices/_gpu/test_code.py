@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from weft.core.dtype import bfloat16, bool_, float16, float32
+from weft.core.dtype import bfloat16, bool_, float8_e4m3fn, float8_e5m2, float16, float32, int8, int32
 from weft.devices._gpu.attention import BY_KEYS, BY_QUERIES, FORWARD, AttentionKernel, attention_ir
 from weft.devices._gpu.code import compiled
 from weft.devices._gpu.cuda import architecture
-from weft.devices._gpu.half_products import LARGE, SMALL, HalfProductKernel, half_product_ir
+from weft.devices._gpu.narrow_products import LARGE, SMALL, Epilogue, NarrowProductKernel, narrow_product_ir
 from weft.devices._gpu.target import NVPTX
 
 
@@ -52,18 +52,41 @@ def kernels_with_tensor_cores():
     named += [
         (
             f"product, {side}",
-            half_product_ir(NVPTX, HalfProductKernel(bfloat16, result, 1, turned, side, True)),
+            narrow_product_ir(NVPTX, NarrowProductKernel(bfloat16, bfloat16, result, 1, turned, side, True)),
         )
         for result, turned, side in ((bfloat16, (False, True), LARGE), (float32, (True, False), SMALL))
     ]
-    return [*named, ("attention of 128 features", attention_ir(NVPTX, wide))]
+    return [*named, ("attention of 128 features", attention_ir(NVPTX, wide)), of_bytes("int8", int8, int8)]
+
+
+def of_bytes(name, left, right):
+    """A product of bytes, large enough that groups compute large squares."""
+    epilogue = Epilogue() if left is int8 else Epilogue(scaled=True, bias=bfloat16)
+    result = int32 if left is int8 else bfloat16
+    kernel = NarrowProductKernel(left, right, result, 0, (False, True), LARGE, True, epilogue)
+    return name, narrow_product_ir(NVPTX, kernel)
+
+
+@functools.cache
+def kernels_of_float8():
+    """(name, LLVM IR) of kernels for capability 8.9 and above."""
+    pairs = (float8_e4m3fn, float8_e4m3fn), (float8_e5m2, float8_e4m3fn)
+    return [of_bytes(f"{left} {right}", left, right) for left, right in pairs]
 
 
 @pytest.mark.parametrize("processor", ["sm_80", "sm_90", "sm_100"])
 def test_kernels_with_tensor_cores_are_assembled(processor, tmp_path):
     codes = [(name, compiled(NVPTX, ir, processor).rstrip(b"\0")) for name, ir in kernels_with_tensor_cores()]
     for _, code in codes:
-        assert b"mma.sync.aligned.m16n8k16.row.col.f32." in code
+        assert b"mma.sync.aligned.m16n8k" in code
+    assemble(codes, processor, tmp_path)
+
+
+@pytest.mark.parametrize("processor", ["sm_89", "sm_90", "sm_100"])
+def test_products_of_float8_are_assembled(processor, tmp_path):
+    codes = [(name, compiled(NVPTX, ir, processor).rstrip(b"\0")) for name, ir in kernels_of_float8()]
+    for _, code in codes:
+        assert b"mma.sync.aligned.m16n8k32.row.col.f32.e" in code
     assemble(codes, processor, tmp_path)
 
 

@@ -299,7 +299,7 @@ def test_an_object_with_variables_is_refused():
 
 def assembly(ir, processor):
     """What LLVM writes for the same module instead of an object."""
-    machine = code._machine(AMDGPU, processor)
+    machine = code._machine(AMDGPU, processor, "")
     return machine.emit_assembly(code._optimized(machine, code._text(AMDGPU, machine, ir)))
 
 

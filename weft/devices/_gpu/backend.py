@@ -19,7 +19,7 @@ from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
 from ..mirrors import Mirrored
-from . import attention, counting, indexed, packing, philox, products, scans, sorting
+from . import attention, counting, indexed, narrow_products, packing, philox, products, scans, sorting
 from .capture import Capture
 from .chains import GpuChain
 from .convolutions import Convolutions
@@ -56,6 +56,7 @@ class Gpu(Mirrored):
             **sorting.extras(self),
             **counting.extras(self),
             **attention.extras(self),
+            **narrow_products.extras(self),
             "convolutions": Convolutions(self),
             "fourier": Fourier(self),
             "triangles": Triangles(self),

@@ -17,16 +17,20 @@ def _initialize() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _machine(target: Target, processor: str) -> llvm.TargetMachine:
+def _machine(target: Target, processor: str, ir: str) -> llvm.TargetMachine:
     """A new one for each module: LLVM's SPIR-V target keeps the types of a module and crashes on the next one."""
     _initialize()
-    return llvm.Target.from_triple(target.triple).create_target_machine(cpu=processor, opt=target.level)
+    # For these LLVM writes version 7.8 of PTX, which lacks products of float8. NVIDIA's drivers read version 8.4 from 550 on.
+    newer = processor in ("sm_89", "sm_90") and "@llvm.nvvm.mma.m16n8k32.row.col.f32" in ir
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=processor, features="+ptx84" if newer else "", opt=target.level
+    )
 
 
 def compiled(target: Target, ir: str, processor: str = "") -> bytes:
     """Compile a module with one kernel, `kernel`. `processor`: an architecture of NVIDIA or AMD, such as "sm_90" or "gfx942"."""
     processor = processor or target.processor
-    machine = _machine(target, processor)
+    machine = _machine(target, processor, ir)
     text = _text(target, machine, ir)
     key = sha256(f"{target.level} {processor}\n{llvm.llvm_version_info}\n{text}".encode())
     code = disk_cache().load(key)

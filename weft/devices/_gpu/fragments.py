@@ -4,6 +4,9 @@ Each thread of a warp has a *fragment* of each matrix. Which elements these are 
 `mma.sync.aligned.m16n8k16.row.col` (NVIDIA, PTX ISA 9.0, section 9.7.14.5.8, "Matrix Fragments for mma.m16n8k16 with floating point type").
 Fragments of memory of the group are loaded by `ldmatrix` (section 9.7.14.5.15), four registers at once, turned where terms are rows of the tile.
 
+The same registers hold twice as many terms of float8, with sums in float32, and of int8, with sums in int32 (`mma.m16n8k32`, section 9.7.14.5.10).
+Then sizes and positions along the terms count *words* of 16 bits, which are two elements. Such tiles cannot be turned, so terms must be their rows.
+
 `Fragments` has two forms. With tensor cores (compute capability 8.0) `multiply` is that instruction, and threads exchange numbers by shuffles.
 The other form has the same fragments and goes through memory of the group, on any device, so tests on processors run all of a kernel except the
 instructions. These are emulated for tests (`tests/emulated_instructions.py`). In both forms all threads of a group must come to `multiply`, `fetch`
@@ -15,20 +18,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...core.dtype import DType, bfloat16, float16, float32, int32, uint16
+from ...core.dtype import DType, bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, int8, int32, uint16
 from ...engine.convert import convert
 from ...engine.expr import load
-from ...engine.llvm import emit, memory_type
+from ...engine.llvm import constant, emit, memory_type, value_type
 from .kernel import THREADS, Kernel
 from .target import Target
 
 DTYPES = (bfloat16, float16)
-ITEMSIZE = 2  # of these dtypes
+BYTES = (float8_e4m3fn, float8_e5m2, int8)
+ITEMSIZE = 2  # bytes of a word
 WARP = 32
 WARPS = THREADS // WARP  # of a group
-ROWS, COLUMNS, TERMS = 16, 8, 16  # of one small product
+ROWS, COLUMNS, TERMS = 16, 8, 16  # of one small product; the terms are words
 
-# Thread number 4 * high + low of a warp has these elements. A register has two elements, which are neighbours along the terms.
+# Thread number 4 * high + low of a warp has these words. A register has two words, which are neighbours along the terms.
 # (row - high, term - 2 * low) of the first element of each register
 A_PAIRS = ((0, 0), (8, 0), (0, 8), (8, 8))
 B_PAIRS = (0, 8)  # term - 2 * low; its column is `high`
@@ -42,13 +46,9 @@ _VECTOR = 8  # elements that `fetch` copies at once
 _AT_ONCE = 8  # small products with one A that share the barriers of the form without tensor cores
 
 _SHARED = "addrspace(3)"
-_MMA = {
-    bfloat16: ("llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32"),
-    float16: ("llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "<2 x half>"),
-}
-_FOUR = "{ float, float, float, float }"
+_FLOAT8 = {float8_e4m3fn: "e4m3", float8_e5m2: "e5m2"}
 
-Fragment = list[str]  # registers of two elements, as i32
+Fragment = list[str]  # registers of two words, as i32
 Places = tuple[tuple[int, int], ...]
 
 
@@ -83,11 +83,13 @@ class Side(NamedTuple):
 
 
 class Fragments(Kernel):
-    """A kernel whose warps multiply matrices of a dtype."""
+    """A kernel whose warps multiply matrices of a dtype; `right`: the dtype of the right operand, if it is another one."""
 
-    def __init__(self, target: Target, dtype: DType, tensor_cores: bool):
+    def __init__(self, target: Target, dtype: DType, tensor_cores: bool, right: DType | None = None):
         super().__init__(target)
-        self.dtype, self.tensor_cores = dtype, tensor_cores
+        self.dtype, self.right_dtype, self.tensor_cores = dtype, right or dtype, tensor_cores
+        self.sum_dtype = int32 if dtype is int8 else float32
+        self.sum_kind = value_type(self.sum_dtype)
         self.position = self.thread()
         self.warp, lane = (self.integer(how, self.position, WARP) for how in ("udiv", "urem"))
         self.high, self.low = self.integer("udiv", lane, 4), self.integer("urem", lane, 4)
@@ -145,25 +147,31 @@ class Fragments(Kernel):
         first = self.let(f"trunc i32 {register} to i16")
         return first, self.let(f"trunc i32 {self.let(f'lshr i32 {register}, 16')} to i16")
 
-    def unpack(self, register: str) -> tuple[str, str]:
-        """The two elements of a register, as float32."""
-        first, second = map(self._widened, self.halves(register))
-        return first, second
+    def unpack(self, register: str, dtype: DType | None = None) -> list[str]:
+        """The elements of a register, in the dtype of sums. dtype: of the elements, if it is not that of the left operand."""
+        dtype = dtype or self.dtype
+        bits = 8 * dtype.itemsize
+        found = []
+        for shift in range(0, 32, bits):
+            moved = self.let(f"lshr i32 {register}, {shift}") if shift else register
+            found.append(self._widened(self.let(f"trunc i32 {moved} to i{bits}"), dtype))
+        return found
 
-    def _widened(self, element: str) -> str:
-        leaf, kind = load(0, self.dtype), memory_type(self.dtype)
-        value = element if kind == "i16" else self.let(f"bitcast i16 {element} to {kind}")
-        return emit(self, [convert(leaf, float32)], {leaf: value})[0]
+    def _widened(self, element: str, dtype: DType) -> str:
+        leaf, kind = load(0, dtype), memory_type(dtype)
+        value = element if kind[0] == "i" else self.let(f"bitcast i16 {element} to {kind}")
+        return emit(self, [convert(leaf, self.sum_dtype)], {leaf: value})[0]
 
     # ---- Products --------------------------------------------------------------------------------------------------------
 
     def new_sums(self, columns: int) -> list[list[str]]:
         """Variables for the sums of so many columns, set to 0: for each eight columns those of `SUMS`."""
-        return [[self.variable("float", "0.0") for _ in SUMS] for _ in range(columns // COLUMNS)]
+        zero = constant(self.sum_dtype, 0)
+        return [[self.variable(self.sum_kind, zero) for _ in SUMS] for _ in range(columns // COLUMNS)]
 
     def sums_of(self, variables: list[list[str]]) -> list[list[str]]:
         """The values of such variables."""
-        return [[self.get(each, "float") for each in four] for four in variables]
+        return [[self.get(each, self.sum_kind) for each in four] for four in variables]
 
     def multiply(self, sums: list[list[str]], a: Fragment, b: Sequence[Fragment]) -> None:
         """Add A B to the sums; there is one fragment of B for each eight columns."""
@@ -175,17 +183,33 @@ class Fragments(Kernel):
             self._through_memory(sums[k : k + _AT_ONCE], a, b[k : k + _AT_ONCE])
 
     def _instruction(self, sums: list[str], a: Fragment, b: Fragment) -> None:
-        name, kind = _MMA[self.dtype]
-        self.declarations.add(f"declare {_FOUR} @{name}({', '.join([kind] * 6 + ['float'] * 4)})")
+        name, kind, kind_of_sum = (
+            self._name(),
+            "<2 x half>" if self.dtype is float16 else "i32",
+            self.sum_kind,
+        )
+        four = f"{{ {', '.join([kind_of_sum] * 4)} }}"
+        self.declarations.add(f"declare {four} @{name}({', '.join([kind] * 6 + [kind_of_sum] * 4)})")
         registers = [
             each if kind == "i32" else self.let(f"bitcast i32 {each} to {kind}") for each in (*a, *b)
         ]
         given = [f"{kind} {each}" for each in registers]
-        given += [f"float {self.get(each, 'float')}" for each in sums]
+        given += [f"{kind_of_sum} {self.get(each, kind_of_sum)}" for each in sums]
         # Without "convergent" LLVM may move the instruction into a branch that some threads of the warp do not take.
-        found = self.let(f"call {_FOUR} @{name}({', '.join(given)}) convergent")
+        found = self.let(f"call {four} @{name}({', '.join(given)}) convergent")
         for k, each in enumerate(sums):
-            self.set(each, "float", self.let(f"extractvalue {_FOUR} {found}, {k}"))
+            self.set(each, kind_of_sum, self.let(f"extractvalue {four} {found}, {k}"))
+
+    def _name(self) -> str:
+        """LLVM's name of the instruction."""
+        if self.dtype in _FLOAT8:
+            kinds = f"f32.{_FLOAT8[self.dtype]}.{_FLOAT8[self.right_dtype]}.f32"
+            return f"llvm.nvvm.mma.m16n8k32.row.col.{kinds}"
+        return {
+            bfloat16: "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+            float16: "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+            int8: "llvm.nvvm.mma.m16n8k32.row.col.s8",
+        }[self.dtype]
 
     def _through_memory(self, sums: list[list[str]], a: Fragment, b: Sequence[Fragment]) -> None:
         """Each thread stores its fragments where the layout says, reads the rows and columns of its sums, and adds their products in order."""
@@ -199,21 +223,28 @@ class Fragments(Kernel):
         self.barrier()
         with self.loop(0, TERMS // 2) as pair:
             rows = {
-                down: self._pair_at(self._room_a, self.integer("add", own_row, down), pair)
+                down: self._pair_at(self._room_a, self.integer("add", own_row, down), pair, self.dtype)
                 for down in sorted({down for down, _ in SUMS})
             }
             for k, four in enumerate(sums):
                 own_column = self.integer("add", self._first_column(k), self.twice_low)
                 columns = {
-                    along: self._pair_at(self._room_b, self.integer("add", own_column, along), pair)
+                    along: self._pair_at(
+                        self._room_b, self.integer("add", own_column, along), pair, self.right_dtype
+                    )
                     for along in sorted({along for _, along in SUMS})
                 }
                 for (down, along), variable in zip(SUMS, four, strict=True):
-                    value = self.get(variable, "float")
+                    value = self.get(variable, self.sum_kind)
                     for x, y in zip(rows[down], columns[along], strict=True):
-                        value = self.intrinsic("fma", float32, 1, x, y, value)
-                    self.set(variable, "float", value)
+                        value = self._multiplied(x, y, value)
+                    self.set(variable, self.sum_kind, value)
         self.barrier()
+
+    def _multiplied(self, x: str, y: str, value: str) -> str:
+        if self.sum_dtype is float32:
+            return self.intrinsic("fma", float32, 1, x, y, value)
+        return self.let(f"add i32 {value}, {self.let(f'mul i32 {x}, {y}')}")
 
     def _first_column(self, k: int) -> str:
         return self.integer("add", self.integer("mul", self.warp, _AT_ONCE * COLUMNS), k * COLUMNS)
@@ -222,9 +253,9 @@ class Fragments(Kernel):
         place = self.integer("add", self.integer("mul", line, TERMS // 2), self.low)
         self.put(room, int32, self.integer("add", place, term // 2), register)
 
-    def _pair_at(self, room: str, line: str, pair: str) -> tuple[str, str]:
+    def _pair_at(self, room: str, line: str, pair: str, dtype: DType) -> list[str]:
         place = self.integer("add", self.integer("mul", line, TERMS // 2), pair)
-        return self.unpack(self.take(room, int32, place))
+        return self.unpack(self.take(room, int32, place), dtype)
 
     def across(self, value: str, combine: Callable[[str, str], str]) -> str:
         """Combine a float32 of the four threads that have sums of the same rows. All four get the result."""
@@ -419,16 +450,34 @@ class Fragments(Kernel):
         values: Sequence[Sequence[str]],
         dtype: DType | None = None,
     ) -> None:
-        """Write sums to the matrix, from a row and a column on, where they are within it. dtype: float32, or else that of the operands."""
-        wide = dtype is float32
+        """Write sums to the matrix, from a row and a column on, where they are within it. dtype: that of sums, or else that of the operands."""
+        wide = dtype is self.sum_dtype
         for k, four in enumerate(values):
             for i, down in enumerate((0, 8)):
-                row = self.integer("add", first, self.integer("add", self.high, down))
                 pair = four[2 * i : 2 * i + 2]
                 for j, element in enumerate(pair if wide else self.halves(self.pack(*pair))):
-                    column = self.integer("add", self.twice_low, self.integer("add", left, k * COLUMNS + j))
+                    row, column = self._place_of_sum(first, left, k, down, j)
                     with self.when(self._inside(matrix, row, column)):
                         place = self.place(
-                            matrix.start, [row, column], [matrix.step, float32.itemsize if wide else ITEMSIZE]
+                            matrix.start, [row, column], [matrix.step, 4 if wide else ITEMSIZE]
                         )
-                        self.write(place, float32 if wide else uint16, element)
+                        self.write(place, self.sum_dtype if wide else uint16, element)
+
+    def each_sum(
+        self,
+        matrix: Matrix,
+        first: str,
+        left: str | int,
+        values: Sequence[Sequence[str]],
+        store: Callable[[str, str, str], None],
+    ) -> None:
+        """Write code for each sum that is within the matrix, from a row and a column on: `store(row, column, sum)`."""
+        for k, four in enumerate(values):
+            for (down, along), value in zip(SUMS, four, strict=True):
+                row, column = self._place_of_sum(first, left, k, down, along)
+                with self.when(self._inside(matrix, row, column)):
+                    store(row, column, value)
+
+    def _place_of_sum(self, first: str, left: str | int, k: int, down: int, along: int) -> tuple[str, str]:
+        row = self.integer("add", first, self.integer("add", self.high, down))
+        return row, self.integer("add", self.twice_low, self.integer("add", left, k * COLUMNS + along))

@@ -12,7 +12,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec
 from ...engine.expr import Expr, fma, load
 from ...engine.kernel import Launch
 from ...engine.llvm import constant, emit, value_type
-from . import cublas, half_products
+from . import cublas, narrow_products
 from .kernel import THREADS, Kernel
 from .target import Target
 
@@ -202,7 +202,7 @@ def _sums(before: Sequence[Expr], a: Sequence[Expr], b: Sequence[Expr]) -> list[
 
 def operand(gpu: Any, spec: Spec) -> Spec:
     """The spec that an operand has to be copied to; its own if it need not."""
-    if _by_library(gpu, spec) or half_products.takes(gpu, spec):
+    if _by_library(gpu, spec) or narrow_products.takes(gpu, spec):
         fits = cublas.matrix(_matrices(spec, is_row=False)) is not None
         return spec if fits else contiguous_spec(spec.shape, spec.dtype, spec.device)
     dtype = compute_type(spec.dtype)
@@ -225,8 +225,8 @@ def prepare_product(gpu: Any, a: Spec, b: Spec, result: Spec) -> Launch:
     )
     if _by_library(gpu, a):
         return gpu.runtime.blas.prepare(left, right, to)
-    if half_products.takes(gpu, a):
-        return half_products.prepare_half_product(gpu, left, right, to)
+    if narrow_products.takes(gpu, a):
+        return narrow_products.prepare_narrow_product(gpu, left, right, to)
     return _by_tiles(gpu, left, right, to)
 
 

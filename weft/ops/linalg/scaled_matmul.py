@@ -10,6 +10,7 @@ from ...core.dtype import DType, bfloat16, float32
 from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor
+from .byte_product import byte_product, takes_bytes
 from .matmul import matmul
 
 
@@ -45,7 +46,8 @@ def _scaled_mm(
     """Compute (self * scale_a) @ (mat2 * scale_b) + bias of float8 matrices, in `out_dtype` (None: that of self).
 
     Shapes: self [M, K], mat2 [K, N], both scales one element, or scale_a [M, 1] and scale_b [1, N]; bias [N].
-    scale_result and use_fast_accum have no effect, as in PyTorch on a CPU.
+    scale_result and use_fast_accum have no effect, as in PyTorch on a CPU. On NVIDIA's GPUs of compute capability 8.9 and above, tensor cores
+    multiply float8_e4m3fn and float8_e5m2.
 
     >>> import weft as torch
     >>> a = torch.ones(2, 16).to(torch.float8_e4m3fn)
@@ -57,10 +59,13 @@ def _scaled_mm(
     _check(self.spec, mat2.spec, scale_a, scale_b)
     if bias is not None and bias.numel() != mat2.shape[1]:
         raise RuntimeError(f"Bias must be size {mat2.shape[1]} but got {bias.numel()}")
+    dtype = self.dtype if out_dtype is None else out_dtype
+    if takes_bytes(self, mat2, scale_a, scale_b, bias):
+        return byte_product(self, mat2, dtype, scale_a, scale_b, bias)
     product = matmul(self.to(float32) * scale_a, mat2.to(float32) * scale_b)
     if bias is not None:
         product = product + bias.to(float32)
-    return product.to(self.dtype if out_dtype is None else out_dtype)
+    return product.to(dtype)
 
 
 def _check(a: Spec, b: Spec, scale_a: Tensor, scale_b: Tensor) -> None:

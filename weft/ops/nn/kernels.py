@@ -22,6 +22,7 @@ from ...core.public import public
 from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor, wrap_dim
 from ..creation.creation import empty
+from ..linalg.byte_product import byte_product, takes_bytes
 
 _F = FUNCTIONS  # looked up when called: some functions are defined after this file
 
@@ -352,12 +353,14 @@ def _convert_indices_from_csr_to_coo(
 
 @public("function", out=True)
 def _int_mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of matrices of int8, in int32."""
+    """Return the product of matrices of int8, in int32: on NVIDIA's GPUs from compute capability 8.0 on, by tensor cores."""
     for each in (input, mat2):
         if each.dtype is not dt.int8 or each.dim() != 2:
             raise RuntimeError(
                 f"_int_mm: expected matrices of int8, got {each.dtype} of shape {list(each.shape)}"
             )
+    if input.shape[1] == mat2.shape[0] and takes_bytes(input, mat2):
+        return byte_product(input, mat2, int32)
     return _F["mm"](input.to(int32), mat2.to(int32))
 
 

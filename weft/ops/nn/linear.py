@@ -6,6 +6,7 @@ import math
 
 from ...core import view_rules
 from ...core.public import public
+from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ..elementwise.arithmetic import ADD
@@ -86,10 +87,31 @@ def _build_with_bias(graph: GraphBuilder) -> list[Value]:
     """The narrow floats stay wide until the end."""
     dtype = graph.inputs[1].spec.dtype
     bias, input, weight = graph.inputs
+    if (together := _in_one_kernel(graph, bias, input, weight)) is not None:
+        return [together]
     product = graph.matmul(WIDE_MATMUL, input, graph.view(view_rules.t, weight))
     result = product if product.spec.dtype is dtype else graph.new(product.spec.like(dtype=dtype))
     graph.write(ADD, result, product, graph.view(view_rules.expand, bias, result.spec.shape))
     return [result]
+
+
+def _in_one_kernel(graph: GraphBuilder, bias: Value, input: Value, weight: Value) -> Value | None:
+    """The result by a kernel of the device that adds the bias to the sums; None if it has none for these operands."""
+    where = input.spec.device
+    prepare = where.backend.extras.get("product_with_bias")
+    turned = graph.view(view_rules.t, weight)
+    if prepare is None or weight.spec.device != where or bias.spec.device != where:
+        return None
+    if input.spec.shape[-1] != weight.spec.shape[-1]:
+        return None
+    sizes = *input.spec.shape[:-1], weight.spec.shape[0]
+    result = contiguous_spec(sizes, input.spec.dtype, where)
+    launch = prepare(input.spec, turned.spec, bias.spec, result)
+    if launch is None:
+        return None
+    together = graph.new(result)
+    graph.launch(launch, together, input, turned, bias)
+    return together
 
 
 # PyTorch records several steps; the node has the name of the last one.

@@ -1,6 +1,6 @@
-"""Products of float16 and bfloat16 on a device are those of float64 on the CPU, rounded once.
+"""Products of float16 and bfloat16 on a device are those of float64 on the CPU, rounded once; those of int8 are exact, and those of float8 the CPU's.
 
-The device is the reference device, or the one that TESTED_DEVICE names. On GPUs without cuBLAS `half_products.py` multiplies.
+The device is the reference device, or the one that TESTED_DEVICE names. On GPUs without cuBLAS `narrow_products.py` multiplies.
 """
 
 import pytest
@@ -78,3 +78,54 @@ def test_a_bias_is_added_before_the_result_is_rounded():
 def test_any_size(rows, terms, columns, turn_a, turn_b):
     arrange = [(lambda x: x.T.contiguous().T) if turn else (lambda x: x) for turn in (turn_a, turn_b)]
     check(numbers(rows, terms), numbers(terms, columns, seed=1), *arrange)
+
+
+def integers(*shape, seed=0):
+    return weft.randint(-128, 128, shape, dtype=weft.int8, generator=weft.Generator().manual_seed(seed))
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 150),
+    st.integers(0, 150),
+    st.integers(0, 150),
+    st.sampled_from(range(4)),
+    st.integers(0, 2),
+)
+def test_products_of_int8(rows, terms, columns, turned, skipped):
+    a = integers(rows, terms + 2)[:, skipped : skipped + terms]  # also at odd addresses
+    b = integers(terms, columns, seed=1)
+    a, b = (x.T.contiguous().T if turned & bit else x for x, bit in ((a, 1), (b, 2)))
+    assert weft._int_mm(a.to(HERE), b.to(HERE)).cpu().equal(weft._int_mm(a, b))
+
+
+def test_large_sums_of_int8():
+    a = weft.full((3, 40_000), -128, dtype=weft.int8, device=HERE)
+    assert weft._int_mm(a, a.t()).cpu().eq(128 * 128 * 40_000).all()
+
+
+@pytest.mark.parametrize("right", [weft.float8_e4m3fn, weft.float8_e5m2])
+@pytest.mark.parametrize("left", [weft.float8_e4m3fn, weft.float8_e5m2])
+@pytest.mark.parametrize("shape", [(1, 16, 1), (70, 48, 90), (30, 33, 20)])
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_products_of_float8(left, right, shape, by_rows):
+    rows, terms, columns = shape
+    a, b = numbers(rows, terms).to(left), numbers(columns, terms, seed=1).to(right).t()
+    scales = [weft.tensor(0.5), weft.tensor(3.0)]
+    if by_rows:
+        scales = [numbers(rows, 1, dtype=weft.float32), numbers(1, columns, dtype=weft.float32)]
+    bias = numbers(columns, dtype=weft.bfloat16)
+    for dtype, added in ((weft.float32, None), (weft.bfloat16, bias)):
+        given = a, b, *scales, added
+        expected = weft._scaled_mm(*given, out_dtype=dtype)
+        found = weft._scaled_mm(*(None if x is None else x.to(HERE) for x in given), out_dtype=dtype)
+        weft.testing.assert_close(found.cpu(), expected, rtol=None, atol=None)
+
+
+def test_special_values_of_float8():
+    a, b = numbers(20, 32).to(weft.float8_e5m2), numbers(32, 20, seed=1).to(weft.float8_e5m2)
+    a[3, 4], a[5, 6], b[7, 8] = float("inf"), float("nan"), -float("inf")
+    one = weft.tensor(1.0)
+    expected = weft._scaled_mm(a, b, one, one, out_dtype=weft.float32)
+    found = weft._scaled_mm(*(x.to(HERE) for x in (a, b, one, one)), out_dtype=weft.float32).cpu()
+    assert found.isnan().equal(expected.isnan()) and found.isinf().equal(expected.isinf())

@@ -1,0 +1,256 @@
+"""Matrix products of narrow numbers by small products of warps (`fragments.py`): float8 and int8, and where cuBLAS is not installed also bfloat16
+and float16.
+
+A group computes a square of the result. Its warps, four above each other and two side by side, read their operands from memory of the group.
+An *epilogue* scales the sums and adds a bias before they are rounded, so that they are written once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...core.dtype import DType, float32, int8
+from ...core.spec import Spec
+from ...engine.convert import convert
+from ...engine.expr import Expr, load
+from ...engine.kernel import Launch
+from ...engine.llvm import emit
+from . import cublas
+from .fragments import BYTES, COLUMNS, DTYPES, ITEMSIZE, ROWS, TERMS, Fragments, Matrix, Side, Tile
+from .kernel import THREADS
+from .target import Target
+
+DOWN, ACROSS = 4, 2  # warps of a group
+AT_ONCE = 2 * TERMS  # terms that are in memory of the group
+SMALL, LARGE = 64, 128  # rows, and columns, of the square of a group
+WAVES = 2  # large squares for each multiprocessor, from which on squares are large
+
+
+class Epilogue(NamedTuple):
+    """What is done with a sum: it is multiplied by the scales of its row and of its column, then the bias of its column is added."""
+
+    scaled: bool = False  # by float32
+    bias: DType | None = None
+
+    @property
+    def operands(self) -> list[tuple[str, DType]]:
+        """Whether each operand belongs to a "row" or a "column", and its dtype: the scales of rows, those of columns, the bias."""
+        found = [("row", float32), ("column", float32)] if self.scaled else []
+        return found if self.bias is None else [*found, ("column", self.bias)]
+
+
+class NarrowProductKernel(NamedTuple):
+    """Everything that the code of a product depends on.
+
+    Arguments: the addresses, also of the operands of the epilogue, the number of products, rows, terms (words), columns, the sizes of the batch,
+    then for each operand its strides along the batch and from one row, or column, to the next, and the steps of the operands of the epilogue,
+    all in bytes.
+    """
+
+    dtype: DType
+    right: DType  # of the right operand: the same, or another float8
+    result: DType  # float32 or int32, as sums are; that of the operands; with an epilogue any
+    batch_dims: int
+    by_columns: tuple[
+        bool, bool
+    ]  # whether the elements of a column of the operand are neighbours, and not those of a row
+    side: int
+    tensor_cores: bool
+    epilogue: Epilogue = Epilogue()
+
+
+def narrow_product_ir(target: Target, kernel: NarrowProductKernel) -> str:
+    """Write the module of the kernel."""
+    body = _NarrowProduct(target, kernel)
+    body.write_all()
+    return body.ir()
+
+
+class _NarrowProduct(Fragments):
+    def __init__(self, target: Target, kernel: NarrowProductKernel):
+        super().__init__(target, kernel.dtype, kernel.tensor_cores, kernel.right)
+        self.kernel = kernel
+        self.addresses = self.words("p", 3)
+        further = self.words("e", len(kernel.epilogue.operands))
+        self.count, self.rows, self.terms, self.columns = (
+            self.parameter(name) for name in ("count", "rows", "terms", "columns")
+        )
+        self.batch = self.words("d", kernel.batch_dims)
+        self.strides = [self.words(f"s{k}", kernel.batch_dims + 1) for k in range(3)]
+        self.further = list(zip(further, self.words("t", len(further)), strict=True))
+
+    def write_all(self) -> None:
+        side = self.kernel.side
+        tall, wide = (
+            self.integer("udiv", self.integer("add", size, side - 1), side)
+            for size in (self.rows, self.columns)
+        )
+        each = self.integer("mul", tall, wide)
+        tiles = [self._tile(terms_in_rows) for terms_in_rows in self._terms_in_rows]
+        down, across = self._own(DOWN, "udiv"), self._own(ACROSS, "urem")
+        left_side = self.left_side(tiles[0], self._terms_in_rows[0], down)
+        right_side = self.right_side(tiles[1], self._terms_in_rows[1], across)
+        with self.loop(self.group(), self.integer("mul", each, self.count), self.groups()) as turn:
+            number, square = self.integer("udiv", turn, each), self.integer("urem", turn, each)
+            row = self.integer("mul", self.integer("udiv", square, wide), side)
+            column = self.integer("mul", self.integer("urem", square, wide), side)
+            result, *operands = self._matrices(number)
+            sums = [self.new_sums(side // ACROSS) for _ in range(side // DOWN // ROWS)]
+            with self.loop(0, self.terms, AT_ONCE) as first:
+                self.barrier()
+                for k, line in enumerate((row, column)):
+                    corner = (line, first) if self._terms_in_rows[k] else (first, line)
+                    self.fetch(tiles[k], operands[k], *corner)
+                self.barrier()
+                self._multiply_tiles(sums, left_side, right_side)
+            for k, own in enumerate(sums):
+                start = self.integer("add", row, self.integer("add", down, ROWS * k))
+                left = self.integer("add", column, across)
+                self._store(result, start, left, self.sums_of(own))
+
+    def _store(self, result: Matrix, first: str, left: str, values: list[list[str]]) -> None:
+        if self.kernel.epilogue.operands:
+            self.each_sum(result, first, left, values, self._finisher(result))
+        else:
+            self.store_sums(result, first, left, values, self.kernel.result)
+
+    def _finisher(self, result: Matrix) -> Callable[[str, str, str], None]:
+        """Code that computes an element of the result from a sum and stores it."""
+        scaled, bias = self.kernel.epilogue
+
+        def store(row: str, column: str, value: str) -> None:
+            at = {"row": row, "column": column}
+            names = {load(0, self.sum_dtype): value}
+            operands: list[Expr] = []
+            for (line, dtype), (address, step) in zip(
+                self.kernel.epilogue.operands, self.further, strict=True
+            ):
+                leaf = load(len(names), dtype)
+                names[leaf] = self.read(self.place(address, [at[line]], [step]), dtype)
+                operands.append(convert(leaf, float32))
+            finished = convert(load(0, self.sum_dtype), float32)
+            for scale in operands[: 2 * scaled]:
+                finished = finished * scale
+            if bias is not None:
+                finished = finished + operands[-1]
+            (rounded,) = emit(self, [convert(finished, self.kernel.result)], names)
+            place = self.place(result.start, [row, column], [result.step, self.kernel.result.itemsize])
+            self.write(place, self.kernel.result, rounded)
+
+        return store
+
+    @property
+    def _terms_in_rows(self) -> tuple[bool, bool]:
+        """Whether the rows of the tiles of A and B have terms."""
+        a, b = self.kernel.by_columns
+        return not a, b
+
+    def _tile(self, terms_in_rows: bool) -> Tile:
+        sizes = self.kernel.side, AT_ONCE
+        return self.tile(*(sizes if terms_in_rows else reversed(sizes)))
+
+    def _own(self, warps: int, part: str) -> str:
+        """The first row, or column, of this warp in the square."""
+        return self.integer("mul", self.integer(part, self.warp, ACROSS), self.kernel.side // warps)
+
+    def _matrices(self, number: str) -> list[Matrix]:
+        """The result and the operands of a product of the batch, as they lie in memory."""
+        positions = self.unravel(number, self.batch, wide=True)
+        sizes = [(self.rows, self.columns), (self.rows, self.terms), (self.terms, self.columns)]
+        found = []
+        turned = (False, *self.kernel.by_columns)
+        for address, (*batch, step), size, by_columns in zip(
+            self.addresses, self.strides, sizes, turned, strict=True
+        ):
+            rows, columns = reversed(size) if by_columns else size
+            found.append(Matrix(self.place(address, positions, batch), step, rows, columns))
+        return found
+
+    def _multiply_tiles(self, sums: list[list[list[str]]], left_side: Side, right_side: Side) -> None:
+        for term in range(0, AT_ONCE, TERMS):
+            right = self.right(right_side, COLUMNS * len(sums[0]), term)
+            for k, own in enumerate(sums):
+                self.multiply(own, self.left(left_side, ROWS * k, term), right)
+
+
+# ---- Launches --------------------------------------------------------------------------------------------------------------
+
+
+def takes(gpu: Any, spec: Spec) -> bool:
+    """Whether the kernels multiply these elements on this device."""
+    return gpu.runtime.small_products is not None and spec.dtype in DTYPES and not spec.neg
+
+
+def prepare_narrow_product(
+    gpu: Any,
+    a: Spec,
+    b: Spec,
+    result: Spec,
+    scales: tuple[Spec, Spec] | None = None,
+    bias: Spec | None = None,
+) -> Launch:
+    """The product of stacks of matrices that `cublas.matrix` describes; the result is contiguous.
+
+    The entry takes (result, a, b, scales of rows, scales of columns, bias), as far as they are given. Scales are one float32, or one for each row
+    or column. In matrices of bytes the terms are neighbours, and their number, all steps from one row or column to the next and all addresses are
+    even.
+    """
+    left, right = cublas.matrix(a), cublas.matrix(b)
+    if a.dtype in BYTES:  # the terms of a single column are neighbours, too
+        right = cublas.Matrix(b.stride[-1], True, ())
+    assert left is not None and right is not None
+    runtime, batch, (rows, columns) = gpu.runtime, result.shape[:-2], result.shape[-2:]
+    products = math.prod(batch)
+
+    def squares(side: int) -> int:
+        return products * -(-rows // side) * -(-columns // side)
+
+    side = LARGE if squares(LARGE) >= WAVES * runtime.multiprocessors else SMALL
+    turned, tensor_cores = (left.by_columns, right.by_columns), runtime.small_products == "tensor cores"
+    epilogue = Epilogue(scales is not None, None if bias is None else bias.dtype)
+    kernel = NarrowProductKernel(
+        a.dtype, b.dtype, result.dtype, len(batch), turned, side, tensor_cores, epilogue
+    )
+    itemsize = a.dtype.itemsize
+    words = [products, rows, a.shape[-1] * itemsize // ITEMSIZE, columns, *batch, *result.byte_stride[:-1]]
+    for each in (left, right):
+        outer = (*[0] * (len(batch) - len(each.steps)), *each.steps, each.leading)
+        words += [itemsize * step for step in outer]
+    for each in (*(scales or ()), *(() if bias is None else (bias,))):
+        words.append(each.dtype.itemsize if each.numel > 1 else 0)
+    loaded = runtime.load(narrow_product_ir, kernel)
+    letters = "p" * (3 + len(epilogue.operands))
+    return runtime.launch(loaded, gpu.groups(squares(side) * THREADS), letters, words)
+
+
+def extras(gpu: Any) -> dict[str, Callable]:
+    """The kernels that ops ask for by name."""
+    if gpu.runtime.small_products is None:
+        return {}
+    named: dict[str, Callable] = {
+        "takes_bytes": functools.partial(takes_bytes, gpu),
+        "byte_product": functools.partial(prepare_narrow_product, gpu),
+    }
+    if gpu.runtime.blas is None:
+        named["product_with_bias"] = functools.partial(prepare_product_with_bias, gpu)
+    return named
+
+
+def takes_bytes(gpu: Any, a: DType, b: DType) -> bool:
+    """Whether the kernels multiply bytes of these dtypes: int8, and float8 where the device has instructions for it."""
+    if a is b is int8:
+        return True
+    has_float8 = gpu.runtime.small_products != "tensor cores" or gpu.runtime.capability >= (8, 9)
+    return has_float8 and {a, b} <= {*BYTES} - {int8}
+
+
+def prepare_product_with_bias(gpu: Any, a: Spec, b: Spec, bias: Spec, result: Spec) -> Launch | None:
+    """The product of matrices plus a bias of the columns, rounded once: `entry(result, a, b, bias, meta, count)`. None if no kernel computes it."""
+    if not takes(gpu, a) or min(a.ndim, b.ndim) < 2 or bias.shape != result.shape[-1:] or bias.neg:
+        return None
+    if not result.numel or not bias.is_contiguous or cublas.matrix(a) is None or cublas.matrix(b) is None:
+        return None
+    return prepare_narrow_product(gpu, a, b, result, bias=bias)

@@ -76,6 +76,48 @@ def large_tensors(torch, rank, size):
     return found
 
 
+def the_same_calls_again(torch, rank, size):
+    """More sizes than an engine keeps the steps of, and each again with other tensors; some call uses an odd number of phases."""
+    dist = torch.distributed
+    found = []
+    for turn in range(3):
+        for count in (*range(1, 150), 20_000):
+            a, b = _numbers(torch, rank + turn, count), _numbers(torch, rank, count)
+            outputs = [torch.zeros(count) for _ in range(size)]
+            dist.all_reduce(a)
+            dist.broadcast(b, turn % size)
+            dist.all_gather(outputs, b + rank)
+            found += [a.sum(), b.sum(), *(each.sum() for each in outputs)]
+            if count % 50 == turn:
+                work = dist.all_reduce(a, async_op=True)
+                dist.all_reduce(b)
+                dist.barrier()
+                work.wait()
+                found += [a[:5], b[:5]]
+    return found
+
+
+def checks_of_calls_again(torch, rank, size):
+    """What was right once may be wrong the next time."""
+    dist = torch.distributed
+    leaves = [torch.zeros(3, requires_grad=True) for _ in range(size)]
+    found = []
+    for outputs in ([torch.zeros(3) for _ in range(size)], leaves, [torch.zeros(3)], (), None):
+        try:
+            dist.all_gather(outputs, torch.ones(3))
+            found.append("done")
+        except Exception as error:
+            found.append(type(error).__name__)
+    for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.SUM, [], "sum"):
+        try:
+            x = torch.ones(3)
+            dist.all_reduce(x, op=op)
+            found.append(x)
+        except Exception as error:
+            found.append(type(error).__name__)
+    return found, x._version
+
+
 def memory_that_is_not_contiguous(torch, rank, size):
     dist = torch.distributed
     a, c = (_numbers(torch, rank, 4, 6) for _ in range(2))

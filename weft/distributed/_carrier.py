@@ -103,57 +103,44 @@ class Carrier:
     """Carries the collectives of a group out in the order in which they were begun."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._queue: deque[QueuedWork] = deque()
-        self._busy = False  # whether a collective is carried out
+        self.turn = threading.Lock()  # whoever carries a collective out holds it
+        self.queue: deque[QueuedWork] = deque()  # what the thread has still to carry out
+        self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def carry_out(self, job: Callable[[], None], result: Any, wait: bool) -> Work:
         """Carry out `job`: here, if the caller waits for it and nothing was begun before; else in the thread."""
-        with self._lock:
-            here = wait and not self._queue and not self._busy
-            if here:
-                self._busy = True
-            else:
-                work = QueuedWork(job, result)
-                self._queue.append(work)
-                self._start()
-                self._changed.notify()
-        if not here:
-            return work
+        if not wait or self.queue or not self.turn.acquire(False):
+            return self._begun(QueuedWork(job, result))
         try:
             job()
         finally:
-            self._end()
+            self.turn.release()
         return Work(result)
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="weft-collectives", daemon=True)
-            self._thread.start()
-
-    def _end(self) -> None:
-        with self._lock:
-            self._busy = False
+    def _begun(self, work: QueuedWork) -> QueuedWork:
+        with self._changed:
+            self.queue.append(work)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="weft-collectives", daemon=True)
+                self._thread.start()
             self._changed.notify()
+        return work
 
     def _serve(self) -> None:
         while True:
-            with self._lock:
-                while not self._closed and (self._busy or not self._queue):
+            with self._changed:
+                while not self._closed and not self.queue:
                     self._changed.wait()
-                if not self._queue:
+                if not self.queue:
                     return
-                self._busy = True
-                work = self._queue.popleft()
-            work.carry_out()
-            del work
-            self._end()
+            # A work leaves the queue after it has got its turn, so that no later call comes before it.
+            with self.turn:
+                self.queue.popleft().carry_out()
 
     def close(self) -> None:
         """Let the thread end when it has carried out what was begun."""
-        with self._lock:
+        with self._changed:
             self._closed = True
             self._changed.notify()

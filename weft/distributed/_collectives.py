@@ -22,6 +22,16 @@ from ._options import (
     ScatterOptions,
 )
 from ._reduce_op import RedOpType, ReduceOp
+from ._repeats import (
+    all_gather_again,
+    all_reduce_again,
+    barrier_again,
+    broadcast_again,
+    remember_all_gather,
+    remember_all_reduce,
+    remember_barrier,
+    remember_broadcast,
+)
 from ._world import _canonicalize_group_rank, _group_or_default_group, _member_group
 
 _SUM = ReduceOp.SUM
@@ -126,13 +136,17 @@ def broadcast(
     group_src: int | None = None,
 ) -> Any:
     """Write the tensor of rank `src` into `tensor` on every rank."""
+    if not async_op and broadcast_again(tensor, src, group_src, group):
+        return None
     members = _group_or_default_group(group) if not _outside(group, "broadcast") else None
     if members is None:
         return None
     root = _canonicalize_group_rank(members, src, group_src)
     _check_single_tensor(tensor, "tensor")
     options = _options(BroadcastOptions, async_op, rootRank=root)
-    return _finish(members.broadcast([tensor], options), async_op)  # type: ignore[attr-defined]
+    work = _finish(members.broadcast([tensor], options), async_op)  # type: ignore[attr-defined]
+    remember_broadcast(members, tensor, src, group_src, root)
+    return work
 
 
 def _outside(group: Any, name: str) -> bool:
@@ -153,13 +167,17 @@ def all_reduce(
     tensor([1., 1.])
     >>> dist.destroy_process_group()
     """
+    if not async_op and all_reduce_again(tensor, op, group):
+        return None
     _check_single_tensor(tensor, "tensor")
     members = _member_group(group, "all_reduce")
     if members is None:
         return None
     _check_complex("all_reduce", op, [tensor])
     options = _options(AllreduceOptions, async_op, reduceOp=_checked_op(op))
-    return _finish(members.allreduce([tensor], options), async_op)  # type: ignore[attr-defined]
+    work = _finish(members.allreduce([tensor], options), async_op)  # type: ignore[attr-defined]
+    remember_all_reduce(members, tensor, op)
+    return work
 
 
 def all_reduce_coalesced(
@@ -203,13 +221,18 @@ def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
     """Write the tensors of all ranks into `tensor_list` on every rank."""
+    if not async_op and all_gather_again(tensor_list, tensor, group):
+        return None
     _check_tensor_list(tensor_list, "tensor_list")
     _check_single_tensor(tensor, "tensor")
     _ensure_all_tensors_same_dtype(tensor_list, tensor)
     members = _member_group(group, "all_gather")
     if members is None:
         return None
-    return _finish(members.allgather([tensor_list], [tensor], _options(AllgatherOptions, async_op)), async_op)  # type: ignore[attr-defined]
+    options = _options(AllgatherOptions, async_op)
+    work = _finish(members.allgather([tensor_list], [tensor], options), async_op)  # type: ignore[attr-defined]
+    remember_all_gather(members, tensor_list, tensor)
+    return work
 
 
 def all_gather_into_tensor(
@@ -407,13 +430,17 @@ def barrier(
     timeout: timedelta | None = None,
 ) -> Any:
     """Return when all ranks have come here."""
+    if not async_op and timeout is None and barrier_again(group):
+        return None
     members = _member_group(group, "barrier")
     if members is None:
         return None
     options = _options(BarrierOptions, async_op)
     if timeout is not None:
         options.timeout = timeout
-    return _finish(members.barrier(options), async_op)  # type: ignore[attr-defined]
+    work = _finish(members.barrier(options), async_op)  # type: ignore[attr-defined]
+    remember_barrier(members)
+    return work
 
 
 def monitored_barrier(

@@ -61,6 +61,19 @@ class ProcessGroupGloo:
         wait = self._size == 1 or not getattr(opts, "asyncOp", True)
         return self._carrier.carry_out(job, result, wait)
 
+    def repeat(self, written: Sequence[Tensor], name: str, *arguments: Any) -> bool:
+        """Carry out a method of the engine, whose arguments were checked before; whether nothing was under way before it."""
+        carrier = self._carrier
+        if carrier.queue or not carrier.turn.acquire(False):
+            return False
+        try:
+            getattr(self._engine, name)(*arguments)
+        finally:
+            for tensor in written:
+                tensor._storage.version += 1
+            carrier.turn.release()
+        return True
+
     # ---- What is changed in place
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
@@ -103,7 +116,9 @@ class ProcessGroupGloo:
         return self._begin(opts, job, list(tensors))
 
     def barrier(self, opts: Any = None, timeout: Any = None) -> Work:
-        return self._begin(opts, self._engine.barrier, [])
+        given = timeout or getattr(opts, "timeout", None)
+        limit = given if given is not None and given.total_seconds() > 0 else None
+        return self._begin(opts, lambda: self._engine.barrier(limit), [])
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """As `barrier`. Raises: RuntimeError with the ranks that did not come within `timeout`."""
@@ -303,7 +318,7 @@ class ProcessGroupGloo:
     def _recv(self, tensors: Sequence[Tensor], src_rank: int | None, tag: int) -> Work:
         (tensor,) = tensors
         _check_dtype(tensor)
-        if not _is_plain(tensor):
+        if not is_plain(tensor):
             raise ValueError("Tensors must be contiguous")
         written = _Written([tensor])
         return MessageWork(self._engine.recv(written.buffers[0], src_rank, tag), [tensor])
@@ -393,7 +408,7 @@ def _copied(tensors: Sequence[Tensor]) -> _Written:
     return _Written(tensors)
 
 
-def _is_plain(tensor: Tensor) -> bool:
+def is_plain(tensor: Tensor) -> bool:
     """Whether the memory of a tensor is what an engine reads and writes."""
     spec = tensor.spec
     return spec.is_contiguous and spec.device is CPU and not spec.conj and not spec.neg
@@ -401,7 +416,7 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _readable(tensor: Tensor) -> Tensor:
     """The tensor, or a contiguous copy in host memory. Its bytes are there when this returns."""
-    if not _is_plain(tensor):
+    if not is_plain(tensor):
         tensor = tensor.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=contiguous_format)
     address(tensor)  # computes what was deferred, in this thread
     return tensor

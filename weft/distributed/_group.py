@@ -99,6 +99,7 @@ class ProcessGroup:
         *store, self._rank, self._size = arguments
         self._store = store[0] if store else None
         self._backends: dict[str, Any] = {}
+        self._repeats: dict[Any, Any] = {}  # calls that were checked, see `_repeats.py`
         self._name = ""
         self._desc = "undefined"
         self.bound_device_id: Any = None

@@ -1,12 +1,14 @@
 import threading
 import time
 
+import pytest
+
 import weft
 from weft.core.tensor import address
 from weft.distributed import ReduceOp
 from weft.distributed.engine.reductions import fold, loop
 from weft.distributed.engine.segment import Segment, number_at
-from weft.distributed.engine.steps import AWAIT, SAME, Steps
+from weft.distributed.engine.steps import AWAIT, DONE, SAME, Argument, Steps
 
 
 def test_copies_and_reductions():
@@ -14,8 +16,21 @@ def test_copies_and_reductions():
     steps = Steps()
     fold(steps, loop(ReduceOp.SUM, weft.float32), address(out), [address(each) for each in (a, b, c)], 5)
     steps.copy(address(b), address(out), 8)
-    assert steps.carry_out() is None
+    assert steps.carry_out() == DONE
     assert out.tolist() == [5, 6, 7, 8, 9] and b.tolist() == [5, 6, 2, 2, 2]
+
+
+def test_the_same_steps_with_other_arguments():
+    steps = Steps(arguments=2)
+    steps.copy(Argument(1) + 8, Argument(0), 16)
+    for dtype in (weft.int64, weft.float64):
+        a, b = weft.tensor([1, 2, 3], dtype=dtype), weft.zeros(3, dtype=dtype)
+        assert steps.start(address(a), address(b)) == DONE
+        assert b.tolist() == [0, 1, 2]
+    with pytest.raises(TypeError):
+        steps.start(address(a))
+    with pytest.raises(TypeError):
+        steps.start(address(a), "b")
 
 
 def test_it_stops_where_others_are_missing_and_goes_on():
@@ -28,7 +43,7 @@ def test_it_stops_where_others_are_missing_and_goes_on():
     other = Steps()
     other.arrive(segment.arrived(1), 4)
     other.carry_out()
-    assert steps.carry_out() is None and number_at(segment.bell(0)) == 1
+    assert steps.carry_out() == DONE and number_at(segment.bell(0)) == 1
 
 
 def test_it_stops_where_bytes_differ():
@@ -46,7 +61,7 @@ def test_a_sleeping_rank_is_woken():
         steps = Steps()
         steps.wait(segment.arrived(1), 1, 1)
         begin = time.monotonic()
-        while steps.carry_out() is not None:
+        while steps.carry_out() != DONE:
             pass
         woken.append(time.monotonic() - begin)
 

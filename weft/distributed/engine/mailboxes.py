@@ -21,7 +21,7 @@ from ...core.tensor import Tensor, address
 from .engine import Request
 from .peers import Peer
 from .segment import ENVELOPE, MAIL, PLACES, Segment, number_at
-from .steps import LINE, Steps
+from .steps import DONE, LINE, Steps
 from .waiting import Waiting
 
 _DTYPES = list(DTYPES.values())
@@ -178,7 +178,7 @@ class Mail:
         read = number_at(box + LINE)
         steps = Steps()
         steps.wait(box, 1, read + 1)
-        if number_at(box) <= read or steps.carry_out() is not None:
+        if number_at(box) <= read or steps.carry_out() != DONE:
             return False
         place = self._place(box, read)
         message = self.arriving.get(src)
@@ -262,7 +262,7 @@ class Mail:
         """Wait until the bell is rung once more than `heard` times, or for a slice; whether it was."""
         steps = Steps()
         steps.wait(self.segment.bell(self.rank), 1, heard + 1)
-        return steps.carry_out() is None
+        return steps.carry_out() == DONE
 
     def _serve(self) -> None:
         while not self.closed:

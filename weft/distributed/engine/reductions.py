@@ -11,7 +11,7 @@ from ...core.spec import contiguous_spec
 from ...ops.elementwise.arithmetic import ADD, MUL
 from ...ops.elementwise.pointwise import OPS
 from .._reduce_op import RedOpType
-from .steps import Steps
+from .steps import Steps, Word
 
 _OPS = {
     RedOpType.SUM: ADD,
@@ -43,9 +43,9 @@ def loop(op: RedOpType, dtype: DType) -> Loop:
     return Loop(stage.loop, stage.meta.address, stage.row)
 
 
-def fold(steps: Steps, combine: Loop, out: int, operands: Sequence[int], count: int) -> None:
+def fold(steps: Steps, combine: Loop, out: Word, operands: Sequence[int], count: int) -> None:
     """Combine `count` elements at each of at least two addresses, from the first to the last."""
-    left = operands[0]
+    left: Word = operands[0]
     for right in operands[1:]:
         steps.apply(combine.address, combine.meta, count, combine.row, out, left, right)
         left = out

@@ -74,3 +74,8 @@ class Segment:
 def number_at(address: int) -> int:
     """The int64 at an address."""
     return ctypes.c_int64.from_address(address).value
+
+
+def bytes_at(address: int, count: int) -> bytes:
+    """A copy of the bytes at an address."""
+    return ctypes.string_at(address, count)

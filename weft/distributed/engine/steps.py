@@ -14,12 +14,17 @@ import platform
 import sys
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from ...engine.host import ERROR_CHECKS, builtin, compile_ir, expect_addresses
+from ...engine.host import ERROR_CHECKS, RETURN_IF_FAILED, binder, builtin, compile_ir, expect_addresses
 
 LINE = 64  # bytes
 WORDS = 8  # of a step: what to do, and up to seven numbers
 COPY, APPLY, ARRIVE, RING, AWAIT, SAME = range(6)
+DONE = -1  # instead of a kind of step, at the end of the list
+# Words of the header of a program, after the number of the step where it stands: how many steps, places of arguments and arguments it has.
+COUNT, PLACES, ARGUMENTS, HEADER = range(1, 5)
 
 # How many times a rank polls before it sleeps, at least 50 us in all. Waking a sleeping process takes 50 us. A rank that polls lets others
 # have its processor, because the rank that it waits for may need it: on a machine with two busy processors a barrier of two ranks takes
@@ -131,14 +136,20 @@ yes:
 ret i1 1
 }}
 
-; Carry out the steps from `begin` on; returns the number of the first one that is not done.
-define i64 @carry_out(ptr %steps, i64 %begin, i64 %count, i64 %looks, i64 %nanoseconds) {{
+; Carry out the steps of a program from where it stands; returns the kind of the step at which it stops, {
+    DONE
+} at the end.
+define i64 @carry_out(ptr %program) {{
 start:
+%pcount = getelementptr i64, ptr %program, i64 {COUNT}
+%count = load i64, ptr %pcount
+%steps = getelementptr i64, ptr %program, i64 {HEADER}
+%begin = load i64, ptr %program
 br label %next
 next:
 %k = phi i64 [%begin, %start], [%k1, %done]
 %ended = icmp sge i64 %k, %count
-br i1 %ended, label %stop, label %one
+br i1 %ended, label %end, label %one
 one:
 %first = mul i64 %k, {WORDS}
 %step = getelementptr i64, ptr %steps, i64 %first
@@ -168,7 +179,7 @@ ring: ; line, whose number several processes change
 call void @wake(ptr %pa)
 br label %done
 await: ; lines, bytes between them, their number, the number that they shall have
-%all = call i1 @await(ptr %pa, i64 %b, i64 %c, i64 %d, i64 %looks, i64 %nanoseconds)
+%all = call i1 @await(ptr %pa, i64 %b, i64 %c, i64 %d, i64 {LOOKS}, i64 {SLICE_NS})
 br i1 %all, label %done, label %stop
 same: ; two addresses, bytes
 %order = call i32 @memcmp(ptr %pa, ptr %pb, i64 %c)
@@ -178,17 +189,71 @@ done:
 %k1 = add i64 %k, 1
 br label %next
 stop:
-ret i64 %k
+store i64 %k, ptr %program
+ret i64 %kind
+end:
+store i64 %k, ptr %program
+ret i64 {DONE}
 }}
 
-; run(steps, begin, count, looks, nanoseconds): `carry_out` for Python.
-define ptr @run(ptr %self, ptr %args, i64 %nargs) {{
-{expect_addresses(5)}
-{chr(10).join(f"%n{k} = ptrtoint ptr %x{k} to i64" for k in range(1, 5))}
+; start(arguments...), bound to the address of a program: write the arguments where the steps have a place for them, then `carry_out`.
+define ptr @start(ptr %self, ptr %args, i64 %nargs) {{
+begin:
+%program = call ptr @PyLong_AsVoidPtr(ptr %self)
+%parguments = getelementptr i64, ptr %program, i64 {ARGUMENTS}
+%arguments = load i64, ptr %parguments
+%given = icmp eq i64 %nargs, %arguments
+br i1 %given, label %counted, label %miscounted
+miscounted:
+%raised = call i32 @PyErr_BadArgument()
+ret ptr null
+counted:
+%pplaces = getelementptr i64, ptr %program, i64 {PLACES}
+%places = load i64, ptr %pplaces
+%pcount = getelementptr i64, ptr %program, i64 {COUNT}
+%count = load i64, ptr %pcount
+%length = mul i64 %count, {WORDS}
+%steps = getelementptr i64, ptr %program, i64 {HEADER}
+%table = getelementptr i64, ptr %steps, i64 %length
+br label %next
+next:
+%k = phi i64 [0, %counted], [%k1, %write]
+%ended = icmp sge i64 %k, %places
+br i1 %ended, label %written, label %write
+write: ; of each place: the word, the number of the argument, what is added to it
+%first = mul i64 %k, 3
+%place = getelementptr i64, ptr %table, i64 %first
+{_arguments("number", "offset").replace("%step", "%place")}
+%word = load i64, ptr %place
+%pargument = getelementptr ptr, ptr %args, i64 %number
+%argument = load ptr, ptr %pargument
+%pvalue = call ptr @PyLong_AsVoidPtr(ptr %argument)
+%value = ptrtoint ptr %pvalue to i64
+%sum = add i64 %value, %offset
+%target = getelementptr i64, ptr %steps, i64 %word
+store i64 %sum, ptr %target
+%k1 = add i64 %k, 1
+br label %next
+written:
+{RETURN_IF_FAILED}
+store i64 0, ptr %program
+%result = call ptr @released(ptr %program)
+ret ptr %result
+}}
+
+; go_on(program): `carry_out`.
+define ptr @go_on(ptr %self, ptr %args, i64 %nargs) {{
+{expect_addresses(1)}
+%result = call ptr @released(ptr %x0)
+ret ptr %result
+}}
+
+; `carry_out` without the interpreter's lock, its result as an object.
+define ptr @released(ptr %program) {{
 %thread = call ptr @PyEval_SaveThread()
-%reached = call i64 @carry_out(ptr %x0, i64 %n1, i64 %n2, i64 %n3, i64 %n4)
+%kind = call i64 @carry_out(ptr %program)
 call void @PyEval_RestoreThread(ptr %thread)
-%result = call ptr @PyLong_FromSsize_t(i64 %reached)
+%result = call ptr @PyLong_FromSsize_t(i64 %kind)
 ret ptr %result
 }}
 {ERROR_CHECKS}
@@ -204,50 +269,85 @@ declare void {"@llvm.aarch64.hint(i32)" if _ARM else "@llvm.x86.sse2.pause()"}
 """
 
 
+class _Code(NamedTuple):
+    start: Callable[[int], Callable[..., int]]  # binds the machine code to the address of a program
+    go_on: Callable[[int], int]
+
+
 @functools.cache
-def _run() -> Callable[..., int]:
+def _code() -> _Code:
     if not sys.platform.startswith("linux"):
         raise NotImplementedError(
             "torch.distributed: groups of several processes need Linux, whose futex they wait in"
         )
-    (run,) = compile_ir(_IR, "run", vectorize=False)
-    return builtin(run, "run")
+    start, go_on = compile_ir(_IR, "start", "go_on", vectorize=False)
+    return _Code(binder(start, "start"), builtin(go_on, "go_on"))
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A word of a step that is known when the steps are carried out: an argument of `Steps.start` by its number, plus an offset."""
+
+    number: int
+    offset: int = 0
+
+    def __add__(self, more: int) -> Argument:
+        return Argument(self.number, self.offset + more)
+
+
+Word = int | Argument
 
 
 class Steps:
-    """A list of steps."""
+    """A program: a list of steps, in which some words may be arguments.
 
-    def __init__(self) -> None:
+    In memory it is a header, the steps, and for each word that depends on an argument its place, the argument and the offset.
+    """
+
+    def __init__(self, arguments: int = 0) -> None:
         self.words: list[int] = []
-        self._done = 0
-        self._packed: array | None = None
+        self._arguments = arguments
+        self._places: list[int] = []
 
-    def copy(self, to: int, source: int, nbytes: int) -> None:
+    def _add(self, *words: Word) -> None:
+        for place, word in enumerate(words, len(self.words)):
+            if isinstance(word, Argument):
+                self._places += (place, word.number, word.offset)
+        self.words += [0 if isinstance(word, Argument) else word for word in words]
+        self.words += [0] * (WORDS - len(words))
+
+    def copy(self, to: Word, source: Word, nbytes: int) -> None:
         if nbytes:
-            self.words += (COPY, to, source, nbytes, 0, 0, 0, 0)
+            self._add(COPY, to, source, nbytes)
 
-    def apply(self, loop: int, meta: int, count: int, row: int, out: int, *operands: int) -> None:
+    def apply(self, loop: int, meta: int, count: int, row: int, out: Word, *operands: Word) -> None:
         """Run the loop of a kernel over `count` elements; at most two operands."""
         if count:
-            self.words += (APPLY, loop, meta, count, row, out, *operands, *(0,) * (2 - len(operands)))
+            self._add(APPLY, loop, meta, count, row, out, *operands)
 
-    def arrive(self, line: int, number: int) -> None:
-        self.words += (ARRIVE, line, number, 0, 0, 0, 0, 0)
+    def arrive(self, line: int, number: Word) -> None:
+        self._add(ARRIVE, line, number)
 
     def ring(self, line: int) -> None:
-        self.words += (RING, line, 0, 0, 0, 0, 0, 0)
+        self._add(RING, line)
 
-    def wait(self, lines: int, count: int, number: int) -> None:
-        self.words += (AWAIT, lines, LINE, count, number, 0, 0, 0)
+    def wait(self, lines: int, count: int, number: Word) -> None:
+        self._add(AWAIT, lines, LINE, count, number)
 
     def same(self, a: int, b: int, nbytes: int) -> None:
-        self.words += (SAME, a, b, nbytes, 0, 0, 0, 0)
+        self._add(SAME, a, b, nbytes)
 
-    def carry_out(self) -> int | None:
-        """Go on; what kind of step it stands at, None at the end."""
-        if self._packed is None:
-            self._packed = array("q", self.words)
-        address, length = self._packed.buffer_info()
-        count = length // WORDS
-        self._done = _run()(address, self._done, count, LOOKS, SLICE_NS)
-        return None if self._done == count else self._packed[self._done * WORDS]
+    @functools.cached_property
+    def _packed(self) -> array:
+        """The program in memory. No steps may be added after this."""
+        header = (0, len(self.words) // WORDS, len(self._places) // 3, self._arguments)
+        return array("q", [*header, *self.words, *self._places])
+
+    @functools.cached_property
+    def start(self) -> Callable[..., int]:
+        """A function of the arguments that begins at the first step: the kind of step at which it stops, DONE at the end."""
+        return _code().start(self._packed.buffer_info()[0])
+
+    def carry_out(self) -> int:
+        """Go on: the kind of step at which it stops, DONE at the end."""
+        return _code().go_on(self._packed.buffer_info()[0])

@@ -5,11 +5,12 @@ N = 150  # more than a block of each factorization
 
 def _matrices(torch):
     draw = torch.Generator().manual_seed(1)
-    square, tall, right = (
-        torch.randn(*shape, dtype=torch.float64, generator=draw) for shape in ((N, N), (N, 9), (N, 3))
+    square, tall, right, many = (
+        torch.randn(*shape, dtype=torch.float64, generator=draw)
+        for shape in ((N, N), (N, 9), (N, 3), (N, 80))
     )
     positive = square @ square.T + N * torch.eye(N).double()
-    return {"A": square, "S": positive, "T": tall, "B": right}
+    return {"A": square, "S": positive, "T": tall, "B": right, "L": many, "W": many.T}
 
 
 def _calls(torch):
@@ -18,7 +19,25 @@ def _calls(torch):
         "qr": ("T", lambda t: linalg.qr(t)[0] @ linalg.qr(t)[1]),
         "r": ("T", lambda t: linalg.qr(t)[1].abs()),
         "svd": ("T", lambda t: _product(*linalg.svd(t, full_matrices=False))),
+        "svd_lowrank": ("T", lambda t: _lowrank(torch, t)),
         "svdvals": ("T", linalg.svdvals),
+        "qr of a square matrix": ("A", lambda a: linalg.qr(a)[0].square() @ linalg.qr(a)[1].abs()),
+        "r of a wide matrix": ("W", lambda w: linalg.qr(w)[1].abs()),
+        "svd of a square matrix": ("A", lambda a: _without_signs(*linalg.svd(a))),
+        "svd of a wide matrix": ("W", lambda w: _without_signs(*linalg.svd(w, full_matrices=False))),
+        "svdvals of a square matrix": ("A", linalg.svdvals),
+        "lstsq of many columns": ("LB", lambda t, b: linalg.lstsq(t, b).solution),
+        "residuals of many columns": ("LB", lambda t, b: linalg.lstsq(t, b, driver="gels").residuals),
+        "eigh": ("S", lambda s: _without_signs(*linalg.eigh(s)[::-1])),
+        "eigh of an indefinite matrix": (
+            "A",
+            lambda a: (lambda values, vectors: vectors.square() * values)(*linalg.eigh(a + a.mT)),
+        ),
+        "eigh of the upper triangle": ("A", lambda a: linalg.eigh(a, UPLO="U")[0]),
+        "eigvalsh": ("A", linalg.eigvalsh),
+        "det": ("A", lambda a: linalg.det(a / 10)),
+        "slogdet": ("A", lambda a: linalg.slogdet(a)[1]),
+        "logdet": ("S", lambda s: s.logdet()),
         "cholesky": ("S", linalg.cholesky),
         "upper cholesky": ("S", lambda s: linalg.cholesky(s, upper=True)),
         "lower triangle": ("SB", lambda s, b: linalg.solve_triangular(s.tril(), b, upper=False)),
@@ -34,6 +53,17 @@ def _calls(torch):
         "lstsq": ("TB", lambda t, b: linalg.lstsq(t, b).solution),
         "residuals": ("TB", lambda t, b: linalg.lstsq(t, b, driver="gels").residuals),
     }
+
+
+def _without_signs(*factors):
+    """Depends on values and on vectors, but not on the signs of vectors, which are not determined."""
+    of_left = factors[0].square() * factors[1].sqrt()
+    return of_left if len(factors) == 2 else of_left @ factors[2].square()
+
+
+def _lowrank(torch, matrix):
+    left, values, right = torch.svd_lowrank(matrix, q=matrix.shape[1])
+    return _product(left, values, right.mT)
 
 
 def _product(left, values, right):
@@ -67,13 +97,65 @@ def differences(torch, rank, size):
     return found
 
 
+def kinds(torch, rank, size):
+    """Of complex matrices, singular ones and those with equal eigenvalues: how far products of factors are from the matrix, and from unitary."""
+    tensor, mesh, linalg = (
+        torch.distributed.tensor,
+        torch.distributed.init_device_mesh("cpu", (size,)),
+        torch.linalg,
+    )
+    draw = torch.Generator().manual_seed(2)
+    plain, thin = (torch.randn(*each, dtype=torch.complex128, generator=draw) for each in ((70, 70), (70, 3)))
+    found = {}
+
+    def factors(function, matrix):
+        cut = tensor.distribute_tensor(matrix, mesh, [tensor.Shard(0)])
+        return [each.full_tensor() for each in function(cut)]
+
+    def distance(a, b):
+        return (a - b).abs().max().item() / max(b.abs().max().item(), 1)
+
+    one = torch.eye(70, dtype=torch.complex128)
+    matrices = {
+        "complex": plain,
+        "of rank 3": thin @ thin.mH,
+        "zero": plain * 0,
+        "one": one,
+        "flipped": one.flip(0),
+    }
+    for name, matrix in matrices.items():
+        hermitian = matrix + matrix.mH
+        q, r = factors(linalg.qr, matrix)
+        left, values, right = factors(linalg.svd, matrix)
+        eigenvalues, vectors = factors(linalg.eigh, hermitian)
+        found[name] = max(
+            *[distance(each @ each.mH, one) for each in (q, left, right, vectors)],
+            distance(q @ r, matrix),
+            distance(left * values @ right, matrix),
+            distance(vectors * eigenvalues @ vectors.mH, hermitian),
+            distance(eigenvalues, linalg.eigvalsh(hermitian)),
+            distance(values, linalg.svdvals(matrix)),
+        )
+    return found
+
+
 def failures(torch, rank, size):
     """The errors of one process, on each process."""
     tensor, mesh = torch.distributed.tensor, torch.distributed.init_device_mesh("cpu", (size,))
     found = []
-    for function in (torch.linalg.cholesky, torch.linalg.inv, torch.linalg.solve):
+    spoiled = torch.eye(70).double()
+    spoiled[4, 4] = float("nan")
+    for function in (
+        torch.linalg.cholesky,
+        torch.linalg.inv,
+        torch.linalg.solve,
+        torch.linalg.eigh,
+        torch.linalg.svd,
+    ):
         matrix = torch.eye(7).double()
         matrix[4, 4] = 0
+        if function in (torch.linalg.eigh, torch.linalg.svd):
+            matrix = spoiled
         cut = tensor.distribute_tensor(matrix, mesh, [tensor.Shard(0)])
         said = []
         for each in (matrix, cut):
@@ -81,5 +163,5 @@ def failures(torch, rank, size):
                 function(each, each) if function is torch.linalg.solve else function(each)
             except torch.linalg.LinAlgError as error:
                 said.append(str(error))
-        found.append(said[0] == said[1])
+        found.append(said)
     return found

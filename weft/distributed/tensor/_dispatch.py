@@ -12,7 +12,18 @@ from ...core import dispatch
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.subclasses import unconverted
 from ...core.tensor import Tensor
-from . import _elementwise, _graphs, _indexed, _losses, _others, _products, _reductions, _views, linalg  # noqa: F401 (they fill the table of rules)
+from . import (  # noqa: F401 (they fill the table of rules)
+    _elementwise,
+    _graphs,
+    _indexed,
+    _losses,
+    _others,
+    _products,
+    _reductions,
+    _triangles,
+    _views,
+    linalg,
+)
 from ._api import DTensor, _from_local, _to_local, without_sums
 from ._redistribute import redistributed
 from ._regions import takes_plain

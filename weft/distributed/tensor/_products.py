@@ -12,6 +12,7 @@ from ...core.recording import unrecorded
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.product import Product
+from ._panels import by_panels, needs_panels
 from ._rules import local_as, mesh_of, placement_rule, placements_of, recorded
 from ._storage import Placements, wrap
 from .placement_types import Partial, Placement, Replicate, Shard
@@ -105,7 +106,10 @@ def _product(op: Product, args: tuple, static: dict[str, Any]) -> Any:
     mesh, whole = mesh_of(args), op.plans[a.spec, b.spec].spec
     wanted, places = cheapest(_ways(a.spec, b.spec, whole), args, whole.nbytes, mesh)
     with unrecorded():
-        found = op(*[local_as(each, mesh, own) for each, own in zip(args, wanted, strict=True)])
+        if needs_panels(args, wanted, whole.shape, places, mesh):
+            found, places = by_panels(a, b, places, mesh)
+        else:
+            found = op(*[local_as(each, mesh, own) for each, own in zip(args, wanted, strict=True)])
     result = wrap(found, whole, mesh, places)
     return recorded(op.step(a.spec, b.spec) if op.step else op, result, args)
 

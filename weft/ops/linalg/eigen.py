@@ -16,7 +16,8 @@ from ...core.recording import needs_recording
 from ...core.return_types import return_type
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
-from ...families.array_op import host_array, on_device
+from ...families.array_op import host_array
+from ..views.diagonal import with_diagonal
 from . import native
 from .equations import linalg_solve
 from .lapack import (
@@ -54,10 +55,6 @@ def _check_phases(*products: Tensor | None, error: str) -> None:
 def _differences(values: Tensor) -> Tensor:
     """Compute values[j] - values[i] at [i, j]."""
     return values.unsqueeze(-2) - values.unsqueeze(-1)
-
-
-def _with_diagonal(square: Tensor, value: int) -> Tensor:
-    return square.masked_fill(on_device(np.eye(square.shape[-1], dtype=bool), square.spec.device), value)
 
 
 def _skew(square: Tensor) -> Tensor:
@@ -113,7 +110,7 @@ def _eig_rule(ct, out, a):
     # Remove the part of the cotangent along each eigenvector, because eigenvectors keep norm 1.
     along = inner.diagonal(0, -2, -1).real
     inner = inner - matmul(adjoint, vectors) * along.unsqueeze(-2)
-    inner = _with_diagonal(inner, 0) / _with_diagonal(_differences(values), 1).conj()
+    inner = with_diagonal(inner, 0) / with_diagonal(_differences(values), 1).conj()
     if ct_values is not None:
         inner = inner + ct_values.diag_embed()
     return (linalg_solve(adjoint, matmul(inner, adjoint)),)
@@ -191,7 +188,7 @@ def _eigh_rule(ct, out, a, UPLO):
     inner = matmul(vectors.mH, ct_vectors)
     if inner.spec.dtype.is_complex:
         _check_phases(inner, error=_EIG_PHASES.format("eigh"))
-    inner = _with_diagonal(_skew(inner), 0) / (2 * _with_diagonal(_differences(values), 1))
+    inner = with_diagonal(_skew(inner), 0) / (2 * with_diagonal(_differences(values), 1))
     if ct_values is not None:
         inner = inner + ct_values.diag_embed()
     return (matmul(matmul(vectors, inner), vectors.mH),)
@@ -342,18 +339,18 @@ def _svd_rule(ct, out, a, full_matrices, infinite):
     right = None if ct_Vh is None else matmul(Vh, ct_Vh.mH)
     if U.spec.dtype.is_complex:
         _check_phases(left, right, error=_SVD_PHASES)
-    gaps = _with_diagonal(_differences(S) * (S.unsqueeze(-2) + S.unsqueeze(-1)), 1)
+    gaps = with_diagonal(_differences(S) * (S.unsqueeze(-2) + S.unsqueeze(-1)), 1)
     of_U = None if left is None else _skew(left)
     of_V = None if right is None else _skew(right)
     inner = []
     if of_U is not None:
-        inner.append(_with_diagonal(of_U, 0) / gaps * S.unsqueeze(-2))
+        inner.append(with_diagonal(of_U, 0) / gaps * S.unsqueeze(-2))
         if U.spec.dtype.is_complex:
             # PyTorch's forward mode divides a change of phase evenly between U and V.
             phase = of_U if of_V is None else (of_U - of_V) / 2
             inner.append((phase.diagonal(0, -2, -1) / (2 * S)).diag_embed())
     if of_V is not None:
-        inner.append(S.unsqueeze(-1) * (_with_diagonal(of_V, 0) / gaps))
+        inner.append(S.unsqueeze(-1) * (with_diagonal(of_V, 0) / gaps))
     if ct_S is not None:
         inner.append(ct_S.diag_embed())
     ct_A = matmul(U, functools.reduce(operator.add, inner))

@@ -18,6 +18,7 @@ from ..assembly.joining import cat
 from ..assembly.padding import pad
 from ..creation.creation import empty as new_empty
 from ..tensor.node_names import with_node_name
+from ..views.diagonal import with_diagonal
 from . import native, stacks
 from .equations import solve_triangular
 from .lapack import (
@@ -182,25 +183,26 @@ def _lu_rule(ct_L, ct_U, P, L, U):
     """
     k = U.shape[-2]
     wide, tall = U.shape[-1] > k, L.shape[-2] > k
-    L1, L2, U1, U2 = L[..., :k, :], L[..., k:, :], U[..., :k], U[..., k:]
+    L1, L2 = (L[..., :k, :], L[..., k:, :]) if tall else (L, None)
+    U1, U2 = (U[..., :k], U[..., k:]) if wide else (U, None)
     lower = upper = None
     if ct_L is not None:
         ct_L = ct_L.tril(-1)
         lower = matmul(L1.mH, ct_L[..., :k, :])
-        upper = -matmul(L2.mH, ct_L[..., k:, :]) if tall else None
+        upper = None if L2 is None else -matmul(L2.mH, ct_L[..., k:, :])
     if ct_U is not None:
         ct_U = ct_U.triu()
         upper = _sum(upper, matmul(ct_U[..., :k], U1.mH))
-        lower = _sum(lower, -matmul(ct_U[..., k:], U2.mH) if wide else None)
+        lower = _sum(lower, None if U2 is None else -matmul(ct_U[..., k:], U2.mH))
     inner = _sum(None if lower is None else lower.tril(-1), None if upper is None else upper.triu())
     half = solve_triangular(L1.mH, inner, upper=True, unitriangular=True)
     ct_square = solve_triangular(U1.mH, half, upper=False, left=False)
-    if wide:
+    if U2 is not None:
         beside = ct_square.new_zeros((*ct_square.shape[:-1], U2.shape[-1]))
         if ct_U is not None:
             beside = solve_triangular(L.mH, ct_U[..., k:], upper=True, unitriangular=True)
         ct_square = cat((ct_square, beside), -1)
-    if tall:
+    if L2 is not None:
         below = ct_square.new_zeros((*ct_square.shape[:-2], L2.shape[-2], ct_square.shape[-1]))
         if ct_L is not None:
             below = solve_triangular(U.mH, ct_L[..., k:, :], upper=False, left=False)
@@ -366,8 +368,8 @@ def _triangles_rule(ct, out, factors, *, specs):
 @custom_vjp(joint=_triangles_rule)
 def _lu_unpack(factors: Tensor) -> tuple[Tensor, Tensor]:
     size = min(factors.shape[-2:])
-    ones = eye_like(factors[..., :size])
-    return factors[..., :size].tril(-1).contiguous() + ones, factors[..., :size, :].triu().contiguous()
+    lower = with_diagonal(factors[..., :size].tril(-1).contiguous(), 1)
+    return lower, factors[..., :size, :].triu().contiguous()
 
 
 @public("function", name="linalg.lu", out=True)

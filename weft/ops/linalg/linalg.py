@@ -102,8 +102,7 @@ def _det_rule(ct, out, a):
 
 def _diagonal(values: Tensor, a: Tensor) -> Tensor:
     """Compute values[...] times the identity, as large as the matrices of `a`."""
-    identity = eye_like(a)
-    return values.unsqueeze(-1).unsqueeze(-1) * identity
+    return values.unsqueeze(-1).expand(a.shape[:-1]).diag_embed()
 
 
 differentiate(_linalg_det, _det_rule)

@@ -51,6 +51,18 @@ def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
     )
 
 
+def _off_diagonal(ct, out, matrices, value):
+    return with_diagonal(ct, 0)
+
+
+@custom_vjp(_off_diagonal)
+def with_diagonal(matrices: Tensor, value: int) -> Tensor:
+    """The matrices with a number on their main diagonal."""
+    rows, columns = matrices.spec.shape[-2:]
+    mask = np.eye(rows, columns, dtype=bool)
+    return MASKED_FILL(matrices, on_device(mask, matrices.spec.device), value)
+
+
 def _launches(input: Tensor, diagonal: int, above: bool) -> Launches | None:
     """What `_zeroed` launches, where it makes neither a copy nor a mask."""
     rows, columns = input.spec.shape[-2:]

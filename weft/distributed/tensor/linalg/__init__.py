@@ -4,4 +4,4 @@ Each file has a factorization, on parts, and the rule of the op that computes it
 triangular systems, and so of the same functions.
 """
 
-from . import cholesky, least_squares, lu, qr, triangular  # noqa: F401 (they fill the table of rules)
+from . import cholesky, determinants, eigh, least_squares, lu, qr, svd, triangular  # noqa: F401 (they fill the table of rules)

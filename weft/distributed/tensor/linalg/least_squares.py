@@ -6,12 +6,21 @@ from typing import Any
 
 from ....core.dtype import int64
 from ....core.recording import unrecorded
+from ....core.tensor import Tensor
 from ....ops.linalg import equations, least_squares
 from ... import _collectives
 from .._others import matrix_op_on_whole
 from .._rules import recorded, rule_for
-from .qr import tall_qr
-from .rows import everywhere, joined, part_of, rows_of
+from .qr import blocked_qr, is_tall, tall_qr
+from .rows import Rows, everywhere, joined, part_of, rows_of
+from .triangular import substitute
+
+
+def _substituted(triangle: Tensor, right: Tensor, rows: Rows) -> Tensor:
+    """The solution, of which each process has all, of an upper triangle whose rows are cut."""
+    own = right[rows.start : rows.stop].clone()
+    substitute(triangle, own, rows, upper=True, unitriangular=False)
+    return rows.collected(own, 0)
 
 
 @rule_for(least_squares._lstsq)
@@ -22,13 +31,16 @@ def _lstsq(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
         return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
         part, right = part_of(a, rows), part_of(b, rows)
-        q, r = tall_qr(part, rows)
-        diagonal = r.diagonal().abs()
+        is_small = is_tall(n, rows)
+        q, r, *cut = tall_qr(part, rows) if is_small else blocked_qr(part.clone(), rows)
+        diagonal = r.diagonal().abs() if is_small else cut[0].collected(r.diagonal(cut[0].start).abs(), 0)
         if driver == "gelsy" and bool((diagonal <= static["rcond"] * diagonal.max()).any()):
             return matrix_op_on_whole(op, tensors, static)
         turned = q.mH @ right
         _collectives.all_reduce(turned, group=rows.group)
-        solution = equations.solve_triangular(r, turned, upper=True)
+        solution = (
+            equations.solve_triangular(r, turned, upper=True) if is_small else _substituted(r, turned, *cut)
+        )
         squares = (part @ solution - right).abs().square().sum(0)
         _collectives.all_reduce(squares, group=rows.group)
         padded = right.new_zeros(right.spec.shape)  # LAPACK's result has as many rows as the right side

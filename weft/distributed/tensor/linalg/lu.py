@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.dtype import int32
+from ....core.dtype import from_numpy_dtype, int32
 from ....core.recording import unrecorded
 from ....core.tensor import Tensor
 from ....ops.assembly.joining import cat
+from ....ops.creation.creation import zeros
 from ....ops.linalg import equations, factorizations, linalg
 from ... import _collectives
 from .._others import matrix_op_on_whole
-from .._rules import recorded, rule_for
-from .rows import Rows, everywhere, joined, part_of, rows_of
+from .._rules import mesh_of, recorded, rule_for, whole
+from .rows import Rows, cut_rows, everywhere, joined, part_of, rows_of
 from .triangular import substitute
 
 WIDTH = 64  # columns of a block
@@ -107,6 +108,26 @@ def _lu_factor(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
             everywhere(part.new_full((), info, dtype=int32), rows),
         )
     return recorded(op, found, tensors)
+
+
+@rule_for(factorizations._permutations)
+def _permutations(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
+    """A permutation as a matrix, cut by rows."""
+    (pivots,), count = tensors, static["size"]
+    if len(pivots.spec.shape) != 1:
+        return matrix_op_on_whole(op, tensors, static)
+    mesh = mesh_of(tensors)
+    rows = cut_rows(mesh, 0, count)
+    with unrecorded():
+        swaps = whole(pivots, mesh).tolist()
+        sources = list(range(count))
+        for row, other in enumerate(swaps):
+            sources[row], sources[other - 1] = sources[other - 1], sources[row]
+        part = zeros(rows.stop - rows.start, count, dtype=from_numpy_dtype(static["dtype"]))
+        for column, row in enumerate(sources):
+            if rows.start <= row < rows.stop:
+                part[row - rows.start, column] = 1
+    return joined(part, count, rows)
 
 
 def solve(part: Tensor, right: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:

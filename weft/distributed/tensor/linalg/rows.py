@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from ....core.spec import contiguous_spec
 from ....core.tensor import Tensor
+from ....ops.creation.from_data import tensor as as_tensor
 from ... import _collectives
+from ..._reduce_op import ReduceOp
 from .._rules import local_as, mesh_of, placements_of
 from .._storage import wrap
 from ..placement_types import Placement, Replicate, Shard
@@ -18,6 +20,7 @@ class Rows(NamedTuple):
 
     group: Any
     mesh: Any
+    mesh_dim: int
     placements: tuple[Placement, ...]  # of a matrix that is cut so
     bounds: tuple[tuple[int, int], ...]  # of each process: its first row, and the one behind its last
 
@@ -45,7 +48,7 @@ class Rows(NamedTuple):
         self, owner: int, make: Callable[[], Tensor], sizes: Sequence[int], like: Tensor
     ) -> Tensor:
         """What `make` gives on the process `owner`, on all processes."""
-        found = make().contiguous() if self.group.rank() == owner else like.new_empty(sizes)
+        found = make().contiguous() if self.group.rank() == owner else like.new_zeros(sizes)
         _collectives.broadcast(found, group=self.group, group_src=owner)
         return found
 
@@ -54,6 +57,38 @@ class Rows(NamedTuple):
         last = self.stop if stop is None else min(stop, self.stop)
         begin = max(first, self.start)
         return slice(begin - self.start, max(last, begin) - self.start)
+
+    def agree(self, holds: bool) -> bool:
+        """Whether something holds on all processes."""
+        found = as_tensor(holds)
+        _collectives.all_reduce(found, op=ReduceOp.MIN, group=self.group)
+        return bool(found.item())
+
+    def product(self, left: Tensor, part: Tensor) -> Tensor:
+        """`left` times the matrix of whose rows each process has `part`, which the processes send in turn."""
+        found = left.new_zeros((left.spec.shape[0], part.spec.shape[1]))
+        for owner, (first, stop) in enumerate(self.bounds):
+            if first < stop:
+                block = self.from_owner(owner, lambda: part, (stop - first, part.spec.shape[1]), part)
+                found += left[:, first:stop] @ block
+        return found
+
+    def taken(self, part: Tensor, order: Sequence[int], into: Rows) -> Tensor:
+        """The rows of this process, in the cut `into`, of the matrix whose row k is row `order[k]` of this one."""
+        wanted = [[row for row in order[first:stop]] for first, stop in into.bounds]
+        given = [part[[row - self.start for row in rows if self.start <= row < self.stop]] for rows in wanted]
+        own = wanted[self.group.rank()]
+        places = [
+            [place for place, row in enumerate(own) if first <= row < stop] for first, stop in self.bounds
+        ]
+        sizes = part.spec.shape[1:]
+        pieces = [part.new_empty((len(each), *sizes)) for each in places]
+        _collectives.all_to_all(pieces, given, group=self.group)
+        found = part.new_empty((len(own), *sizes))
+        for rows, piece in zip(places, pieces, strict=True):
+            if rows:
+                found[rows] = piece
+        return found
 
     def collected(self, part: Tensor, first: int) -> Tensor:
         """The rows from `first` on of all processes; `part` has those of this process."""
@@ -81,7 +116,7 @@ def cut_rows(mesh: Any, mesh_dim: int, count: int) -> Rows:
     group = mesh.get_group(mesh_dim)
     pieces = [Shard.local_shard_size_and_offset(count, group.size(), rank) for rank in range(group.size())]
     placements = tuple([Shard(0) if k == mesh_dim else Replicate() for k in range(mesh.ndim)])
-    return Rows(group, mesh, placements, tuple([(start, start + size) for size, start in pieces]))
+    return Rows(group, mesh, mesh_dim, placements, tuple([(start, start + size) for size, start in pieces]))
 
 
 def part_of(matrix: Tensor, rows: Rows) -> Tensor:

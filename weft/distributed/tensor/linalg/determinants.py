@@ -1,0 +1,45 @@
+"""Determinants, from the LU factorization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.recording import unrecorded
+from ....core.tensor import Tensor
+from ....ops.linalg import linalg
+from .._others import matrix_op_on_whole
+from .._rules import recorded, rule_for
+from .lu import factorize
+from .rows import Rows, everywhere, part_of, rows_of
+
+
+def _diagonal(a: Any, rows: Rows) -> tuple[Tensor, int]:
+    """The diagonal of U, all of it, and -1 if an odd number of rows changed places."""
+    part = part_of(a, rows)
+    pivots, _ = factorize(part, rows)
+    swaps = sum(pivot != place for place, pivot in enumerate(pivots.tolist(), 1))
+    return rows.collected(part.diagonal(rows.start), 0), -1 if swaps % 2 else 1
+
+
+@rule_for(linalg._linalg_det)
+def _det(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
+    (a,) = tensors
+    rows = rows_of(a)
+    if rows is None:
+        return matrix_op_on_whole(op, tensors, static)
+    with unrecorded():
+        diagonal, sign = _diagonal(a, rows)
+        found = everywhere(diagonal.prod() * sign, rows)
+    return recorded(op, found, tensors)
+
+
+@rule_for(linalg._linalg_slogdet)
+def _slogdet(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
+    (a,) = tensors
+    rows = rows_of(a)
+    if rows is None:
+        return matrix_op_on_whole(op, tensors, static)
+    with unrecorded():
+        diagonal, sign = _diagonal(a, rows)
+        found = everywhere(diagonal.sgn().prod() * sign, rows), everywhere(diagonal.abs().log().sum(), rows)
+    return recorded(op, found, tensors)

@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_narrow_products"),
         ("cuda", "test_large"),
         ("cuda", "test_op_table"),
+        ("cuda", "test_order"),
         ("cuda", "test_properties"),
         ("cuda", "test_sizes"),
         ("cuda", "test_triangles"),

@@ -10,6 +10,7 @@ from ..core.tensor import Tensor
 from ..families.array_op import ArrayOp
 from ..ops.linalg.lapack import MatrixOp
 from ..ops.order import searching, sorting
+from ..ops.order.keys import KEYS
 from ..ops.signal import spectral
 from .alignment import INSERT
 from .fallback import loop_over, per_sample
@@ -111,10 +112,12 @@ def _isin(level: Level, op: ArrayOp, args: tuple, static: dict[str, Any]) -> Rec
     values, count = as_batch(elements, level), test_elements.spec.numel
     if not count:
         return loop_over(level, op, args, static)
-    rows = as_batch(test_elements, level).reshape(level.size, count).sort(1).values
+    # Keys are compared, because a search would go right of NaN, behind equal elements.
+    rows = KEYS[False](as_batch(test_elements, level).reshape(level.size, count)).sort(1).values
     wanted = values.reshape(level.size, elements.spec.numel)
-    places = searching._searchsorted(rows, wanted, None, "left", int64).clamp(max=count - 1)
-    found = (rows.gather(1, places) == wanted) ^ invert
+    keys = KEYS[False](wanted)
+    places = searching._searchsorted(rows, keys, None, "left", int64).clamp(max=count - 1)
+    found = ((rows.gather(1, places) == keys) & (wanted == wanted)) ^ invert
     return Recordable(wrap(found.reshape(values.spec.shape), level), args)
 
 

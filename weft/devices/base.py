@@ -64,6 +64,8 @@ class Backend(ABC):
     # By the name of a dtype: the type of ctypes for its numbers, and its `from_address`. Empty where the host has no pointers.
     c_types: Mapping[str, Any] = MappingProxyType({})
     readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})
+    # Arrays are copies on the host, so an op that either arrays or several kernels can compute is computed by kernels.
+    prefers_kernels = False
     faults: Sequence[int]  # faults[0] counts the launches that met an index out of range; it only grows
 
     # Draws the numbers of this device's tensors unless a call is given another one; None if the CPU's default generator does.

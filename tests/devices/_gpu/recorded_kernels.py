@@ -120,6 +120,8 @@ PROGRAMS = {
     "sort": lambda: new(30, 500).sort(),
     "sort of short rows": lambda: new(30, 50).sort(),
     "sort of float64": lambda: new(10_000, dtype=weft.float64).sort(),
+    "searchsorted": lambda: weft.searchsorted(new(30), new(100), out_int32=True),
+    "searchsorted of int64": lambda: weft.searchsorted(whole(30), whole(100), right=True),
     "counts": lambda: (new(1000).histc(10, 0, 1), new(1000).histc(5000, 0, 1)),
     "topk": lambda: new(10_000).topk(5),
     "matmul": lambda: new(3, 100, 70) @ new(3, 70, 90),

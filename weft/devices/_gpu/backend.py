@@ -19,7 +19,18 @@ from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
 from ..mirrors import Mirrored
-from . import attention, counting, indexed, narrow_products, packing, philox, products, scans, sorting
+from . import (
+    attention,
+    counting,
+    indexed,
+    narrow_products,
+    packing,
+    philox,
+    products,
+    scans,
+    searching,
+    sorting,
+)
 from .capture import Capture
 from .chains import GpuChain
 from .convolutions import Convolutions
@@ -42,6 +53,7 @@ class Gpu(Mirrored):
     has_memory = True
     has_events = True
     block_scale = 128
+    prefers_kernels = True
 
     def __init__(self, where: device, runtime: Runtime):
         install_finalizer()
@@ -54,6 +66,7 @@ class Gpu(Mirrored):
         self._fill = functools.lru_cache(maxsize=256)(functools.partial(philox.prepare_fill, runtime))
         self.extras = {
             **sorting.extras(self),
+            **searching.extras(self),
             **counting.extras(self),
             **attention.extras(self),
             **narrow_products.extras(self),

@@ -23,6 +23,7 @@ from ..creation.creation import dtype_of_number
 from ..creation.from_data import tensor
 from ..elementwise.pointwise import OPS
 from ..tensor.rules import unknown
+from . import kernels
 from .keys import order_keys
 from .sorting import check_comparable, stable_order
 
@@ -56,6 +57,8 @@ def _rows_differ(rows: np.ndarray) -> np.ndarray:
 @array_op(derivative=nondifferentiable)
 def _unique(input: Tensor, consecutive: bool, inverse: bool) -> tuple[Tensor, Tensor, Tensor]:
     """(values, inverse, counts) along the first dim of a tensor with at least one dim; an empty inverse unless it is wanted."""
+    if input.spec.numel and input.spec.device.backend.prefers_kernels:
+        return kernels.distinct(input, consecutive, inverse)
     values = array(input)
     n = len(values)
     if n == 0:
@@ -176,6 +179,9 @@ def unique_consecutive(
 
 @array_op(derivative=nondifferentiable)
 def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
+    if input.spec.device.backend.prefers_kernels:
+        sequences = boundaries if sorter is None else boundaries.gather(-1, sorter)
+        return kernels.places(sequences, input, side == "right", dtype)
     edges, values = wide_array(boundaries), wide_array(input)
     if sorter is not None:
         # NumPy checks the indices once and then reads memory by them, so no other thread may change them.
@@ -353,6 +359,8 @@ def bucketize(
 
 @array_op(derivative=nondifferentiable)
 def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
+    if elements.spec.device.backend.prefers_kernels:
+        return kernels.is_among(elements, test_elements) ^ invert
     return tensor_of(np.isin(wide_array(elements), wide_array(test_elements), assume_unique, invert))
 
 

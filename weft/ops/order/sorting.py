@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ...core import view_rules
 from ...core.arguments import integer
 from ...core.checking import check_tensor
-from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64, uint8
+from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ...core.layout import preserve_format
 from ...core.public import public
 from ...core.return_types import return_type
-from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride
 from ...core.tensor import Tensor, empty, make, wrap_dim
 from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
-from ...families.indexed import plain
-from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import COPY
 from ...families.reduce import reduced_sizes
 from ..assembly.copying import formatted_spec
 from ..indexing.gather import GATHER
 from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
-from .keys import KEYS, key_types, order_keys
+from . import kernels
+from .keys import order_keys
 
 # elements; in longer rows the least elements are looked for among few candidates
 SHORT_ROW = 2048
@@ -96,43 +90,15 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
     return stable_order(key) if k is None else _least_keys(key, k)
 
 
-# ---- Without arrays ------------------------------------------------------------------------------------------
-
-
-def _build_ordered(graph: GraphBuilder, dim: int, descending: bool, k: int) -> list[Value]:
-    """Return the first `k` elements along `dim` in order, and where they came from; contiguous."""
-    (input,) = graph.inputs
-    spec, backend = input.spec, input.spec.device.backend
-    sizes, dim = spec.shape, operator.index(dim)
-    outer = [size for each, size in enumerate(sizes) if each != dim]
-    row = [*(each for each in range(len(sizes)) if each != dim), dim]  # the dims with `dim` as the last
-    dtype = key_types(spec.dtype).result
-    keys = graph.new(contiguous_spec(shape((*outer, sizes[dim])), dtype, spec.device))
-    back = tuple(row.index(each) for each in range(len(sizes)))
-    graph.write(KEYS[descending], graph.view(view_rules.permute, keys, back), input)
-    order = graph.new(contiguous_spec(shape((*outer, k)), int64, spec.device))
-    launch, nbytes = backend.extras["ordered_rows"](8 * dtype.itemsize, math.prod(outer), sizes[dim], k)
-    rooms = [graph.new(contiguous_spec((nbytes,), uint8, spec.device))] if nbytes else []
-    graph.launch(launch, order, keys, *rooms)
-    indices = order
-    if dim != len(sizes) - 1:
-        indices = graph.new(contiguous_spec(shape((*sizes[:dim], k, *sizes[dim + 1 :])), int64, spec.device))
-        graph.write(COPY, indices, graph.view(view_rules.permute, order, back))
-    return [graph.gather(GATHER, input, (indices,), dim), indices]
-
-
-_ORDERED = KernelGraph("sort", 1, _build_ordered)
-
-
 def _in_order(input: Tensor, dim: int, descending: bool, k: int) -> tuple[Tensor, Tensor] | None:
-    """What `_build_ordered` computes; None where other ways are faster, or the device has no kernel."""
+    """What `kernels.ordered` computes; None where other ways are faster, or the device has no kernel."""
     spec = input.spec
     if not spec.numel or not k or not spec.shape:
         return None
     orders = spec.device.backend.extras.get("orders_rows")
     if orders is None or not orders(spec.shape[dim], k):
         return None
-    return _ORDERED((plain(make(input._storage, input._byte_offset, spec)),), (dim, descending, k))
+    return kernels.ordered(input, dim, descending, k)
 
 
 # ---- What the ops share --------------------------------------------------------------------------------------------
@@ -322,6 +288,16 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     )
 
 
+class _Choice(Protocol):
+    """Chooses an element of each row by the keys of the elements (`order_keys`)."""
+
+    def in_array(self, key: np.ndarray) -> np.ndarray:
+        """The positions in the last axis, which has size 1 in the result."""
+
+    def in_tensor(self, key: Tensor, dim: int) -> Tensor:
+        """The same along `dim` of a tensor on a device that prefers kernels."""
+
+
 def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
     return scatter_into_zeros(
         *(with_reduced_dims(each, (dim,), keepdim or not specs[0].shape) for each in (ct[0], out[1])),
@@ -330,14 +306,22 @@ def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
     )
 
 
-def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
-    """One element of each row along `dim` and its position. `choose(key)` returns the positions, with a last axis of size 1."""
-    # A 0-dim tensor may be complex, because nothing is compared.
-    place = choose(order_keys(input, dim)) if input.spec.shape else np.zeros(1, np.int64)
-    values, indices = take_rows(input, dim, place)
-    if input.spec.shape and not keepdim:
-        values, indices = np.squeeze(values, dim), np.squeeze(indices, dim)
-    return tensor_of(values), tensor_of(indices)
+def _chosen(input: Tensor, dim: int, keepdim: bool, choose: _Choice) -> tuple[Tensor, Tensor]:
+    """One element of each row along `dim` and its position."""
+    spec = input.spec
+    if spec.device.backend.prefers_kernels and spec.shape and spec.numel:
+        place = choose.in_tensor(kernels.keys_of(input), dim)
+        found = _taken(input, place, dim), place
+    else:
+        # A 0-dim tensor may be complex, because nothing is compared.
+        row = choose.in_array(order_keys(input, dim)) if spec.shape else np.zeros(1, np.int64)
+        chosen, where = take_rows(input, dim, row)
+        found = tensor_of(chosen), tensor_of(where)
+    if keepdim or not spec.shape:
+        return found
+    values, indices = (each.squeeze(dim) for each in found)
+    # The results are not views, because users never see their bases.
+    return make(values._storage, 0, values.spec), make(indices._storage, 0, indices.spec)
 
 
 _SELECTIONS = {
@@ -351,7 +335,7 @@ _SELECTIONS = {
 }
 
 
-def _chosen_specs(input: Spec, dim: int, keepdim: bool, choose: Callable) -> tuple[Spec, Spec]:
+def _chosen_specs(input: Spec, dim: int, keepdim: bool, choose: _Choice) -> tuple[Spec, Spec]:
     sizes = reduced_sizes(input.shape, (dim,), keepdim)
     return contiguous_spec(sizes, input.dtype), contiguous_spec(sizes, int64)
 
@@ -372,7 +356,59 @@ def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
     return np.argmax(key == ranked, axis=-1, keepdims=True)
 
 
-def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: Callable) -> Any:
+class _AtRank(NamedTuple):
+    """The first element that would come at `rank` if the row were sorted."""
+
+    rank: int
+
+    def in_array(self, key: np.ndarray) -> np.ndarray:
+        return _at_rank(key, np.full((*key.shape[:-1], 1), self.rank))
+
+    def in_tensor(self, key: Tensor, dim: int) -> Tensor:
+        return kernels.first_at_rank(key, dim, self.rank)
+
+
+class _Median(NamedTuple):
+    """The lower of the two middle elements, or the first NaN unless NaN are ignored."""
+
+    is_float: bool
+    ignore_nan: bool
+
+    def _rank(self, valid: Any, n: int) -> Any:
+        """The rank in rows of n elements, of which `valid` are not NaN: numbers, arrays or tensors."""
+        middle = abs(valid - 1) // 2
+        return middle if self.ignore_nan else middle + (valid < n) * (valid - middle)
+
+    def in_array(self, key: np.ndarray) -> np.ndarray:
+        n, nan = key.shape[-1], np.iinfo(key.dtype).max
+        valid = np.full((*key.shape[:-1], 1), n)
+        if self.is_float and (key.max(-1) == nan).any():
+            valid -= (key == nan).sum(-1, keepdims=True)
+        return _at_rank(key, self._rank(valid, n))
+
+    def in_tensor(self, key: Tensor, dim: int) -> Tensor:
+        n, nan = key.spec.shape[dim], 2 ** (8 * key.spec.dtype.itemsize) - 1
+        valid = n - (key == nan).sum(dim, keepdim=True) if self.is_float else n
+        return kernels.first_at_rank(key, dim, self._rank(valid, n))
+
+
+class _Mode(NamedTuple):
+    """The last element of the longest run of equal elements; of several such runs, the first. All NaN are equal."""
+
+    def in_array(self, key: np.ndarray) -> np.ndarray:
+        order = stable_order(key)
+        ordered = np.take_along_axis(key, order, -1)
+        position = np.arange(key.shape[-1])
+        starts = np.ones(key.shape, bool)
+        starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+        first = np.maximum.accumulate(np.where(starts, position, 0), axis=-1)
+        return np.take_along_axis(order, np.argmax(position - first, axis=-1, keepdims=True), -1)
+
+    def in_tensor(self, key: Tensor, dim: int) -> Tensor:
+        return kernels.last_of_longest_run(key, dim)
+
+
+def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: _Choice) -> Any:
     result = _SELECTIONS[name](input, dim, bool(keepdim), choose)
     return return_type(name, ("values", "indices"))(result)
 
@@ -395,28 +431,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         )
     _check_selectable(input, "kthvalue_cpu")
 
-    def choose(key: np.ndarray) -> np.ndarray:
-        return _at_rank(key, np.full((*key.shape[:-1], 1), k - 1))
-
-    return _select("kthvalue", input, dim, keepdim, choose)
-
-
-def _last(key: np.ndarray) -> int:
-    return np.iinfo(key.dtype).max
-
-
-def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
-    """The position of the lower of the two middle elements, or of the first NaN unless NaN are ignored."""
-
-    def choose(key: np.ndarray) -> np.ndarray:
-        n = key.shape[-1]
-        valid = np.full((*key.shape[:-1], 1), n)
-        if is_float and (key.max(-1) == _last(key)).any():
-            valid -= (key == _last(key)).sum(-1, keepdims=True)
-        rank = np.maximum(valid - 1, 0) // 2
-        return _at_rank(key, rank if ignore_nan else np.where(valid < n, valid, rank))
-
-    return choose
+    return _select("kthvalue", input, dim, keepdim, _AtRank(k - 1))
 
 
 def _define_median(name: str, ignore_nan: bool) -> ArrayOp:
@@ -435,7 +450,7 @@ def _define_median(name: str, ignore_nan: bool) -> ArrayOp:
         tensor(2.)
         """
         check_tensor(input, name)
-        choose = _median_choice(input.spec.dtype.is_floating_point, ignore_nan)
+        choose = _Median(input.spec.dtype.is_floating_point, ignore_nan)
         if dim is None:
             check_comparable(input, "median_cpu")
             return of_all(input, choose)
@@ -447,7 +462,7 @@ def _define_median(name: str, ignore_nan: bool) -> ArrayOp:
     return of_all
 
 
-def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
+def _median_of_all(input: Tensor, choose: _Choice) -> Tensor:
     spec = input.spec
     if spec.numel == 0:
         return on_device(np.array(np.nan), spec.device, spec.dtype)
@@ -460,17 +475,6 @@ def _median_of_all_rule(ct, out, input, choose):
 
 
 _MEDIANS_OF_ALL = _define_median("median", ignore_nan=False), _define_median("nanmedian", ignore_nan=True)
-
-
-def _mode_choice(key: np.ndarray) -> np.ndarray:
-    """The position of the last element of the longest run of equal elements; of several such runs, the first. All NaN are equal."""
-    order = stable_order(key)
-    ordered = np.take_along_axis(key, order, -1)
-    position = np.arange(key.shape[-1])
-    starts = np.ones(key.shape, bool)
-    starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    first = np.maximum.accumulate(np.where(starts, position, 0), axis=-1)
-    return np.take_along_axis(order, np.argmax(position - first, axis=-1, keepdims=True), -1)
 
 
 @public("function method", out=True)
@@ -486,4 +490,4 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     dim = dim_of(input, dim, "mode")
     check_not_empty(input, dim, "mode")
     _check_selectable(input, "mode_cpu")
-    return _select("mode", input, dim, keepdim, _mode_choice)
+    return _select("mode", input, dim, keepdim, _Mode())

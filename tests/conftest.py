@@ -30,6 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # training of examples/train_digits.py then takes PyTorch 103 s instead of 28 s (AMD Zen 4, load 6). weft does not read this variable.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+# The reports of pytest show weft's own frames, which the user of weft would not see (weft/compat/reports.py).
+os.environ.setdefault("WEFT_TRACEBACK", "1")
+
 # The processes that tests start find compiled bytecode. Without it `import weft` takes 0.9 s instead of 0.3 (AMD Zen 4).
 # tests/mutants.py changes a file twice within a second, which Python does not notice, so it must not have bytecode.
 if os.environ.get("HYPOTHESIS_PROFILE") != "unshrunk":
@@ -130,7 +133,7 @@ def run(tmp_path):
         return subprocess.run(
             [sys.executable, *map(str, arguments)],
             cwd=tmp_path,
-            env={**os.environ, **environment, "PYTHONPATH": python_path},
+            env={**os.environ, "WEFT_TRACEBACK": "", **environment, "PYTHONPATH": python_path},
             input=input,
             capture_output=True,
             text=True,

@@ -298,3 +298,5 @@ __all__ = sorted(  # what `from torch import *` brings
 )
 importlib.import_module(".autograd.replays", __name__)
 importlib.import_module(".families.native_calls", __name__).arrange()
+importlib.import_module(".compat.reports", __name__).arrange()
+importlib.import_module(".compat.without_run", __name__).arrange()

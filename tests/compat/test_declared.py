@@ -34,7 +34,7 @@ for path in declared.FOLDER.glob("*.txt"):
         names = vars(importlib.import_module(name))
         found = {each: names[each] for each in declared._section(name).entries if each in names}
         # weft.ao.quantization takes a declared function.
-        print(*(f"{name}.{each}" for each in found if "<interface of" not in repr(getattr(found[each], "__code__", ""))))
+        print(*(f"{name}.{each}" for each in found if "<weft interface of" not in repr(getattr(found[each], "__code__", ""))))
 """
     done = run("-c", code)
     assert not done.stdout.split(), done.stderr

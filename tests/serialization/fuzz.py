@@ -272,7 +272,7 @@ class Guard:
         if not self.on or not event.startswith(FORBIDDEN) or event in self.harmless:
             return
         # weft compiles a template of plans, which contains no text of the file.
-        if event == "compile" and arguments[1] == "<template>":
+        if event == "compile" and arguments[1] == "<weft template>":
             return
         if event != "open" or arguments[0] != self.path:
             self.seen.append(f"{event} {arguments!r:.100}")

@@ -11,6 +11,7 @@ from ..core.autocast import converted, open_contexts, state
 from ..core.device import device, is_present
 from ..core.dtype import DType, bfloat16, float16
 from ..core.restoring import Restoring
+from ..core.warn import user_level
 
 _OTHER_DEVICES = ("cuda", "mps", "xpu", "hpu", "xla", "mtia")
 
@@ -69,7 +70,7 @@ class autocast(_Autocast):  # noqa: N801 (PyTorch's name)
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             self._enabled = False
         elif device_type == "cpu" and self.fast_dtype not in (bfloat16, float16):
@@ -77,7 +78,7 @@ class autocast(_Autocast):  # noqa: N801 (PyTorch's name)
                 f"In CPU autocast, but the target dtype {self.fast_dtype} is not supported. Disabling autocast.\n"
                 "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             self._enabled = False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..core.dtype import DType
+from ..core.warn import user_level
 from .autocast_mode import autocast
 from .grad_scaler import GradScaler
 
@@ -13,7 +14,7 @@ def _deprecated(device: str, name: str) -> None:
     warnings.warn(
         f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('{device}', args...)` instead.",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
 
 

@@ -13,6 +13,7 @@ from ..core.dtype import float16, float32, int32
 from ..core.grad_mode import no_grad
 from ..core.layout_spec import is_strided
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..ops.creation.creation import full
 from ..ops.nn.kernels import _amp_foreach_non_finite_check_and_unscale_ as check_and_unscale
 
@@ -63,7 +64,7 @@ class GradScaler:
             warnings.warn(
                 f"torch.{self._device}.amp.GradScaler is enabled, but {self._device.upper()} is not available.  Disabling.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             enabled = False
         self._enabled = enabled
@@ -193,7 +194,7 @@ class GradScaler:
                 "GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let the optimizer "
                 "use them directly.",
                 FutureWarning,
-                stacklevel=3,
+                stacklevel=user_level(),
             )
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         scale, _ = self._in_use("step")

@@ -12,6 +12,7 @@ from ..core.layout_spec import is_strided
 from ..core.names import ROOT, set_name
 from ..core.subclasses import is_wrapper
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..ops.assembly.joining import stack
 from ..ops.creation.creation import zeros_like
 from ..ops.creation.random import randn_like
@@ -119,7 +120,7 @@ def _warn_of_missing() -> None:
         "existing callers of this function. If this is true for you, you can call this function with "
         '"check_undefined_grad=False" to disable the feature',
         UserWarning,
-        stacklevel=4,
+        stacklevel=user_level(),
     )
 
 

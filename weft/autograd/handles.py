@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.warn import user_level
+
 _ids = itertools.count()
 
 
@@ -78,7 +80,7 @@ def warn_if_has_hooks(tensor: Any) -> None:
             warnings.warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
                 "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
 
 

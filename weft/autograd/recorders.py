@@ -240,7 +240,9 @@ def _if(condition: Condition, entry: str) -> str:
 @functools.lru_cache(maxsize=1024)
 def _compiled(source: str) -> CodeType:
     """The code of the function that the source defines."""
-    (code,) = [each for each in compile(source, "<recorder>", "exec").co_consts if type(each) is CodeType]
+    (code,) = [
+        each for each in compile(source, "<weft recorder>", "exec").co_consts if type(each) is CodeType
+    ]
     return code
 
 

@@ -232,7 +232,9 @@ def _make(section: Section, name: str, module: ModuleType) -> Any:
     }
     names = _Names(section, module)
     exec(
-        compile(_source(entry, name, torch_name), f"<interface of {torch_name}>", "exec", dont_inherit=True),
+        compile(
+            _source(entry, name, torch_name), f"<weft interface of {torch_name}>", "exec", dont_inherit=True
+        ),
         words,
         names,
     )

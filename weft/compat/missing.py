@@ -1,4 +1,4 @@
-"""What a name that weft does not have says: that weft does not have it, and which names come nearest."""
+"""What a name that weft does not have says: that weft does not have it, and what to use instead or which names come nearest."""
 
 import importlib
 import pkgutil
@@ -42,7 +42,8 @@ def module_getattr(
         # Python itself probes for many a __name__, and `from package import submodule` before it loads the submodule.
         if not name.startswith("_") and sys._getframe(1).f_code.co_name != "_handle_fromlist":
             submodules = _submodules(module) if lazy is None else lazy
-            reason += _nearest(name, [*vars(module), *submodules, *declared.names(module_name)])
+            candidates = [*vars(module), *submodules, *declared.names(module_name)]
+            reason += _instead(module.__name__, name) or _nearest(name, candidates)
         # In an import cycle `from package import submodule` looks in sys.modules after an AttributeError.
         if _imports_from(sys._getframe(1)) and f"{module_name}.{name}" not in sys.modules:
             raise ImportError(
@@ -77,7 +78,8 @@ def missing_module(torch_name: str) -> ModuleNotFoundError:
         for name in (*found, *served.inside(parent.__name__))
         if parent_name != "torch" or name not in INNER
     ]
-    message = f"No module named {torch_name!r}: weft does not have it{_nearest(name, submodules)}"
+    hint = _instead(parent_name, name) or _nearest(name, submodules)
+    message = f"No module named {torch_name!r}: weft does not have it{hint}"
     return ModuleNotFoundError(message, name=torch_name)
 
 
@@ -105,6 +107,13 @@ def _is_public_submodule(module: ModuleType, name: str) -> bool:
 
 def _submodules(module: ModuleType) -> list[str]:
     return [info.name for info in pkgutil.iter_modules(vars(module).get("__path__", ()))]
+
+
+def _instead(module: str, name: str) -> str:
+    from .instead import instead  # only names that are missing need it
+
+    advice = instead(module, name)
+    return f"; {advice}" if advice else ""
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str:

@@ -264,7 +264,7 @@ class Backward:
             launches.append("    if faults[0] != before: return on_copies(cts, saved)  # raises the error")
         lines += launches
         lines.append(f"    return ({''.join(each + ', ' for each in results)})")
-        exec(compile("\n".join(lines), "<compiled backward>", "exec"), known)
+        exec(compile("\n".join(lines), "<weft compiled backward>", "exec"), known)
         pull = known["pull"]
         pull.source = "\n".join(lines)
         return pull

@@ -317,7 +317,7 @@ class Recorder:
         lines += self.made + node + gradients
         lines.append(f"    return {value}")
         known["constants"] = constants
-        exec(compile("\n".join(lines), "<compiled function>", "exec"), known)
+        exec(compile("\n".join(lines), "<weft compiled function>", "exec"), known)
         replay = known["replay"]
         replay.source = "\n".join(lines)
         return replay

@@ -184,7 +184,7 @@ def _written(
         f"def make(_function, _name, _wrapper):\n def wrapper({', '.join(heads)}):\n  {body}\n return wrapper"
     )
     namespace: dict[str, Any] = {}
-    exec(compile(source, "<checked arguments>", "exec"), namespace)
+    exec(compile(source, "<weft checked arguments>", "exec"), namespace)
     return namespace["make"](None, None, None).__code__
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from .restoring import Restoring
+from .warn import user_level
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,7 +103,7 @@ class _Switch(Restoring, contextlib.ContextDecorator):
                 "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
                 "the `__init__` method and nothing else.",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             function.__init__ = self(function.__init__)  # type: ignore[misc]
             return function

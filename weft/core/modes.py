@@ -31,6 +31,7 @@ from .registry import FUNCTIONS, entry_of
 from .restoring import Restoring
 from .subclasses import UNASKED
 from .tensor import Tensor
+from .warn import user_level
 
 
 class TorchFunctionMode(Restoring):
@@ -69,7 +70,8 @@ class TorchFunctionMode(Restoring):
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """An instance; an older way to write `cls(...)`."""
         warnings.warn(
-            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2
+            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            stacklevel=user_level(),
         )
         return cls(*args, **kwargs)
 

@@ -13,6 +13,7 @@ from .recording import needs_recording
 from .spec import Spec, contiguous_spec, make_spec
 from .storage import Storage
 from .tensor import Tensor
+from .warn import user_level
 
 # Set by `ops/assembly/copying.py`: copy_values(target, source) with conversion and broadcasting.
 copy_values: Callable[[Tensor, Tensor], None]
@@ -189,7 +190,7 @@ def resize_out(out: Tensor, sizes, name: str, stride: tuple[int, ...] | None = N
             "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
             f"tensor t by resizing it, inplace, to zero elements with t.resize_(0). ({name})",
             UserWarning,
-            stacklevel=4,
+            stacklevel=user_level(),
         )
     spec = out.spec
     resized = contiguous_spec(sizes, spec.dtype, spec.device)

@@ -21,6 +21,7 @@ from .registry import FUNCTIONS, public_of
 from .restoring import Restoring
 from .spec import Spec
 from .tensor import Tensor
+from .warn import user_level
 
 # The classes that are known to override functions. While it is empty, functions do not look at their arguments.
 # A subclass of Tensor enters it when it is defined, any other class when the first call fails that one of its objects
@@ -234,7 +235,7 @@ def _ask_classes(function: Callable, objects: list[Any], args: tuple, kwargs: di
                 "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, "
                 "please define it as a classmethod.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=user_level(),
             )
         answer = handler(function, types, args, kwargs)
         if answer is not NotImplemented:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .filling import set_filling
-from .warn import warn_once
+from .warn import user_level, warn_once
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
@@ -85,7 +85,7 @@ def set_float32_matmul_precision(precision: str) -> None:
         warnings.warn(
             f"{precision} is not one of {', '.join(_PRECISIONS)}; the precision is left as it was",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         return
     _precision = precision

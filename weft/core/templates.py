@@ -408,7 +408,9 @@ class _Writer:
 
     def _compiled(self, name: str, parameters: str) -> Callable:
         source = "\n    ".join([f"def {name}({parameters}):", *self.lines])
-        (code,) = [each for each in compile(source, "<template>", "exec").co_consts if type(each) is CodeType]
+        (code,) = [
+            each for each in compile(source, "<weft template>", "exec").co_consts if type(each) is CodeType
+        ]
         function = FunctionType(code, self.known)
         function.source = source  # type: ignore[attr-defined]
         return function

@@ -6,10 +6,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import NoReturn
 
-# Under `weft run`, the names of weft's modules begin with "torch".
-_INNER = ("weft.", "torch.")
+from .tracebacks import is_own
+
+# Modules of Python's library that call weft for the user, as in `with torch.autocast("cpu"):`.
+_BETWEEN = ("contextlib", "functools")
 
 
 class _Issued(threading.local):
@@ -52,15 +55,16 @@ def user_level() -> int:
         issued.refuse()
     issued.count += 1
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INNER):
-        level, frame = level + 1, frame.f_back
+    while frame.f_back is not None and _is_inner(frame):
+        # warnings.warn does not count the frames of the import system, either.
+        level, frame = level + (not _imports(frame)), frame.f_back
     return level
 
 
 def user_line() -> str | None:
     """The file and line of the user that led here, such as "train.py:12"; None in a thread that weft has started."""
     frame = sys._getframe(1)
-    while frame.f_globals.get("__name__", "").startswith(_INNER):
+    while _is_inner(frame):
         if frame.f_back is None:
             return None
         frame = frame.f_back
@@ -69,3 +73,11 @@ def user_line() -> str | None:
         if frame.f_globals.get("__name__") == "threading"
         else f"{frame.f_code.co_filename}:{frame.f_lineno}"
     )
+
+
+def _is_inner(frame: FrameType) -> bool:
+    return is_own(frame.f_code) or frame.f_globals.get("__name__") in _BETWEEN or _imports(frame)
+
+
+def _imports(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith("<frozen importlib")

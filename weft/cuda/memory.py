@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..accelerator._memory import Memory, MemoryPool, PoolContext
+from ..core.warn import user_level
 from ._devices import DEVICES
 from .management import list_gpu_processes as list_gpu_processes
 
@@ -60,7 +61,9 @@ def use_mem_pool(pool: MemPool, device: Any = None) -> PoolContext:
 def _renamed(old: str, new: str, function: Callable) -> Callable:
     def call(device: Any = None) -> Any:
         warnings.warn(
-            f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning, stacklevel=2
+            f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`",
+            FutureWarning,
+            stacklevel=user_level(),
         )
         return function(device)
 

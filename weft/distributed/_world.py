@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
+from ..core.warn import user_level
 from ._backends import Backend
 from ._group import ProcessGroup
 
@@ -129,7 +130,8 @@ def _rank_not_in_group(group: ProcessGroup | None) -> bool:
 def _warn_not_in_group(op_name: str) -> None:
     rank = -1 if _world.default_pg is None else _world.default_pg.rank()
     warnings.warn(
-        f"Running {op_name} on global rank {rank} which does not belong to the given group.", stacklevel=3
+        f"Running {op_name} on global rank {rank} which does not belong to the given group.",
+        stacklevel=user_level(),
     )
 
 

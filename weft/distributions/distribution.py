@@ -9,6 +9,7 @@ from typing import Any
 from ..core.grad_mode import no_grad
 from ..core.size import Size
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from . import constraints
 from .utils import lazy_property
 
@@ -99,7 +100,9 @@ class Distribution:
     def sample_n(self, n: int) -> Tensor:
         """Compute `sample((n,))`; PyTorch deprecates this method."""
         warnings.warn(
-            "sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning, stacklevel=2
+            "sample_n(n) will be deprecated. Use .sample((n,)) instead.",
+            FutureWarning,
+            stacklevel=user_level(),
         )
         return self.sample((n,))
 
@@ -181,7 +184,7 @@ class Distribution:
             warnings.warn(
                 f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize "
                 "the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=4,
+                stacklevel=user_level(),
             )
         for name, constraint in arg_constraints.items():
             if constraints.is_dependent(constraint):
@@ -216,7 +219,7 @@ class Distribution:
             warnings.warn(
                 f"{self.__class__} does not define `support` to enable sample validation. Please initialize "
                 "the distribution with `validate_args=False` to turn off validation.",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             return
         if not support.check(value).all():

@@ -12,6 +12,7 @@ import weft
 import weft.nn.functional
 
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -104,7 +105,7 @@ def _dispatch_kl(type_p: type, type_q: type) -> Any:
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
             f"Please register_kl({left_p.__name__}, {right_q.__name__})",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=user_level(),
         )
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 import weft
 
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Shape
@@ -59,7 +60,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         if (self.df < n).any():
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         self._unbroadcasted_scale_tril = factorize(name, matrix)
         self._batch_dims = [-(dim + 1) for dim in range(len(batch))]

@@ -347,7 +347,7 @@ _NAMES = {"make": make, "__builtins__": builtins}
 
 @functools.lru_cache(maxsize=256)
 def _compiled(source: str) -> CodeType:
-    filename = f"<kernel graph {zlib.crc32(source.encode()):08x}>"
+    filename = f"<weft kernel graph {zlib.crc32(source.encode()):08x}>"
     linecache.cache[filename] = (
         len(source),
         None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 
 __all__ = ["functional_call"]
 
@@ -27,7 +28,7 @@ def functional_call(
         "This API is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. Please use "
         "torch.func.functional_call instead which is a drop-in replacement.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     return _functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict

@@ -37,6 +37,7 @@ from ..core import overrides
 from ..core import pytree as pytree
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..layouts.quantized.script_object import ScriptObject as ScriptObject
 from ..nn import Module, Parameter, Sequential
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -424,7 +425,7 @@ class Tracer(TracerBase):
             warnings.warn(
                 f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the "
                 "user to make sure that your inputs match the inputs you specialized the function with.",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
 
     # ---- Tracing --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.warn import user_level
 from ..library.qualified_name import is_from_torch as _is_from_torch  # noqa: F401 (as above)
 from ._codegen import (  # noqa: F401 (programs import these from here, as from PyTorch)
     CodeGen,
@@ -293,7 +294,7 @@ class Graph:
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the necessary "
                 "Parameter, or nn.Module.register_buffer to add the necessary buffer",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
@@ -311,7 +312,7 @@ class Graph:
             warnings.warn(
                 "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! Call "
                 "GraphModule.add_submodule to add the necessary submodule",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
@@ -366,7 +367,7 @@ class Graph:
         if to_erase.graph != self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
-            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
+            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=user_level())
             return
         for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
             hook(to_erase)

@@ -29,6 +29,7 @@ from typing import Any
 import weft
 
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..library.qualified_name import is_from_torch
 from ..nn import Module, Parameter
 from ._compatibility import compatibility
@@ -650,7 +651,7 @@ class GraphModule(Module):
         if pickled:
             warnings.warn(
                 f"Was not able to save the following children modules as reprs -saved as pickled files instead: {pickled}",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
         return lines
 

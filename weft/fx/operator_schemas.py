@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import weft
 
+from ..core.warn import user_level
 from ..library import builtins as _builtins
 from ..library.namespaces import OpOverload, OpOverloadPacket
 from ..library.qualified_name import is_written_in_python, public_name
@@ -169,7 +170,9 @@ def create_type_hint(x: Any) -> Any:
     try:
         element: Any = _common_type(x)
     except TypeError:  # elements that are no types
-        warnings.warn(f"We were not able to successfully create type hint from the type {x}", stacklevel=2)
+        warnings.warn(
+            f"We were not able to successfully create type hint from the type {x}", stacklevel=user_level()
+        )
         return x
     return list[element] if isinstance(x, list) else tuple[element, ...]
 
@@ -212,7 +215,7 @@ def _elements_match(signature_type: Any, argument_type: Any) -> bool:
     if not inspect.isclass(element):
         warnings.warn(
             f"Does not support nested parametric types, got {signature_type}. Please file a bug.",
-            stacklevel=3,
+            stacklevel=user_level(),
         )
         return False
     if typing.get_origin(argument_type) not in (list, tuple):

@@ -18,7 +18,7 @@ from ..core.device import CPU
 from ..core.shared import SharedMemory
 from ..core.storage import Storage, foreign
 from ..core.tensor import Tensor
-from .when_imported import when_imported
+from ..core.when_imported import when_imported
 
 # How long an exiting process waits for others to receive its descriptors, which are closed when it ends.
 PATIENCE = 5.0  # seconds

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ..compat.missing import module_getattr
 from ..core.names import name_public
+from ..core.warn import user_level
 from ..library.script import ScriptFunction
 from . import _recursive, _state, annotations, frontend
 from ._async import Future, fork, wait
@@ -100,7 +101,7 @@ class strict_fusion:  # noqa: N801 (PyTorch's name)
     """A context in which TorchScript must fuse; it has no effect on programs that run as they are."""
 
     def __init__(self) -> None:
-        warnings.warn("Only works in script mode", stacklevel=2)
+        warnings.warn("Only works in script mode", stacklevel=user_level())
 
     def __enter__(self) -> None:
         """Nothing to begin."""

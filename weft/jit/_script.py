@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ..core.warn import user_level
 from ..nn.module import Module
 
 __all__ = ["Attribute", "RecursiveScriptModule", "ScriptModule", "interface", "script"]
@@ -45,7 +46,7 @@ def script(
         warnings.warn(
             "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
             category=FutureWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     return obj
 

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Dict, Final, List, Optional, Tuple, Union  # noqa: UP035 (what programs import from here)
 
+from ..core.warn import user_level
+
 # The dispatchers that `boolean_dispatch` made -> what they choose between.
 boolean_dispatched: dict[Callable, dict[str, Any]] = {}
 
@@ -77,7 +79,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
             "ignore(drop_on_export=True) has been deprecated. TorchScript will now drop the function call on compilation. Use "
             "torch.jit.unused now. {}",
             category=FutureWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         drop = True
 
@@ -267,7 +269,7 @@ def check_empty_containers(obj: Any) -> None:
         warnings.warn(
             "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, List[int] "
             "would become list and therefore falsely return True for List[float] or List[str].",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
 
 

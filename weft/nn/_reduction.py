@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ..core.warn import user_level
 from ..ops.nn.losses.arguments import reduction_of
 
 _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
@@ -19,7 +20,8 @@ def get_enum(reduction: str) -> int:
     """
     if reduction == "elementwise_mean":
         warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2
+            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
+            stacklevel=user_level(),
         )
     if reduction not in _NUMBERS:
         raise ValueError(f"{reduction} is not a valid value for reduction")

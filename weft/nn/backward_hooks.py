@@ -52,7 +52,7 @@ class Passage:
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
                 f"but received {type(result)}",
-                stacklevel=5,
+                stacklevel=user_level(),
             )
         results, self.output_places = _through(results, self._on_grad_output, materialize=False)
         if type(result) is tuple:
@@ -139,7 +139,7 @@ def hook_last_node(module: Any, hooks: Sequence[Callable], args: tuple, result: 
         return
     problem = _unseen(args, result, node)
     if problem:
-        warnings.warn(problem, FutureWarning, stacklevel=5)
+        warnings.warn(problem, FutureWarning, stacklevel=user_level())
     for hook in hooks:
         node.register_hook(lambda grad_input, grad_output, hook=hook: hook(module, grad_input, grad_output))
 

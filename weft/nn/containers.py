@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from .module import Module, block, indented
 
 T = TypeVar("T")
@@ -290,7 +291,7 @@ class Container(Module):
         warnings.warn(
             "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         for name, module in kwargs.items():
             self.add_module(name, module)

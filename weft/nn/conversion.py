@@ -13,6 +13,7 @@ from ..core.device import are_interchangeable
 from ..core.grad_mode import no_grad
 from ..core.layout import preserve_format
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..ops.assembly.copying import parse_to
 from ..ops.creation.creation import empty_like
 from . import conversion_settings as future
@@ -169,5 +170,5 @@ def _check_dtype(dtype: dt.DType) -> None:
         warnings.warn(
             "Complex modules are a new feature under active development whose design may change, and some modules "
             "might not work as expected when using complex tensors as parameters or buffers.",
-            stacklevel=3,
+            stacklevel=user_level(),
         )

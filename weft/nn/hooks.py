@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.handles import RemovableHandle
+from ..core.warn import user_level
 from .backward_hooks import Passage, hook_last_node
 
 # The dictionaries of hooks that every module has, by handle id.
@@ -286,7 +287,7 @@ class Hooks:
                     warnings.warn(
                         "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
                         f"error was raised in forward: {error}",
-                        stacklevel=4,
+                        stacklevel=user_level(),
                     )
 
 

@@ -16,6 +16,7 @@ from ..core.entry import entry
 from ..core.generator import Generator
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..ops.creation.creation import empty_like
 from ..ops.creation.creation import eye as identity
 from ..ops.creation.random import randperm
@@ -116,7 +117,7 @@ def trunc_normal_(
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     with no_grad():
         inside = _normal_below((b - mean) / std) - _normal_below((a - mean) / std)
@@ -206,7 +207,7 @@ def kaiming_normal_(
 
 
 def _nothing_to_do(tensor: Tensor) -> Tensor:
-    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=user_level())
     return tensor
 
 
@@ -322,7 +323,9 @@ def _deprecated(function: Callable) -> Callable:
     @functools.wraps(function)
     def alias(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
-            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=user_level(),
         )
         return function(*args, **kwargs)
 

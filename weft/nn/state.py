@@ -12,6 +12,7 @@ from ..autograd.parameter import Parameter, is_lazy
 from ..autograd.swapping import swap_tensors
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from . import conversion_settings as future
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class State:
                 f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
                 "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
                 "to their corresponding key in the module instead of copying them in place?)",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         swap = future.get_swap_module_params_on_conversion()
         try:
@@ -282,7 +283,7 @@ def _positional(args: tuple, destination: Any, prefix: str, keep_vars: bool) -> 
         "Positional args are being deprecated, use kwargs instead. Refer to "
         "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
     given = (destination, prefix, keep_vars)
     return (*args, *given[len(args) :])[:3]  # type: ignore[return-value]

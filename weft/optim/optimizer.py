@@ -15,6 +15,7 @@ from ..autograd.ranges import as_range
 from ..core.dtype import float32, float64, get_default_dtype
 from ..core.grad_mode import enable_grad, no_grad
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..ops.creation.from_data import tensor as new_tensor
 from ..ops.views.complex_views import view_as_real
 
@@ -170,7 +171,7 @@ class Optimizer:
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
                 "see github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
         if any(not params.isdisjoint(other["params"]) for other in self.param_groups):
             raise ValueError("some parameters appear in more than one parameter group")

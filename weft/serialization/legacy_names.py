@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.dtype import DType
 from ..core.registry import FUNCTIONS
+from ..core.warn import user_level
 
 
 class StorageType:
@@ -74,5 +75,5 @@ def check_module_version_greater_or_equal(
         )
         if error_if_malformed:
             raise RuntimeError(message) from error
-        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
+        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=user_level())
         return True

@@ -15,6 +15,7 @@ import numpy as np
 from ..core.device import CPU, device
 from ..core.dtype import DType, uint8
 from ..core.storage import Storage, foreign
+from ..core.warn import user_level
 from ..ops.tensor.storage import TypedStorage
 from . import names
 from .archive import CRC_IN_ENTRY, Reader
@@ -57,12 +58,14 @@ def load(
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if pickle_load_args and weights_only:
-        warnings.warn("pickle_load_args only works if `weights_only=False`.", UserWarning, stacklevel=2)
+        warnings.warn(
+            "pickle_load_args only works if `weights_only=False`.", UserWarning, stacklevel=user_level()
+        )
     if not weights_only:
         warnings.warn(
             "torch.load with weights_only=False runs whatever code the file contains: do it only if you trust the file",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     encoding = pickle_load_args.pop("encoding", "utf-8")
     with _opened(f, for_writing=bool(mmap) and _shares_mappings()) as file:

@@ -31,6 +31,7 @@ from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..layouts.quantized.script_object import ScriptObject, rebuilt_object
 from ..ops.tensor.pickling import attributes, pickled_state
 from ..ops.tensor.storage import TypedStorage
@@ -138,7 +139,7 @@ def _warn_of_hooks(tensor: Tensor) -> None:
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
                 "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
 
 

@@ -20,6 +20,7 @@ import weft
 from ..core.dtype import DType, complex128, float16, float32, float64, int64, uint16, uint32, uint64
 from ..core.layout import jagged, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from .mismatches import (
     ErrorMeta,
     Identifier,
@@ -561,7 +562,7 @@ def assert_allclose(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
         "`torch.testing.assert_close()` instead.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     actual = actual if isinstance(actual, Tensor) else weft.tensor(actual)
     expected = expected if isinstance(expected, Tensor) else weft.tensor(expected, dtype=actual.dtype)

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar, cast
 
+from ..core.warn import user_level
+
 FuncType = Callable[..., Any]
 F = TypeVar("F", bound=FuncType)
 
@@ -81,7 +83,7 @@ class _DecoratorContextManager:
                 "functions or methods. To preserve the current behavior of class decoration, you can directly decorate the "
                 "`__init__` method and nothing else.",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             made = orig_func
             return cast(F, context_decorator(self.clone, lambda *args, **kwargs: made(*args, **kwargs)))

@@ -19,6 +19,7 @@ from ..core.names import name_public
 from ..core.pytree.flattening import tree_leaves
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ._recomputation import CheckpointError, Recomputation, random_state
 from ._selective import (
     SAC_IGNORED_OPS,
@@ -72,7 +73,7 @@ def checkpoint(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
             "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         use_reentrant = True
     if determinism_check not in ("default", "none"):
@@ -194,7 +195,9 @@ class GraphExecGroup:
 def check_backward_validity(inputs: Sequence[Any]) -> None:
     """Warn if none of the inputs requires grad."""
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=user_level()
+        )
 
 
 def detach_variable(inputs: tuple) -> tuple:
@@ -254,7 +257,7 @@ def checkpoint_sequential(
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         use_reentrant = True
     chain: Sequence[Callable] = (

@@ -7,6 +7,8 @@ import time
 import warnings
 from pathlib import Path
 
+from ..core.warn import user_level
+
 __all__ = ["FileBaton"]
 
 
@@ -40,7 +42,7 @@ class FileBaton:
             if late and not warned:
                 warnings.warn(
                     f"Waited on lock file {self.lock_file_path} for more than {self.warn_after_seconds} s",
-                    stacklevel=2,
+                    stacklevel=user_level(),
                 )
                 warned = True
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import weft
-from weft.interop.when_imported import when_imported
+from weft.core.when_imported import when_imported
 
 
 class TestEinops:

@@ -29,6 +29,7 @@ from ...core.dtype import (
 )
 from ...core.qscheme import SCHEMES, qscheme
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...layouts.quantized.ranges import EPSILON
 from ...nn import Module
 from ...nn.factory import factory_kwargs as nn_factory_kwargs
@@ -269,7 +270,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         x = x_orig.detach().to(float32)
         least, most = x.amin().item(), x.amax().item()
         if math.inf in (-least, most):
-            warnings.warn("HistogramObserver: infinite numbers are not counted", stacklevel=2)
+            warnings.warn("HistogramObserver: infinite numbers are not counted", stacklevel=user_level())
             x = x[x.isfinite()]
             if x.numel() == 0:
                 return x_orig

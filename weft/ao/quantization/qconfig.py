@@ -7,6 +7,7 @@ from collections import namedtuple
 from typing import Any
 
 from ...core.dtype import float16, float32, qint8
+from ...core.warn import user_level
 from ...nn import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Identity, Module
 from ..nn.layers import activation_is_memoryless as _activation_is_memoryless  # noqa: F401 (PyTorch's place)
 from .fake_quantize import (
@@ -71,7 +72,9 @@ class QConfigDynamic(namedtuple("QConfigDynamic", ["activation", "weight"])):
 
     def __new__(cls, activation: Any = Identity, weight: Any = Identity) -> QConfigDynamic:
         warnings.warn(
-            "`QConfigDynamic` is deprecated, please use `QConfig` instead", FutureWarning, stacklevel=2
+            "`QConfigDynamic` is deprecated, please use `QConfig` instead",
+            FutureWarning,
+            stacklevel=user_level(),
         )
         _check_constructors(weight)
         return super().__new__(cls, activation, weight)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import nn
 from ...core.dtype import DType, float16, qint8, quint4x2, quint8
+from ...core.warn import user_level
 from ...nn import Dropout, Module, Sequential
 from ...nn.utils.parametrize import type_before_parametrizations
 from ..nn import quantizable, quantized
@@ -167,7 +168,7 @@ def prepare(
     if not any(getattr(each, "qconfig", None) for each in model.modules()):
         warnings.warn(
             "prepare: no module of the model has a qconfig: set model.qconfig = get_default_qconfig()",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     observed = get_default_qconfig_propagation_list() if allow_list is None else set(allow_list)
     custom = (

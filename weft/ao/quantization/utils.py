@@ -29,6 +29,7 @@ from ...core.dtype import (
 from ...core.limits import iinfo
 from ...core.qscheme import SCHEMES, qscheme
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...layouts.quantized.ranges import observed_qparams
 from ...nn import Module
 from ...nn.utils.parametrize import is_parametrized
@@ -196,7 +197,8 @@ def check_min_max_valid(min_val: Tensor, max_val: Tensor) -> bool:
         is_unset = float(min_val) == float("inf") and float(max_val) == float("-inf")
     if is_unset:
         warnings.warn(
-            "must run observer before calling calculate_qparams. Returning default values.", stacklevel=2
+            "must run observer before calling calculate_qparams. Returning default values.",
+            stacklevel=user_level(),
         )
     elif bool((min_val > max_val).any()):
         raise AssertionError(f"min {min_val} should be less than max {max_val}")

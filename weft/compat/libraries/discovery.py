@@ -10,7 +10,7 @@ from typing import Any
 from ...core.names import ROOT
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...interop.when_imported import when_imported
+from ...core.when_imported import when_imported
 from ...ops.linalg.einsum import einsum as _einsum
 from ...ops.linalg.matmul import tensordot as _tensordot
 

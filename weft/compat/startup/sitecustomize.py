@@ -21,7 +21,8 @@ def _load(name, path):
 def _bind(folder):
     compat = os.path.dirname(folder)
     _load("weft.compat.binding", os.path.join(compat, "binding.py")).install()
-    sys.excepthook = _load("weft.compat.tracebacks", os.path.join(compat, "tracebacks.py")).excepthook
+    core = os.path.join(os.path.dirname(compat), "core")
+    sys.excepthook = _load("weft.core.tracebacks", os.path.join(core, "tracebacks.py")).excepthook
 
 
 def _run_next():

@@ -12,6 +12,8 @@ from weft.core.tensor import Tensor
 from weft.func import steps
 from weft.func import vmap as newer_vmap
 
+from ...core.warn import user_level
+
 in_dims_t = out_dims_t = int | tuple[int, ...]
 
 
@@ -21,7 +23,9 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Calla
     Raises: ValueError for dims that a tensor does not have, and for results other than a tensor or a tuple of tensors.
     """
     warnings.warn(
-        "Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.", FutureWarning, stacklevel=2
+        "Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.",
+        FutureWarning,
+        stacklevel=user_level(),
     )
     return _vmap(func, in_dims, out_dims)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...core.qscheme import AcceleratorError
 from ...core.templates import add_atoms
+from ...core.warn import user_level
 from ...engine.kernel import Launch
 from ..base import Mark
 from .target import Target
@@ -93,7 +94,7 @@ class Runtime(ABC):
         """
         self.refuse_recording()
         if self.sync_debug_mode == 1:
-            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=2)
+            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=user_level())
         elif self.sync_debug_mode == 2:
             raise RuntimeError("called a synchronizing CUDA operation")
 

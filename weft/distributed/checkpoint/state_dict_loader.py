@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import Any
 
+from ...core.warn import user_level
 from .api import Ranks
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from .filesystem import FileSystemReader
@@ -52,7 +53,7 @@ def load_state_dict(
     warnings.warn(
         "'load_state_dict' is deprecated and will be removed in future versions. Please use 'load' instead.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     storage_reader.reset()
     _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)

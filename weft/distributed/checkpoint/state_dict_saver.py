@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from ...autograd import no_grad
+from ...core.warn import user_level
 from .._groups import destroy_process_group, new_group
 from .._world import get_process_group_ranks
 from .api import Ranks
@@ -83,7 +84,7 @@ def save_state_dict(
     warnings.warn(
         "'save_state_dict' is deprecated and will be removed in future versions. Please use 'save' instead.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     storage_writer.reset()
     return _save_state_dict(state_dict, storage_writer, process_group, coordinator_rank, no_dist, planner)

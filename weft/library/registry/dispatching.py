@@ -37,6 +37,7 @@ from ...core.overrides import (
 from ...core.recording import record, record_inplace, tape, unrecorded
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...families.map import Map
 from ...families.traced import Traced
 from ...families.update import FusedUpdate
@@ -360,7 +361,7 @@ class _Step:
             warnings.warn(
                 f"{self.overload}: its derivative has no formula in aten operators yet, so __torch_dispatch__ is not told of it",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         wanted = [place for place, each in enumerate(self.tensors) if each._autograd is not None]
 

@@ -10,6 +10,7 @@ from ...compat.missing import module_getattr
 from ...core.dtype import bool_
 from ...core.overrides import DisableTorchFunctionSubclass
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...ops.creation.creation import empty, ones
 from ...ops.nn.attention import scaled_dot_product_attention
 
@@ -50,7 +51,7 @@ class CausalBias(Tensor):
             warnings.warn(
                 f"Lower right causal bias: the first {seq_len_q - seq_len_kv} of {seq_len_q} queries see none of {seq_len_kv} "
                 "keys",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
 
     def _upper_left(self, device: Any) -> Tensor:

@@ -10,6 +10,7 @@ from ...core.dtype import DType
 from ...core.names import name_public
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
@@ -287,7 +288,7 @@ def _renamed(which: str, value: float, older: float | None) -> float:
     warnings.warn(
         f"keyword argument `{which}_value` is deprecated and renamed to `{which}_val`",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
     return older
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.dtype import DType
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from .. import functional as F
 from .batchnorm import _LazyNormBase, _NormBase
 
@@ -65,7 +66,7 @@ class _InstanceNorm(_NormBase):
         warnings.warn(
             f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing in "
             "num_features, which is not used because affine=False",
-            stacklevel=4,
+            stacklevel=user_level(),
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.dtype import DType
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...ops.nn.losses.arguments import reduction_of
 from .. import functional as F
 from ..module import Module
@@ -173,7 +174,7 @@ class NLLLoss2d(NLLLoss):
             "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
             "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
             FutureWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 

@@ -12,6 +12,7 @@ from ...autograd.parameter import Parameter
 from ...core.autocast import state as autocast
 from ...core.dtype import DType
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...ops.creation.creation import empty, zeros
 from ...ops.nn import recurrent
 from .. import init
@@ -328,7 +329,7 @@ def _check_dropout(dropout: Any, num_layers: int) -> None:
         warnings.warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
             f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-            stacklevel=4,
+            stacklevel=user_level(),
         )
 
 

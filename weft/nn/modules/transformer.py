@@ -15,6 +15,7 @@ from ...core.dtype import DType, bool_
 from ...core.grad_mode import is_grad_enabled
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...ops.creation.creation import full
 from .. import functional as F
 from .. import init
@@ -234,7 +235,7 @@ class TransformerEncoder(Module):
         if enable_nested_tensor and obstacle:
             warnings.warn(
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {obstacle}",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
 
     def forward(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...autograd.function import Function
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from . import comm
 
 
@@ -63,7 +64,7 @@ class Gather(Function):
             warnings.warn(
                 "Was asked to gather along dimension 0, but all input tensors were scalars; "
                 "will instead unsqueeze and return a vector.",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
             inputs = tuple(each.view(1) for each in inputs)
         ctx.dim, ctx.gpus = dim, [each.device for each in inputs]

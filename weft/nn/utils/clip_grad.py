@@ -12,6 +12,7 @@ import weft
 from ...core.grad_mode import no_grad
 from ...core.layout_spec import is_strided
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -74,7 +75,9 @@ def clip_grad_norm_(
     """
     listed = _listed(parameters)
     if not listed and inspect.isgenerator(parameters):
-        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
+        warnings.warn(
+            "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=user_level()
+        )
     total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
@@ -85,7 +88,7 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     return clip_grad_norm_(*args, **kwargs)
 

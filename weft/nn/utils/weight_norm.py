@@ -6,6 +6,7 @@ import warnings
 from typing import Any, TypeVar
 
 from ...autograd.parameter import Parameter, is_lazy
+from ...core.warn import user_level
 from ..module import Module
 from .parametrizations import norm_except
 
@@ -66,7 +67,7 @@ def weight_norm(module: M, name: str = "weight", dim: int = 0) -> M:
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     WeightNorm.apply(module, name, dim)
     return module

@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ..optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
@@ -82,7 +83,7 @@ class LRScheduler:
             self._check_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=user_level())
         self._update_lr(epoch)
 
     def _check_order(self) -> None:
@@ -91,7 +92,7 @@ class LRScheduler:
                 "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. "
                 "Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. " + _HOW_TO,
                 UserWarning,
-                stacklevel=3,
+                stacklevel=user_level(),
             )
         elif not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
@@ -100,7 +101,7 @@ class LRScheduler:
                 "do this will result in PyTorch skipping the first value of the learning rate schedule. "
                 + _HOW_TO,
                 UserWarning,
-                stacklevel=3,
+                stacklevel=user_level(),
             )
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -155,7 +156,7 @@ def warn_unless_within_step(scheduler: LRScheduler) -> None:
         warnings.warn(
             "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=user_level(),
         )
 
 

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from ...core.warn import user_level
 from ..optimizer import Optimizer
 from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_value, values
 
@@ -85,7 +86,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Count an epoch with this metric, and reduce the rates if the metric has not improved for too long."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=user_level())
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current

@@ -10,6 +10,7 @@ from ... import accelerator
 from ...autograd.ranges import as_range
 from ...compat.missing import module_getattr
 from ...core.generator import Generator
+from ...core.warn import user_level
 from ...engine.workers import available_cpus
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
@@ -219,7 +220,7 @@ class DataLoader(Generic[_T_co]):
                 f"worker in current system is {processors}, which is smaller than what this DataLoader is going to "
                 "create. Please be aware that excessive worker creation might get DataLoader running slow or even "
                 "freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
 
 
@@ -356,7 +357,7 @@ class _BaseDataLoaderIter:
                 "IterableDataset replica at each worker. Please see "
                 "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples."
             )
-        warnings.warn(message, stacklevel=3)
+        warnings.warn(message, stacklevel=user_level())
 
     def __len__(self) -> int:
         return len(self._index_sampler)
@@ -373,13 +374,13 @@ def _pins(loader: DataLoader) -> bool:
         warnings.warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device,"
             f"ignore pin_memory_device='{loader.pin_memory_device}'.",
-            stacklevel=5,
+            stacklevel=user_level(),
         )
     if not accelerator.is_available():
         warnings.warn(
             "'pin_memory' argument is set as true but no accelerator is found, "
             "then device pinned memory won't be used.",
-            stacklevel=5,
+            stacklevel=user_level(),
         )
     return accelerator.is_available()
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ...core.generator import Generator, default_generator
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...ops.creation.random import randperm
 
 _T = TypeVar("_T")
@@ -171,7 +172,9 @@ class ConcatDataset(Dataset[_T_co]):
     @property
     def cummulative_sizes(self) -> list[int]:
         warnings.warn(
-            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`",
+            FutureWarning,
+            stacklevel=user_level(),
         )
         return self.cumulative_sizes
 
@@ -266,6 +269,6 @@ def _lengths_of(fractions: Sequence[float], count: int) -> list[int]:
         if length == 0:
             warnings.warn(
                 f"Length of split at index {position} is 0. This might result in an empty dataset.",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
     return lengths

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ...core.warn import user_level
 from .datapipes.datapipe import IterDataPipe, MapDataPipe
 
 __all__ = ["traverse", "traverse_dps"]
@@ -52,6 +53,6 @@ def traverse(datapipe: Any, only_datapipe: bool | None = None) -> dict[int, tupl
     warnings.warn(
         "`traverse` function and will be removed after 1.13. Please use `traverse_dps` instead.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     return traverse_dps(datapipe)

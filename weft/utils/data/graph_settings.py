@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ... import empty, int64
+from ...core.warn import user_level
 from .datapipes.iter.sharding import SHARDING_PRIORITIES, _ShardingIterDataPipe
 from .graph import traverse_dps
 
@@ -66,7 +67,7 @@ def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
         warnings.warn(
             "`shuffle=True` was set, but the datapipe does not contain a `Shuffler`. Adding one at the end. Be aware that "
             "the default buffer size might not be sufficient for your task.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         datapipe = datapipe.shuffle()
         found = [datapipe]
@@ -81,7 +82,7 @@ def apply_shuffle_seed(datapipe: Any, rng: Any) -> Any:
         "`apply_shuffle_seed` is deprecated since 1.12 and will be removed in the future releases.\nPlease use "
         "`apply_random_seed` instead.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     return apply_random_seed(datapipe, rng)
 

@@ -10,6 +10,7 @@ from ....core.dtype import qint8, quint8
 from ....core.names import named
 from ....core.registry import FUNCTIONS
 from ....core.tensor import Tensor
+from ....core.warn import user_level
 from ....library.namespaces import ops
 
 __all__ = [
@@ -98,7 +99,7 @@ def interpolate(
 def _warn_deprecated(name: str) -> None:
     warnings.warn(
         f"nn.quantized.functional.{name} is deprecated. Use nn.quantized.functional.interpolate instead.",
-        stacklevel=3,
+        stacklevel=user_level(),
     )
 
 

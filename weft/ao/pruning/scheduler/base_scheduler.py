@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ....core.warn import user_level
 from ..sparsifier.base_sparsifier import BaseSparsifier
 
 
@@ -45,7 +46,8 @@ class BaseScheduler:
     def _check_caller(self) -> None:
         if not self._get_sl_called_within_step:
             warnings.warn(
-                "get_sl() belongs to step(): for the last levels, please use `get_last_sl()`.", stacklevel=3
+                "get_sl() belongs to step(): for the last levels, please use `get_last_sl()`.",
+                stacklevel=user_level(),
             )
 
     def print_sl(self, is_verbose: bool, group: int, sl: float, epoch: int | None = None) -> None:
@@ -62,7 +64,7 @@ class BaseScheduler:
         if self._step_count == 1 and self.sparsifier._step_count < 1:
             warnings.warn(
                 "Detected call of `scheduler.step()` before `sparsifier.step()`: call sparsifier.step() first",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         self._step_count += 1
         self._get_sl_called_within_step = True

@@ -10,6 +10,8 @@ from typing import Any
 from weft.core.device import device_count
 from weft.core.restoring import contextmanager
 
+from ....core.warn import user_level
+
 __all__ = [
     "SDPAParams", "allow_fp16_bf16_reduction_math_sdp", "blas_workspace_size", "can_use_cudnn_attention",
     "can_use_efficient_attention", "can_use_flash_attention", "cuBLASModule", "cuFFTPlanCache",
@@ -95,7 +97,7 @@ def sdp_kernel(
         "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please "
         "see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
     outer = dict(_kernels)
     _kernels.update(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 
+from ....core.warn import user_level
 from ....nn.module import Module
 from ...device_mesh import DeviceMesh, _mesh_resources
 from .style import ParallelStyle
@@ -39,7 +40,9 @@ def parallelize_module(
     if mesh.ndim != 1:
         raise ValueError(f'parallelize_module needs a mesh of one dimension, such as mesh["tp"], not {mesh}')
     if parallelize_plan is None:
-        warnings.warn("No parallelize_plan is provided and auto-parallel is not supported.", stacklevel=2)
+        warnings.warn(
+            "No parallelize_plan is provided and auto-parallel is not supported.", stacklevel=user_level()
+        )
         return module
     if isinstance(parallelize_plan, ParallelStyle):
         parallelize_plan.src_data_rank = src_data_rank
@@ -47,7 +50,7 @@ def parallelize_module(
     for pattern, style in parallelize_plan.items():
         found = list(_named(module, pattern.split(".") if pattern else []))
         if not found:
-            warnings.warn(f"parallelize_module: no submodule is named {pattern}", stacklevel=2)
+            warnings.warn(f"parallelize_module: no submodule is named {pattern}", stacklevel=user_level())
         for each in found:
             style.src_data_rank = src_data_rank
             style._apply(each, mesh)

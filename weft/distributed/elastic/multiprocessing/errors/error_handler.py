@@ -8,6 +8,8 @@ import time
 import traceback
 from typing import Any
 
+from .....core.warn import user_level
+
 __all__ = ["ErrorHandler"]
 
 
@@ -23,7 +25,9 @@ class ErrorHandler:
         except Exception as error:  # standard error may be no file
             import warnings
 
-            warnings.warn(f"Unable to enable fault handler. {type(error).__name__}: {error}", stacklevel=2)
+            warnings.warn(
+                f"Unable to enable fault handler. {type(error).__name__}: {error}", stacklevel=user_level()
+            )
 
     def _get_error_file_path(self) -> str | None:
         return os.environ.get("TORCHELASTIC_ERROR_FILE")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from warnings import warn
 
+from .....core.warn import user_level
 from .conflict import AmbiguityWarning, ambiguities, ordering, super_signature
 from .utils import expand_tuples
 from .variadic import Variadic, isvariadic
@@ -25,7 +26,7 @@ class MDNotImplementedError(NotImplementedError):
 
 def ambiguity_warn(dispatcher: Dispatcher, ambiguities: Any) -> None:
     """Warn of signatures none of which is the most special one."""
-    warn(warning_text(dispatcher.name, ambiguities), AmbiguityWarning, stacklevel=2)
+    warn(warning_text(dispatcher.name, ambiguities), AmbiguityWarning, stacklevel=user_level())
 
 
 def halt_ordering() -> None:
@@ -188,7 +189,7 @@ class Dispatcher:
 
     def resolve(self, types: Any) -> Callable | None:
         """The old name of `dispatch`."""
-        warn("resolve() is deprecated, use dispatch(*types)", DeprecationWarning, stacklevel=2)
+        warn("resolve() is deprecated, use dispatch(*types)", DeprecationWarning, stacklevel=user_level())
         return self.dispatch(*types)
 
     def __getstate__(self) -> dict[str, Any]:

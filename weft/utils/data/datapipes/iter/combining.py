@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .....core.warn import user_level
 from .._decorator import functional_datapipe
 from ..datapipe import IterDataPipe, lengths
 from ..utils.common import check_unpickable_fn
@@ -93,7 +94,7 @@ class _Shared(IterDataPipe):
             warnings.warn(
                 f"Unlimited buffer size is set for `{name}`, please be aware of OOM risks",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=user_level(),
             )
         self.main_datapipe, self.count, self.buffer_size, self.name = datapipe, count, buffer_size, name
         self.queues: list[deque] = [deque() for _ in range(count)]
@@ -165,7 +166,7 @@ class _Child(IterDataPipe):
                     "Some child DataPipes are not exhausted when __iter__ is called. We are resetting the buffer and "
                     "each child DataPipe will read from the start again.",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=user_level(),
                 )
             shared._valid_iterator_id += 1
             shared.reset()

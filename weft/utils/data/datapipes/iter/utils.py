@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .....core.warn import user_level
 from ..datapipe import IterDataPipe
 
 __all__ = ["IterableWrapperIterDataPipe"]
@@ -27,7 +28,7 @@ class IterableWrapperIterDataPipe(IterDataPipe):
                 warnings.warn(
                     "The input iterable can not be deepcopied, please be aware of in-place modification would affect "
                     "source data.",
-                    stacklevel=2,
+                    stacklevel=user_level(),
                 )
         yield from source
 

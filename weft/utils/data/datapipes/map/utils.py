@@ -6,6 +6,7 @@ import copy
 import warnings
 from typing import Any
 
+from .....core.warn import user_level
 from ..datapipe import MapDataPipe
 
 __all__ = ["SequenceWrapperMapDataPipe"]
@@ -23,7 +24,7 @@ class SequenceWrapperMapDataPipe(MapDataPipe):
                 warnings.warn(
                     "The input sequence can not be deepcopied, please be aware of in-place modification would affect "
                     "source data.",
-                    stacklevel=2,
+                    stacklevel=user_level(),
                 )
 
     def __getitem__(self, index: Any) -> Any:

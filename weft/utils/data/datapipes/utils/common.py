@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .....core.warn import user_level
+
 __all__ = [
     "StreamWrapper", "get_file_binaries_from_pathnames", "get_file_pathnames_from_root", "match_masks",
     "validate_input_col", "validate_pathname_binary_tuple",
@@ -63,7 +65,7 @@ def check_unpickable_fn(fn: Callable) -> None:
             warnings.warn(
                 f"{kind} function is not supported by pickle, please use regular python function or functools.partial "
                 "instead.",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
 
 
@@ -87,7 +89,7 @@ def get_file_pathnames_from_root(
     """The files of a folder whose names fit, in order unless `non_deterministic`; `root` itself if it is a file."""
 
     def failed(error: OSError) -> None:
-        warnings.warn(f"{error.filename} : {error.strerror}", stacklevel=2)
+        warnings.warn(f"{error.filename} : {error.strerror}", stacklevel=user_level())
         raise error
 
     if os.path.isfile(root):

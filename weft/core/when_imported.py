@@ -9,6 +9,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from .warn import user_level
+
 _waiting: dict[str, Callable[[ModuleType], None]] = {}
 
 
@@ -31,7 +33,9 @@ def _call(action: Callable[[ModuleType], None], module: ModuleType) -> None:
         action(module)
     except (AttributeError, ImportError) as error:
         warnings.warn(
-            f"weft does not know this version of {module.__name__}: {error}", RuntimeWarning, stacklevel=3
+            f"weft does not know this version of {module.__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=user_level(),
         )
 
 

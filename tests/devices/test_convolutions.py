@@ -58,6 +58,34 @@ def test_sequences_of_half_precision():
     check(lambda x, w, b: F.conv1d(x, w, b, padding=2), x, w, b, rtol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("channels", "made", "groups"), [(20, 70, 1), (40, 34, 2), (3, 17, 1), (66, 130, 1), (12, 24, 12)]
+)
+@pytest.mark.parametrize(
+    "options", [{"padding": 1}, {"stride": (2, 3), "padding": (0, 2), "dilation": (1, 2)}]
+)
+def test_images_of_half_precision(dtype, channels, made, groups, options):
+    sizes = (3, channels, 9, 8), (made, channels // groups, 3, 3), (made,)
+    tensors = [torch.randn(size).to(dtype) for size in sizes]
+    rtol = 1e-2 if dtype is torch.bfloat16 else 2e-3
+    check(lambda x, w, b: F.conv2d(x, w, b, groups=groups, **options), *tensors, rtol=rtol)
+
+
+def test_half_precision_with_channels_last_and_transposed():
+    x = torch.randn(2, 20, 7, 8).half().contiguous(memory_format=torch.channels_last)
+    w = torch.randn(20, 30, 3, 3).half()
+    check(lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), x, w, rtol=2e-3)
+
+
+def test_special_values_of_half_precision():
+    x, w = torch.randn(2, 20, 9, 8).half(), torch.randn(18, 20, 3, 3).half()
+    x[0, 3, 4, 5], x[1, 3, 0, 0], w[2, 3, 1, 1] = float("inf"), float("nan"), -float("inf")
+    expected = F.conv2d(x, w, padding=1)
+    found = F.conv2d(x.to(HERE), w.to(HERE), padding=1).cpu()
+    assert found.isnan().equal(expected.isnan()) and found.isinf().equal(expected.isinf())
+
+
 def test_volumes():
     tensors = torch.randn(2, 16, 5, 6, 7), torch.randn(20, 16, 3, 2, 3)
     check(lambda x, w: F.conv3d(x, w, padding=1, stride=(1, 2, 1)), *tensors)

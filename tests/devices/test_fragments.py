@@ -9,10 +9,11 @@ from emulated_instructions import with_functions
 from on_device import HERE
 
 import weft
-from weft.devices._gpu import attention, narrow_products
+from weft.devices._gpu import attention, convolutions, narrow_products
 from weft.devices._gpu.fragments import ROWS, TERMS, WARP, WARPS, Fragments, Matrix
 from weft.devices._gpu.kernel import THREADS
 from weft.devices._gpu.target import SPIRV
+from weft.ops.nn.conv_products import Geometry
 
 IS_GPU = hasattr(weft.device(HERE).backend, "runtime")
 pytestmark = pytest.mark.skipif(not IS_GPU, reason="TESTED_DEVICE is no GPU")
@@ -175,6 +176,40 @@ def test_the_forms_of_attention_agree(monkeypatch, dtype, causal):
         one, other = (each.nan_to_num(posinf=-100) for each in (found["tensor cores"][name], expected))
         tolerance = 2e-2 if dtype is weft.bfloat16 else 3e-3
         assert (one - other).abs().max() <= tolerance * other.abs().max(), name
+
+
+def convolved(gpu, kernels, how):
+    """A convolution and its adjoints in the input and in the weight."""
+    generator = weft.Generator().manual_seed(0)
+    images, channels, made = 2, 70, 80
+    sizes = (images, channels, *how.sizes), (made, channels, *how.kernel), (images, made, *how.positions)
+    x, w, ct = (weft.randn(size, generator=generator).to(HERE, weft.float16) for size in sizes)
+    y, x_ct = weft.empty_like(ct), weft.empty_like(x)
+    parts = kernels.parts(images, channels, made, how)
+    w_ct = weft.empty(parts, made, channels, *how.kernel, device=HERE)
+
+    def placed(tensor):
+        return tensor.data_ptr(), tensor.spec.byte_stride
+
+    static = x.dtype, images, channels, made, how
+    kernels.sums(placed(y), placed(x), w.data_ptr(), None, (*static, False))
+    kernels.sums(placed(x_ct), placed(ct), w.data_ptr(), None, (*static, True))
+    kernels.products(w_ct.data_ptr(), placed(x), placed(ct), static)
+    return [each.cpu().float() for each in (y, x_ct, w_ct.sum(0))]
+
+
+def test_the_forms_of_convolutions_agree(monkeypatch):
+    gpu = weft.device(HERE).backend
+    how = Geometry((9, 8), (3, 2), (2, 1), (1, 2), ((1, 1), (0, 1)), 1, (5, 7))
+    found, writers = [], {name: getattr(convolutions, name) for name in ("sums_ir", "products_ir")}
+    for form in FORMS:
+        for name, write in writers.items():
+            monkeypatch.setattr(convolutions, name, in_form(form, write))
+        with monkeypatch.context() as change:
+            change.setattr(gpu.runtime, "small_products", form)
+            found.append(convolved(gpu, convolutions.Convolutions(gpu), how))
+    for one, other in zip(*found, strict=True):
+        weft.testing.assert_close(one, other, rtol=2e-3, atol=2e-3 * other.abs().max().item())
 
 
 BYTES = [

@@ -12,8 +12,17 @@ import pytest
 from weft.core.dtype import bfloat16, bool_, float8_e4m3fn, float8_e5m2, float16, float32, int8, int32
 from weft.devices._gpu.attention import BY_KEYS, BY_QUERIES, FORWARD, AttentionKernel, attention_ir
 from weft.devices._gpu.code import compiled
+from weft.devices._gpu.convolutions import (
+    CHANNELS,
+    PLACES,
+    ProductsKernel,
+    SumsKernel,
+    products_ir,
+    sums_ir,
+)
 from weft.devices._gpu.cuda import architecture
-from weft.devices._gpu.narrow_products import LARGE, SMALL, Epilogue, NarrowProductKernel, narrow_product_ir
+from weft.devices._gpu.narrow_products import Epilogue, NarrowProductKernel, narrow_product_ir
+from weft.devices._gpu.squares import LARGE, SMALL, Warps
 from weft.devices._gpu.target import NVPTX
 
 
@@ -52,10 +61,17 @@ def kernels_with_tensor_cores():
     named += [
         (
             f"product, {side}",
-            narrow_product_ir(NVPTX, NarrowProductKernel(bfloat16, bfloat16, result, 1, turned, side, True)),
+            narrow_product_ir(
+                NVPTX, NarrowProductKernel(bfloat16, bfloat16, result, 1, turned, Warps(side, True))
+            ),
         )
         for result, turned, side in ((bfloat16, (False, True), LARGE), (float32, (True, False), SMALL))
     ]
+    for form, adjoint, side in ((PLACES, False, LARGE), (CHANNELS, False, SMALL), (PLACES, True, LARGE)):
+        sums = SumsKernel(bfloat16, 2, adjoint, True, form, False, Warps(side, True))
+        named.append((f"convolution, {form}, {adjoint}", sums_ir(NVPTX, sums)))
+    products = ProductsKernel(float16, 2, True, False, Warps(SMALL, True))
+    named.append(("gradient of the weight of a convolution", products_ir(NVPTX, products)))
     return [*named, ("attention of 128 features", attention_ir(NVPTX, wide)), of_bytes("int8", int8, int8)]
 
 
@@ -63,7 +79,7 @@ def of_bytes(name, left, right):
     """A product of bytes, large enough that groups compute large squares."""
     epilogue = Epilogue() if left is int8 else Epilogue(scaled=True, bias=bfloat16)
     result = int32 if left is int8 else bfloat16
-    kernel = NarrowProductKernel(left, right, result, 0, (False, True), LARGE, True, epilogue)
+    kernel = NarrowProductKernel(left, right, result, 0, (False, True), Warps(LARGE, True), epilogue)
     return name, narrow_product_ir(NVPTX, kernel)
 
 

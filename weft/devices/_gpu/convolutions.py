@@ -1,6 +1,7 @@
 """Convolutions without copies of patches: each element of the input is read where the window finds it.
 
-A group of threads computes a square of the result from squares of the weight and of the source in its memory. Rows are channels of the result,
+A group of threads computes a square of the result from squares of the weight and of the source in its memory, of float16 and bfloat16 by tensor
+cores where there are some (`squares.py`). Rows are channels of the result,
 columns its positions in all images, terms channels of the source, one place of the window after the other. With few rows most of a square
 would be empty, so each thread computes an element by itself.
 
@@ -19,10 +20,13 @@ from ...engine.convert import convert
 from ...engine.expr import fma, load
 from ...engine.kernel import Launch
 from ...engine.llvm import constant, emit, value_type
+from . import fragments
 from .kernel import THREADS, Kernel, is_wide
-from .products import SIDE, TERMS, TILE, Tiles
+from .products import TERMS, TILE, Tiles, read_wide
+from .squares import SMALL, Element, FragmentSquares, Squares, Warps, large_or_small, squares_of
 from .target import Target
 
+assert SMALL == TILE  # so that as many small squares of warps cover the sums as squares of threads
 DTYPES = (float32, float64, float16, bfloat16)
 FEWEST = 16  # rows of a group of channels for which squares are computed
 # How a convolution is computed.
@@ -61,12 +65,6 @@ class Window:
         return body.place(start, coordinates, steps), inside
 
 
-def read_wide(body: Kernel, address: str, dtype: DType) -> str:
-    """The element at an address, in the dtype that it is computed in."""
-    leaf = load(0, dtype)
-    return emit(body, [convert(leaf, compute_type(dtype))], {leaf: body.read(address, dtype)})[0]
-
-
 def write_narrow(body: Kernel, address: str, dtype: DType, value: str) -> None:
     """Store what was computed, rounded to a dtype."""
     leaf = load(0, compute_type(dtype))
@@ -99,6 +97,7 @@ class SumsKernel(NamedTuple):
     has_bias: bool
     form: str  # ELEMENTS, PLACES or CHANNELS
     wide: bool  # positions need 64 bits
+    warps: Warps | None  # that compute squares; None: threads do
 
     @property
     def has_phases(self) -> bool:
@@ -144,7 +143,13 @@ class _Sums:
 def sums_ir(target: Target, kernel: SumsKernel) -> str:
     """Return the module of the kernel."""
     if kernel.form != ELEMENTS:
-        return _SumsByTiles(target, kernel).ir()
+        squares: _SumsBySquares
+        if kernel.warps is None:
+            squares = _SumsByTiles(target, compute_type(kernel.dtype))
+        else:
+            squares = _SumsByWarps(target, kernel.dtype, kernel.warps, (True, False))
+        squares.write_all(kernel)
+        return squares.ir()
     body = Kernel(target)
     _sums_by_elements(body, _Sums(body, kernel))
     return body.ir()
@@ -171,16 +176,12 @@ def _sums_by_elements(body: Kernel, sums: _Sums) -> None:
         sums.store(group, row, image, at, body.get(total, kind))
 
 
-class _SumsByTiles(Tiles):
-    def __init__(self, target: Target, kernel: SumsKernel):
-        super().__init__(target, compute_type(kernel.dtype))
+class _SumsBySquares(Squares):
+    def write_all(self, kernel: SumsKernel) -> None:
         self.kernel, self.words_of = kernel, _Sums(self, kernel)
         self.all_columns = self.integer("mul", self.words_of.images, self.words_of.columns)
-        self._write()
-
-    def _write(self) -> None:
         own = self.words_of
-        sizes = [own.groups, self.tiles(self.all_columns), self.tiles(own.rows)]
+        sizes = [own.groups, self.squares(self.all_columns), self.squares(own.rows)]
         if self.kernel.has_phases:
             sizes = [own.phases, *sizes]
         count = functools.reduce(lambda a, b: self.integer("mul", a, b), sizes)
@@ -188,11 +189,11 @@ class _SumsByTiles(Tiles):
             # Neighbouring groups of threads have the same columns, so that they find the same elements of the source in the cache.
             *phase, group, across, tall = self.unravel(turn, sizes, wide=False)
             phases = self.unravel(phase[0], own.window.stride, wide=False) if phase else []
-            row, column = self.integer("mul", tall, TILE), self.integer("mul", across, TILE)
-            sums = self.new_sums()
+            row, column = (self.integer("mul", each, self.side) for each in (tall, across))
+            sums = self.new_square()
             self._add_up(sums, group, (row, column), phases)
             store = functools.partial(self._store, group, phases)
-            self.each_sum(sums, (row, column), (own.rows, self.all_columns), store)
+            self.each_of_square(sums, (row, column), (own.rows, self.all_columns), store)
 
     def _positions(self, column: str, phases: Sequence[str]) -> tuple[str, list[str], str]:
         """The image of a column, its position there, and whether it is one: the last column of a phase may lie beyond the edge."""
@@ -214,10 +215,10 @@ class _SumsByTiles(Tiles):
         with self.when(inside):
             self.words_of.store(group, row, image, at, values[0])
 
-    def _add_up(self, sums: Sequence[str], group: str, first: tuple[str, str], phases: Sequence[str]) -> None:
+    def _add_up(self, sums: Any, group: str, first: tuple[str, str], phases: Sequence[str]) -> None:
         own = self.words_of
         row, column = first
-        self.mine, self.lane = self.integer("urem", self.own, TILE), self.integer("udiv", self.own, TILE)
+        self.mine, self.lane = (self.integer(how, self.own, self.side) for how in ("urem", "udiv"))
         # The column that this thread copies.
         image, at, exists = self._positions(self.integer("add", column, self.mine), phases)
         start = own.start(image, group)
@@ -225,7 +226,7 @@ class _SumsByTiles(Tiles):
         rows = self.integer("sub", own.rows, row)
         if self.kernel.form == CHANNELS:
             terms = self.integer("mul", own.taps, own.terms)
-            with self.loop(0, terms, TERMS) as begin:
+            with self.loop(0, terms, self.at_once) as begin:
                 self._square(
                     sums, (weight, rows), begin, terms, lambda term: self._anywhere(start, at, exists, term)
                 )
@@ -235,7 +236,7 @@ class _SumsByTiles(Tiles):
             found, inside = own.window.found(start, own.source_steps[2:], at, places)
             inside = self.let(f"and i1 {inside}, {exists}")
             here = self.place(weight, [tap], own.weight_steps[3:])
-            with self.when(self._covers(places, phases)), self.loop(0, own.terms, TERMS) as begin:
+            with self.when(self._covers(places, phases)), self.loop(0, own.terms, self.at_once) as begin:
                 self._square(
                     sums,
                     (here, rows),
@@ -262,24 +263,24 @@ class _SumsByTiles(Tiles):
         found, inside = own.window.found(start, own.source_steps[2:], at, own.tap(tap))
         return self.place(found, [term], own.source_steps[1:2]), self.let(f"and i1 {inside}, {exists}")
 
-    def _square(
-        self, sums: Sequence[str], weight: tuple[str, str], begin: str, end: str, find: Callable
-    ) -> None:
+    def _square(self, sums: Any, weight: tuple[str, str], begin: str, end: str, find: Callable) -> None:
         """Copy the terms from `begin` on, and add up their products. weight: the address of the first row, and how many rows are left."""
-        self.barrier()
-        for j in range(TILE * TERMS // THREADS):
-            self._fetch_weight(*weight, begin, end, self.integer("add", self.own, THREADS * j))
-            term = self.integer("add", self.lane, j * THREADS // TILE)
+        elements = []
+        for j in range(self.side * self.at_once // THREADS):
+            elements.append(self._weight(*weight, begin, end, self.integer("add", self.own, THREADS * j)))
+            term = self.integer("add", self.lane, j * THREADS // self.side)
             at = self.integer("add", begin, term)
             place, inside = find(at)
-            within = self.let(f"icmp slt i64 {at}, {end}")
-            self._fetch(1, self.mine, term, place, self.let(f"and i1 {inside}, {within}"))
+            inside = self.let(f"and i1 {inside}, {self.let(f'icmp slt i64 {at}, {end}')}")
+            elements.append(Element(1, self.mine, term, place, inside, self.words_of.source))
         self.barrier()
-        self.multiply(sums)
+        self.fetch_elements(self.kernel.dtype, elements)
+        self.barrier()
+        self.multiply_square(sums)
 
-    def _fetch_weight(self, start: str, rows: str, begin: str, end: str, element: str) -> None:
+    def _weight(self, start: str, rows: str, begin: str, end: str, element: str) -> Element:
         own = self.words_of
-        row, term = self.integer("udiv", element, TERMS), self.integer("urem", element, TERMS)
+        row, term = (self.integer(how, element, self.at_once) for how in ("udiv", "urem"))
         at = self.integer("add", begin, term)
         inside = [self.let(f"icmp slt i64 {each}, {limit}") for each, limit in ((row, rows), (at, end))]
         _, of_row, of_term, of_tap = own.weight_steps
@@ -288,18 +289,15 @@ class _SumsByTiles(Tiles):
             place = self.place(start, [row, number, tap], [of_row, of_term, of_tap])
         else:
             place = self.place(start, [row, at], [of_row, of_term])
-        self._fetch(0, row, term, place, self.let(f"and i1 {inside[0]}, {inside[1]}"))
-
-    def _fetch(self, operand: int, i: str, term: str, place: str, inside: str) -> None:
-        fetch(self, self.kernel.dtype, operand, i, term, place, inside)
+        return Element(0, row, term, place, self.let(f"and i1 {inside[0]}, {inside[1]}"), own.weight)
 
 
-def fetch(body: Tiles, dtype: DType, operand: int, i: str, term: str, place: str, inside: str) -> None:
-    """Copy an element to memory of the group, 0 if there is none."""
-    (value,) = body.zeros()
-    with body.when(inside):
-        body.set(value, body.kind, read_wide(body, place, dtype))
-    body.fill(operand, i, term, [body.get(value, body.kind)])
+class _SumsByTiles(_SumsBySquares, Tiles):
+    """Squares of the result of which threads compute the elements."""
+
+
+class _SumsByWarps(_SumsBySquares, FragmentSquares):
+    """Squares of a result of narrow numbers, by small products of warps."""
 
 
 class ProductsKernel(NamedTuple):
@@ -312,8 +310,9 @@ class ProductsKernel(NamedTuple):
 
     dtype: DType
     dims: int
-    by_tiles: bool
+    by_squares: bool
     wide: bool
+    warps: Warps | None  # that compute squares; None: threads do
 
 
 class _Products:
@@ -384,8 +383,14 @@ class _Products:
 
 def products_ir(target: Target, kernel: ProductsKernel) -> str:
     """Return the module of the kernel."""
-    if kernel.by_tiles:
-        return _ProductsByTiles(target, kernel).ir()
+    if kernel.by_squares:
+        squares: _ProductsBySquares
+        if kernel.warps is None:
+            squares = _ProductsByTiles(target, compute_type(kernel.dtype))
+        else:
+            squares = _ProductsByWarps(target, kernel.dtype, kernel.warps, (True, True))
+        squares.write_all(kernel)
+        return squares.ir()
     body = Kernel(target)
     _products_by_groups(body, _Products(body, kernel))
     return body.ir()
@@ -422,49 +427,60 @@ def _products_by_groups(body: Kernel, own: _Products) -> None:
             own.store(part, group, row, column, body.get(total, kind))
 
 
-class _ProductsByTiles(Tiles):
-    def __init__(self, target: Target, kernel: ProductsKernel):
-        super().__init__(target, compute_type(kernel.dtype))
-        self.dtype, self.words_of = kernel.dtype, _Products(self, kernel)
-        self._write()
-
-    def _write(self) -> None:
+class _ProductsBySquares(Squares):
+    def write_all(self, kernel: ProductsKernel) -> None:
+        self.stored, self.words_of = kernel.dtype, _Products(self, kernel)
         own = self.words_of
-        sizes = [own.parts, own.groups, self.tiles(own.rows), self.tiles(own.columns())]
+        sizes = [own.parts, own.groups, self.squares(own.rows), self.squares(own.columns())]
         count = functools.reduce(lambda a, b: self.integer("mul", a, b), sizes)
         with self.loop(self.group(), count, self.groups()) as turn:
             part, group, tall, across = self.unravel(turn, sizes, wide=False)
-            row, column = self.integer("mul", tall, TILE), self.integer("mul", across, TILE)
+            row, column = (self.integer("mul", each, self.side) for each in (tall, across))
             first, terms = own.terms(part)
-            sums = self.new_sums()
-            with self.loop(0, terms, TERMS) as start:
+            sums = self.new_square()
+            with self.loop(0, terms, self.at_once) as start:
+                elements = self._elements(group, row, column, first, (start, terms))
                 self.barrier()
-                self._fetch_all(group, row, column, first, (start, terms))
+                self.fetch_elements(self.stored, elements)
                 self.barrier()
-                self.multiply(sums)
+                self.multiply_square(sums)
 
             def store(
                 at: str, place: str, values: Sequence[str], where: tuple[str, str] = (part, group)
             ) -> None:
                 own.store(*where, at, place, values[0])
 
-            self.each_sum(sums, (row, column), (own.rows, own.columns()), store)
+            self.each_of_square(sums, (row, column), (own.rows, own.columns()), store)
 
-    def _fetch_all(self, group: str, row: str, column: str, first: str, terms: tuple[str, str]) -> None:
-        """A thread copies elements of one term, so that neighbours read neighbouring positions."""
+    def _elements(
+        self, group: str, row: str, column: str, first: str, terms: tuple[str, str]
+    ) -> list[Element]:
+        """What this thread copies: elements of one term, so that neighbours read neighbouring positions."""
         own, (start, end) = self.words_of, terms
-        term, line = self.integer("urem", self.own, TERMS), self.integer("udiv", self.own, TERMS)
+        term, line = (self.integer(how, self.own, self.at_once) for how in ("urem", "udiv"))
         number = self.integer("add", start, term)
         exists = self.let(f"icmp slt i64 {number}, {end}")
         image, at = own.term(first, number)
-        for j in range(TILE // SIDE):
-            i = self.integer("add", line, SIDE * j)
+        found = []
+        for k in range(0, self.side, THREADS // self.at_once):
+            i = self.integer("add", line, k)
             mine, place = self.integer("add", row, i), self.integer("add", column, i)
             inside = self.let(f"and i1 {exists}, {self.let(f'icmp slt i64 {mine}, {own.rows}')}")
-            fetch(self, self.dtype, 0, i, term, own.of_cotangent(group, mine, image, at), inside)
-            found, there = own.of_input(group, image, at, *own.column(place))
+            address = own.of_cotangent(group, mine, image, at)
+            found.append(Element(0, i, term, address, inside, own.cotangent))
+            address, there = own.of_input(group, image, at, *own.column(place))
             inside = self.let(f"and i1 {exists}, {self.let(f'icmp slt i64 {place}, {own.columns()}')}")
-            fetch(self, self.dtype, 1, i, term, found, self.let(f"and i1 {inside}, {there}"))
+            inside = self.let(f"and i1 {inside}, {there}")
+            found.append(Element(1, i, term, address, inside, own.input))
+        return found
+
+
+class _ProductsByTiles(_ProductsBySquares, Tiles):
+    """Squares of the sums of which threads compute the elements."""
+
+
+class _ProductsByWarps(_ProductsBySquares, FragmentSquares):
+    """Squares of the sums of narrow numbers, by small products of warps."""
 
 
 # ---- Launches --------------------------------------------------------------------------------------------------------------
@@ -479,9 +495,25 @@ class Convolutions:
         self._products = functools.lru_cache(maxsize=512)(self._prepare_products)
 
     def takes(self, dtype: DType, how: Any, channels: int, made: int) -> bool:
-        """Whether to compute a convolution here. With a library of products, copies of patches are multiplied by it, but for few channels."""
+        """Whether to compute a convolution here.
+
+        With a library of products, copies of patches are multiplied by it, but for few channels and for narrow numbers, which have tensor cores.
+        """
         few = max(channels, made) // how.groups < FEWEST
-        return dtype in DTYPES and (few or self._gpu.runtime.blas is None)
+        here = (
+            few or self._gpu.runtime.blas is None or (self._small(dtype) is not None and not how.is_pointwise)
+        )
+        return dtype in DTYPES and here
+
+    def _small(self, dtype: DType) -> Warps | None:
+        """The warps that compute small squares; None if there are none for this dtype.
+
+        Where a thread finds a place of the window for each element, large squares take more registers than it has.
+        """
+        small_products = self._gpu.runtime.small_products
+        if dtype not in fragments.DTYPES or small_products is None:
+            return None
+        return Warps(SMALL, small_products == "tensor cores")
 
     def sums(
         self,
@@ -519,14 +551,17 @@ class Convolutions:
             phases = math.prod(how.stride)
             folded = [-(-size // stride) for size, stride in zip(sizes, how.stride, strict=True)]
         columns = math.prod(folded)
-        kernel = SumsKernel(
-            dtype, len(how.kernel), adjoint, has_bias, form, is_wide(images * columns * groups * rows)
-        )
+        warps = None if form == ELEMENTS else self._small(dtype)
+        if warps is not None and form == PLACES:
+            warps = large_or_small(gpu, rows, images * columns, groups * phases)
+        wide = is_wide(images * columns * groups * rows)
+        kernel = SumsKernel(dtype, len(how.kernel), adjoint, has_bias, form, wide, warps)
         words = [images, groups, rows, terms, taps, columns, *(step * dtype.itemsize for step in steps)]
         words += self._window(sizes, found, how)
         words += [*([phases, *folded] if kernel.has_phases else ()), *result, *source]
-        tiles = -(-rows // TILE) * -(-images * columns // TILE) * groups * phases
-        threads = images * columns * groups * rows if form == ELEMENTS else tiles * THREADS
+        side = TILE if warps is None else warps.side
+        squares = squares_of(side, rows, images * columns) * groups * phases
+        threads = images * columns * groups * rows if form == ELEMENTS else squares * THREADS
         return gpu.runtime.launch(gpu.runtime.load(sums_ir, kernel), gpu.groups(threads), "pppp", words)
 
     def _window(self, sizes: Sequence[int], source: Sequence[int], how: Any) -> list[int]:
@@ -535,15 +570,15 @@ class Convolutions:
 
     def parts(self, images: int, channels: int, made: int, how: Any) -> int:
         """Into how many parts `products` divides the images, so that all multiprocessors have work."""
-        work = self._tiles(channels, made, how)
+        work = self._squares(channels, made, how)
         return max(1, min(images, 2 * self._gpu.runtime.multiprocessors // work))
 
-    def _tiles(self, channels: int, made: int, how: Any) -> int:
+    def _squares(self, channels: int, made: int, how: Any) -> int:
         """How many groups of threads a part occupies."""
         rows, columns = made // how.groups, channels // how.groups * math.prod(how.kernel)
         if min(rows, columns) < FEWEST:
             return how.groups * rows * columns
-        return how.groups * -(-rows // TILE) * -(-columns // TILE)
+        return how.groups * squares_of(TILE, rows, columns)
 
     def products(
         self,
@@ -563,11 +598,11 @@ class Convolutions:
         parts = self.parts(images, channels, made, how)
         together = -(-images // parts)
         rows, own = made // groups, channels // groups
-        by_tiles = min(rows, own * taps) >= FEWEST
-        kernel = ProductsKernel(
-            dtype, len(how.kernel), by_tiles, is_wide(max(images * count, made * own * taps * parts))
-        )
+        by_squares = min(rows, own * taps) >= FEWEST
+        warps = self._small(dtype) if by_squares else None
+        wide = is_wide(max(images * count, made * own * taps * parts))
+        kernel = ProductsKernel(dtype, len(how.kernel), by_squares, wide, warps)
         words = [images, together, parts, groups, rows, own, taps, count]
         words += [*self._window(how.positions, how.sizes, how), *input, *cotangent]
-        threads = THREADS * parts * self._tiles(channels, made, how)
+        threads = THREADS * parts * self._squares(channels, made, how)
         return gpu.runtime.launch(gpu.runtime.load(products_ir, kernel), gpu.groups(threads), "ppp", words)

@@ -323,14 +323,14 @@ class Fragments(Kernel):
         columns = self.let(f"icmp slt i64 {column}, {tile.columns}")
         with self.when(self.let(f"and i1 {rows}, {columns}")):
             for k, value in enumerate(loaded):
-                target = self._element(tile, self.integer("add", own, k * at_once), column)
+                target = self.slot_of(tile, self.integer("add", own, k * at_once), column)
                 self.do(f"store <4 x i32> {value}, ptr {_SHARED} {target}, align 16")
 
     def _fetch_elements(self, tile: Tile, matrix: Matrix, first: str) -> None:
         with self.loop(self.position, tile.rows * tile.columns, THREADS) as element:
             row, column = (self.integer(how, element, tile.columns) for how in ("udiv", "urem"))
             value = self._read(matrix, self.integer("add", first, row), column)
-            self.do(f"store i16 {value}, ptr {_SHARED} {self._element(tile, row, column)}, align 2")
+            self.do(f"store i16 {value}, ptr {_SHARED} {self.slot_of(tile, row, column)}, align 2")
 
     def _read(self, matrix: Matrix, row: str, column: str) -> str:
         """An element of a matrix, or 0 beyond its edges, where the last element of the row or column is loaded."""
@@ -343,10 +343,15 @@ class Fragments(Kernel):
         return self.maximum(self.minimum(position, last), 0)
 
     def _inside(self, matrix: Matrix, row: str, column: str) -> str:
-        rows = self.let(f"icmp slt i64 {row}, {matrix.rows}")
-        return self.let(f"and i1 {rows}, {self.let(f'icmp slt i64 {column}, {matrix.columns}')}")
+        return self._within_ends((matrix.rows, matrix.columns), row, column)
 
-    def _element(self, tile: Tile, row: str, column: str) -> str:
+    def _within_ends(self, ends: tuple[str, str], row: str, column: str) -> str:
+        rows, columns = (
+            self.let(f"icmp slt i64 {at}, {end}") for at, end in zip((row, column), ends, strict=True)
+        )
+        return self.let(f"and i1 {rows}, {columns}")
+
+    def slot_of(self, tile: Tile, row: str, column: str) -> str:
         return self.slot(
             tile.memory, uint16, self.integer("add", self.integer("mul", row, tile.pitch), column)
         )
@@ -365,8 +370,8 @@ class Fragments(Kernel):
             line, term = self._place_of_row(four, terms_in_rows)
         line = self.integer("add", line, first)
         if terms_in_rows:
-            return Side(self._element(tile, line, term), tile.pitch, 1)
-        return Side(self._element(tile, term, line), 1, tile.pitch)
+            return Side(self.slot_of(tile, line, term), tile.pitch, 1)
+        return Side(self.slot_of(tile, term, line), 1, tile.pitch)
 
     def _place_of_row(self, four: Places, terms_in_rows: bool) -> tuple[str, str]:
         """The line and the term where the row begins of which this thread gives the address: threads 8 * k to 8 * k + 7 give those of matrix k."""
@@ -465,17 +470,17 @@ class Fragments(Kernel):
 
     def each_sum(
         self,
-        matrix: Matrix,
+        ends: tuple[str, str],
         first: str,
         left: str | int,
         values: Sequence[Sequence[str]],
         store: Callable[[str, str, str], None],
     ) -> None:
-        """Write code for each sum that is within the matrix, from a row and a column on: `store(row, column, sum)`."""
+        """Write code for each sum, from a row and a column on, that is within so many rows and columns: `store(row, column, sum)`."""
         for k, four in enumerate(values):
             for (down, along), value in zip(SUMS, four, strict=True):
                 row, column = self._place_of_sum(first, left, k, down, along)
-                with self.when(self._inside(matrix, row, column)):
+                with self.when(self._within_ends(ends, row, column)):
                     store(row, column, value)
 
     def _place_of_sum(self, first: str, left: str | int, k: int, down: int, along: int) -> tuple[str, str]:

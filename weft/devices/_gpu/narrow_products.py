@@ -1,7 +1,6 @@
 """Matrix products of narrow numbers by small products of warps (`fragments.py`): float8 and int8, and where cuBLAS is not installed also bfloat16
 and float16.
 
-A group computes a square of the result. Its warps, four above each other and two side by side, read their operands from memory of the group.
 An *epilogue* scales the sums and adds a bias before they are rounded, so that they are written once.
 """
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...core.dtype import DType, float32, int8
@@ -19,14 +18,10 @@ from ...engine.expr import Expr, load
 from ...engine.kernel import Launch
 from ...engine.llvm import emit
 from . import cublas
-from .fragments import BYTES, COLUMNS, DTYPES, ITEMSIZE, ROWS, TERMS, Fragments, Matrix, Side, Tile
+from .fragments import BYTES, DTYPES, ITEMSIZE, Matrix
 from .kernel import THREADS
+from .squares import FragmentSquares, Warps, large_or_small, squares_of
 from .target import Target
-
-DOWN, ACROSS = 4, 2  # warps of a group
-AT_ONCE = 2 * TERMS  # terms that are in memory of the group
-SMALL, LARGE = 64, 128  # rows, and columns, of the square of a group
-WAVES = 2  # large squares for each multiprocessor, from which on squares are large
 
 
 class Epilogue(NamedTuple):
@@ -57,8 +52,7 @@ class NarrowProductKernel(NamedTuple):
     by_columns: tuple[
         bool, bool
     ]  # whether the elements of a column of the operand are neighbours, and not those of a row
-    side: int
-    tensor_cores: bool
+    warps: Warps
     epilogue: Epilogue = Epilogue()
 
 
@@ -69,9 +63,10 @@ def narrow_product_ir(target: Target, kernel: NarrowProductKernel) -> str:
     return body.ir()
 
 
-class _NarrowProduct(Fragments):
+class _NarrowProduct(FragmentSquares):
     def __init__(self, target: Target, kernel: NarrowProductKernel):
-        super().__init__(target, kernel.dtype, kernel.tensor_cores, kernel.right)
+        a, b = kernel.by_columns
+        super().__init__(target, kernel.dtype, kernel.warps, (not a, b), kernel.right)
         self.kernel = kernel
         self.addresses = self.words("p", 3)
         further = self.words("e", len(kernel.epilogue.operands))
@@ -83,47 +78,35 @@ class _NarrowProduct(Fragments):
         self.further = list(zip(further, self.words("t", len(further)), strict=True))
 
     def write_all(self) -> None:
-        side = self.kernel.side
-        tall, wide = (
-            self.integer("udiv", self.integer("add", size, side - 1), side)
-            for size in (self.rows, self.columns)
-        )
+        tall, wide = self.squares(self.rows), self.squares(self.columns)
         each = self.integer("mul", tall, wide)
-        tiles = [self._tile(terms_in_rows) for terms_in_rows in self._terms_in_rows]
-        down, across = self._own(DOWN, "udiv"), self._own(ACROSS, "urem")
-        left_side = self.left_side(tiles[0], self._terms_in_rows[0], down)
-        right_side = self.right_side(tiles[1], self._terms_in_rows[1], across)
         with self.loop(self.group(), self.integer("mul", each, self.count), self.groups()) as turn:
             number, square = self.integer("udiv", turn, each), self.integer("urem", turn, each)
-            row = self.integer("mul", self.integer("udiv", square, wide), side)
-            column = self.integer("mul", self.integer("urem", square, wide), side)
+            row = self.integer("mul", self.integer("udiv", square, wide), self.side)
+            column = self.integer("mul", self.integer("urem", square, wide), self.side)
             result, *operands = self._matrices(number)
-            sums = [self.new_sums(side // ACROSS) for _ in range(side // DOWN // ROWS)]
-            with self.loop(0, self.terms, AT_ONCE) as first:
+            sums = self.new_square()
+            with self.loop(0, self.terms, self.at_once) as first:
                 self.barrier()
                 for k, line in enumerate((row, column)):
-                    corner = (line, first) if self._terms_in_rows[k] else (first, line)
-                    self.fetch(tiles[k], operands[k], *corner)
+                    corner = (line, first) if self.terms_in_rows[k] else (first, line)
+                    self.fetch(self.both[k], operands[k], *corner)
                 self.barrier()
-                self._multiply_tiles(sums, left_side, right_side)
-            for k, own in enumerate(sums):
-                start = self.integer("add", row, self.integer("add", down, ROWS * k))
-                left = self.integer("add", column, across)
-                self._store(result, start, left, self.sums_of(own))
+                self.multiply_square(sums)
+            if self.kernel.epilogue.operands:
+                ends = self.rows, self.columns
+                self.each_of_square(sums, (row, column), ends, self._finisher(result))
+            else:
+                for start, left, values in self.corners(sums, row, column):
+                    self.store_sums(result, start, left, values, self.kernel.result)
 
-    def _store(self, result: Matrix, first: str, left: str, values: list[list[str]]) -> None:
-        if self.kernel.epilogue.operands:
-            self.each_sum(result, first, left, values, self._finisher(result))
-        else:
-            self.store_sums(result, first, left, values, self.kernel.result)
-
-    def _finisher(self, result: Matrix) -> Callable[[str, str, str], None]:
+    def _finisher(self, result: Matrix) -> Callable[[str, str, Sequence[str]], None]:
         """Code that computes an element of the result from a sum and stores it."""
         scaled, bias = self.kernel.epilogue
 
-        def store(row: str, column: str, value: str) -> None:
+        def store(row: str, column: str, values: Sequence[str]) -> None:
             at = {"row": row, "column": column}
-            names = {load(0, self.sum_dtype): value}
+            names = {load(0, self.sum_dtype): values[0]}
             operands: list[Expr] = []
             for (line, dtype), (address, step) in zip(
                 self.kernel.epilogue.operands, self.further, strict=True
@@ -142,20 +125,6 @@ class _NarrowProduct(Fragments):
 
         return store
 
-    @property
-    def _terms_in_rows(self) -> tuple[bool, bool]:
-        """Whether the rows of the tiles of A and B have terms."""
-        a, b = self.kernel.by_columns
-        return not a, b
-
-    def _tile(self, terms_in_rows: bool) -> Tile:
-        sizes = self.kernel.side, AT_ONCE
-        return self.tile(*(sizes if terms_in_rows else reversed(sizes)))
-
-    def _own(self, warps: int, part: str) -> str:
-        """The first row, or column, of this warp in the square."""
-        return self.integer("mul", self.integer(part, self.warp, ACROSS), self.kernel.side // warps)
-
     def _matrices(self, number: str) -> list[Matrix]:
         """The result and the operands of a product of the batch, as they lie in memory."""
         positions = self.unravel(number, self.batch, wide=True)
@@ -168,12 +137,6 @@ class _NarrowProduct(Fragments):
             rows, columns = reversed(size) if by_columns else size
             found.append(Matrix(self.place(address, positions, batch), step, rows, columns))
         return found
-
-    def _multiply_tiles(self, sums: list[list[list[str]]], left_side: Side, right_side: Side) -> None:
-        for term in range(0, AT_ONCE, TERMS):
-            right = self.right(right_side, COLUMNS * len(sums[0]), term)
-            for k, own in enumerate(sums):
-                self.multiply(own, self.left(left_side, ROWS * k, term), right)
 
 
 # ---- Launches --------------------------------------------------------------------------------------------------------------
@@ -204,16 +167,10 @@ def prepare_narrow_product(
     assert left is not None and right is not None
     runtime, batch, (rows, columns) = gpu.runtime, result.shape[:-2], result.shape[-2:]
     products = math.prod(batch)
-
-    def squares(side: int) -> int:
-        return products * -(-rows // side) * -(-columns // side)
-
-    side = LARGE if squares(LARGE) >= WAVES * runtime.multiprocessors else SMALL
-    turned, tensor_cores = (left.by_columns, right.by_columns), runtime.small_products == "tensor cores"
+    warps = large_or_small(gpu, rows, columns, products)
+    turned = left.by_columns, right.by_columns
     epilogue = Epilogue(scales is not None, None if bias is None else bias.dtype)
-    kernel = NarrowProductKernel(
-        a.dtype, b.dtype, result.dtype, len(batch), turned, side, tensor_cores, epilogue
-    )
+    kernel = NarrowProductKernel(a.dtype, b.dtype, result.dtype, len(batch), turned, warps, epilogue)
     itemsize = a.dtype.itemsize
     words = [products, rows, a.shape[-1] * itemsize // ITEMSIZE, columns, *batch, *result.byte_stride[:-1]]
     for each in (left, right):
@@ -223,7 +180,9 @@ def prepare_narrow_product(
         words.append(each.dtype.itemsize if each.numel > 1 else 0)
     loaded = runtime.load(narrow_product_ir, kernel)
     letters = "p" * (3 + len(epilogue.operands))
-    return runtime.launch(loaded, gpu.groups(squares(side) * THREADS), letters, words)
+    return runtime.launch(
+        loaded, gpu.groups(products * squares_of(warps.side, rows, columns) * THREADS), letters, words
+    )
 
 
 def extras(gpu: Any) -> dict[str, Callable]:

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from ...core.dtype import DType, compute_type
 from ...core.spec import Spec, contiguous_spec, make_spec
+from ...engine.convert import convert
 from ...engine.expr import Expr, fma, load
 from ...engine.kernel import Launch
 from ...engine.llvm import constant, emit, value_type
 from . import cublas, narrow_products
 from .kernel import THREADS, Kernel
+from .squares import Element, Squares
 from .target import Target
 
 SIDE = 16  # a group is a square of threads
@@ -41,8 +43,10 @@ def product_ir(target: Target, kernel: ProductKernel) -> str:
     return _Product(target, kernel).ir()
 
 
-class Tiles(Kernel):
-    """A kernel whose groups compute squares of a matrix, from squares of two others in memory of the group."""
+class Tiles(Squares):
+    """Squares of any numbers. Each thread has every SIDE-th row and column of a square."""
+
+    side, at_once = TILE, TERMS
 
     def __init__(self, target: Target, dtype: DType):
         super().__init__(target)
@@ -53,12 +57,7 @@ class Tiles(Kernel):
         self.own = self.thread()
         self.down, self.across = self.integer("udiv", self.own, SIDE), self.integer("urem", self.own, SIDE)
 
-    def tiles(self, size: str) -> str:
-        """How many tiles so many rows or columns take."""
-        return self.integer("udiv", self.integer("add", size, TILE - 1), TILE)
-
-    def new_sums(self) -> list[str]:
-        """Variables for the sums of this thread, which has every SIDE-th row and column of a tile."""
+    def new_square(self) -> list[str]:
         return [self.variable(self.kind, constant(self.part, 0)) for _ in range(EACH * EACH * self.parts)]
 
     def fill(self, operand: int, i: str, term: str, values: Sequence[str]) -> None:
@@ -67,8 +66,14 @@ class Tiles(Kernel):
         for room, value in zip(self.rooms[operand], values, strict=True):
             self.put(room, self.part, slot, value)
 
-    def multiply(self, sums: Sequence[str]) -> None:
-        """Add the products of all terms that are in memory of the group."""
+    def fetch_elements(self, dtype: DType, elements: Sequence[Element]) -> None:
+        for each in elements:
+            (value,) = self.zeros()
+            with self.when(each.inside):
+                self.set(value, self.kind, read_wide(self, each.place, dtype))
+            self.fill(each.operand, each.line, each.term, [self.get(value, self.kind)])
+
+    def multiply_square(self, sums: Sequence[str]) -> None:
         with self.loop(0, TERMS) as term:
             line = self.integer("mul", term, LINE)
             left, right = (
@@ -105,10 +110,9 @@ class Tiles(Kernel):
         """New variables for the parts of an element."""
         return [self.variable(self.kind, constant(self.part, 0)) for _ in range(self.parts)]
 
-    def each_sum(
+    def each_of_square(
         self, sums: Sequence[str], first: tuple[str, str], ends: tuple[str, str], store: Callable
     ) -> None:
-        """Write code for each sum that is a result: `store(row, column, parts)`. first: the row and column of the tile."""
         for i in range(EACH):
             for j in range(EACH):
                 row, column = (
@@ -120,6 +124,12 @@ class Tiles(Kernel):
                 ]
                 with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
                     store(row, column, [self.get(each, self.kind) for each in self._sum_of(sums, i, j)])
+
+
+def read_wide(body: Kernel, address: str, dtype: DType) -> str:
+    """The element at an address, in the dtype that it is computed in."""
+    leaf = load(0, dtype)
+    return emit(body, [convert(leaf, compute_type(dtype))], {leaf: body.read(address, dtype)})[0]
 
 
 class _Product(Tiles):
@@ -134,7 +144,7 @@ class _Product(Tiles):
         self._write()
 
     def _write(self) -> None:
-        tall, wide = self.tiles(self.rows), self.tiles(self.columns)
+        tall, wide = self.squares(self.rows), self.squares(self.columns)
         each = self.integer("mul", tall, wide)
         with self.loop(self.group(), self.integer("mul", each, self.count), self.groups()) as turn:
             batch, tile = self.integer("udiv", turn, each), self.integer("urem", turn, each)
@@ -145,13 +155,13 @@ class _Product(Tiles):
                 self.place(address, positions, strides[:-2])
                 for address, strides in zip([self.result, *self.operands], self.strides, strict=True)
             )
-            sums = self.new_sums()
+            sums = self.new_square()
             with self.loop(0, self.terms, TERMS) as first:
                 self.barrier()
                 self._fetch(operands, row, column, first)
                 self.barrier()
-                self.multiply(sums)
-            self.each_sum(
+                self.multiply_square(sums)
+            self.each_of_square(
                 sums, (row, column), (self.rows, self.columns), functools.partial(self._store, result)
             )
 

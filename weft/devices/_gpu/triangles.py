@@ -195,7 +195,7 @@ class _Update(Tiles):
         self._write()
 
     def _write(self) -> None:
-        sizes = [self.count, self.tiles(self.rows), self.tiles(self.columns)]
+        sizes = [self.count, self.squares(self.rows), self.squares(self.columns)]
         count = functools.reduce(lambda a, b: self.integer("mul", a, b), sizes)
         with self.loop(self.group(), count, self.groups()) as turn:
             number, down, across = self.unravel(turn, sizes, wide=False)
@@ -208,7 +208,7 @@ class _Update(Tiles):
             self.place(address, [number], steps[:1])
             for address, steps in zip(self.addresses, self.steps, strict=True)
         )
-        sums = self.new_sums()
+        sums = self.new_square()
         with self.loop(0, self.terms, TERMS) as first:
             self.barrier()
             for j in range(TILE * TERMS // THREADS):
@@ -219,7 +219,7 @@ class _Update(Tiles):
                 self._fetch(0, i, term, operands[0], (down, self.rows), (at, self.terms))
                 self._fetch(1, i, term, operands[1], (at, self.terms), (across, self.columns))
             self.barrier()
-            self.multiply(sums)
+            self.multiply_square(sums)
 
         def store(at: str, place: str, values: Sequence[str]) -> None:
             above = self.let(f"icmp sgt i64 {place}, {at}")
@@ -228,7 +228,7 @@ class _Update(Tiles):
                 before = self.read(address, self.part)
                 self.write(address, self.part, self.let(f"fsub {self.kind} {before}, {values[0]}"))
 
-        self.each_sum(sums, (row, column), (self.rows, self.columns), store)
+        self.each_of_square(sums, (row, column), (self.rows, self.columns), store)
 
     def _fetch(
         self, operand: int, i: str, term: str, start: str, down: tuple[str, str], across: tuple[str, str]

@@ -55,6 +55,11 @@ class Geometry(NamedTuple):
             size + before + after for size, (before, after) in zip(self.sizes, self.border, strict=True)
         )
 
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether the convolution is a matrix product of the channels at each position."""
+        return set(self.kernel) == set(self.stride) == {1} and self.padded == self.sizes
+
     def at_once(self, channels: int, scale: int) -> int:
         """How many images are worked on at a time. scale: see `Backend.block_scale`."""
         return max(
@@ -109,7 +114,7 @@ def _slides(like: Tensor, how: Geometry, *others: Tensor) -> bool:
     for each in (like, *others):
         if not each.spec.numel or type(each._storage) is BatchedStorage:
             return False
-    return not (set(how.kernel) == set(how.stride) == {1} and how.padded == how.sizes)
+    return not how.is_pointwise
 
 
 def _slide(

@@ -35,7 +35,8 @@ What people import by name
     profiler          times of operators and ranges
     export            torch.export
     distributed       groups of processes
-    utils             data loading, benchmarks, pictures
+    utils             data loading, benchmarks
+    viz               pictures of tensors, graphs, kernels, memory and models
     testing           assert_close, make_tensor
     onnx              programs as ONNX models
     ao                quantized layers, pruning
@@ -199,6 +200,7 @@ _LAZY = (
     "serialization",
     "testing",
     "utils",
+    "viz",
     "mps",
     *(name for name in _served.inside(__name__) if name != "functorch"),  # which is beside torch
 )

@@ -300,6 +300,7 @@ uint8: DType
 from .core.switches import use_deterministic_algorithms as use_deterministic_algorithms
 from . import utils as utils
 from . import version as version
+from . import viz as viz
 from weft.func.batching import vmap as vmap
 from weft.jit._async import wait as wait
 from weft.library.higher_order.while_loop import while_loop as while_loop

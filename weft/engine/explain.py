@@ -16,7 +16,7 @@ MOST_RUNS = 8  # of the function, until it has all of its kernels
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """A line of the user's program, and the function of weft that it calls."""
 
     file: str
@@ -28,28 +28,30 @@ class _Line(NamedTuple):
         return f"{os.path.basename(self.file)}:{self.number}  {text}".rstrip()
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
     """Work that was done at once: one kernel, or one for each of `names`."""
 
     names: Sequence[str]
-    lines: Sequence[_Line | None]
+    lines: Sequence[Line | None]
     end: str | None  # the reduction that the kernel ends with
     kernels: int
     stored: int  # results that were written to memory
     moved: int  # bytes
     least: int  # bytes that one kernel for all of it moves
     seconds: float
-    asked: _Line | None
+    asked: Line | None
 
 
-class _Observer:
+class Observer:
+    """Collects in `runs` how deferred work is done while it is one of `defer.observers`."""
+
     def __init__(self) -> None:
-        self.lines: dict[int, _Line | None] = {}
+        self.lines: dict[int, Line | None] = {}
         self.alive: list[Any] = []
-        self.runs: list[_Run] = []
+        self.runs: list[Run] = []
 
     def promised(self, promise: Any) -> None:
-        self.lines[id(promise)] = _user_line()
+        self.lines[id(promise)] = user_line()
         self.alive.append(promise)  # so that the id is of this promise
 
     def ran(
@@ -67,7 +69,7 @@ class _Observer:
         least = sum(operands.values()) + sum(n for n, kept in zip(results, stored, strict=True) if kept)
         single = sum(results) + sum(_span(spec) for each in chain for spec in each.plan.deferred.operands)
         self.runs.append(
-            _Run(
+            Run(
                 [each.plan.deferred.name for each in chain],
                 [self.lines.get(id(each.promise)) for each in chain],
                 end,
@@ -76,7 +78,7 @@ class _Observer:
                 least if kernels == 1 else single,
                 least,
                 seconds,
-                _user_line(),
+                user_line(),
             )
         )
 
@@ -86,7 +88,7 @@ def _span(spec: Spec) -> int:
     return spec.span * spec.dtype.itemsize
 
 
-def _user_line() -> _Line | None:
+def user_line() -> Line | None:
     """Return the innermost frame outside of weft."""
     frame = sys._getframe(1)
     inner = frame
@@ -95,7 +97,7 @@ def _user_line() -> _Line | None:
     if frame is None:
         return None
     called = inner.f_locals.get("called", inner.f_code.co_name)  # `called` is the name in `core/entry.py`
-    return _Line(frame.f_code.co_filename, frame.f_lineno, called)
+    return Line(frame.f_code.co_filename, frame.f_lineno, called)
 
 
 def is_ours(file: str) -> bool:
@@ -127,6 +129,17 @@ def explain(function: Callable, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
             f"explain(): argument 'function' (position 1) must be callable, not {type(function).__name__}"
         )
+    run_until_compiled(function, args, kwargs)
+    observer = Observer()
+    asked = observe(observer, function, args, kwargs)
+    for number, run in enumerate(observer.runs):
+        print(_described(number + 1, run, number >= asked))
+    if not observer.runs:
+        print("nothing was deferred: the operations are small, or need bytes at once")
+
+
+def run_until_compiled(function: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Run the function several times, until it has all of its kernels."""
     before, unchanged = None, 0
     for _ in range(MOST_RUNS):
         result = function(*args, **kwargs)
@@ -140,22 +153,22 @@ def explain(function: Callable, *args: Any, **kwargs: Any) -> None:
         if unchanged == 2:
             break
         before = known
-    observer = _Observer()
+
+
+def observe(observer: Observer, function: Callable, args: tuple, kwargs: dict[str, Any]) -> int:
+    """Run the function once. Returns how many of the runs of the observer the function asked for itself."""
     defer.observers.append(observer)
     try:
         result = function(*args, **kwargs)
         asked = len(observer.runs)
         defer.keep_all()
+        del result
     finally:
         defer.observers.remove(observer)
-    del result
-    for number, run in enumerate(observer.runs):
-        print(_described(number + 1, run, number >= asked))
-    if not observer.runs:
-        print("nothing was deferred: the operations are small, or need bytes at once")
+    return asked
 
 
-def _described(number: int, run: _Run, at_end: bool) -> str:
+def _described(number: int, run: Run, at_end: bool) -> str:
     operations = "1 operation" if len(run.names) == 1 else f"{len(run.names)} operations"
     ended = f" and {run.end}" if run.end else ""
     kernels = "one kernel" if run.kernels == 1 else f"{run.kernels} kernels"
@@ -174,9 +187,9 @@ def _described(number: int, run: _Run, at_end: bool) -> str:
     return "\n".join(lines)
 
 
-def _grouped(run: _Run) -> list[tuple[_Line | None, list[str]]]:
+def _grouped(run: Run) -> list[tuple[Line | None, list[str]]]:
     """The lines in the order of the calls, and the names of the operations of each."""
-    groups: list[tuple[_Line | None, list[str]]] = []
+    groups: list[tuple[Line | None, list[str]]] = []
     for line, name in zip(run.lines, run.names, strict=True):
         if groups and _place(groups[-1][0]) == _place(line):
             groups[-1][1].append(name)
@@ -185,5 +198,5 @@ def _grouped(run: _Run) -> list[tuple[_Line | None, list[str]]]:
     return groups
 
 
-def _place(line: _Line | None) -> tuple | None:
+def _place(line: Line | None) -> tuple | None:
     return line and line[:2]

@@ -15,6 +15,7 @@ FOLDER = Path(__file__).parent
     [
         ("cuda", "test_attention"),
         ("cuda", "test_calls"),
+        ("cuda", "test_factorizations"),
         ("cuda", "test_fragments"),
         ("cuda", "test_convolutions"),
         ("cuda", "test_fourier"),

@@ -40,6 +40,7 @@ from .kernel import THREADS, is_wide
 from .maps import MapKernel, classes_of, map_ir
 from .memory import Pool
 from .pinned import pinned_storage
+from .pivoting import Pivoting
 from .reductions import prepare_reduction
 from .runtime import Runtime
 from .stages import GpuStage, cut
@@ -72,7 +73,8 @@ class Gpu(Mirrored):
             **narrow_products.extras(self),
             "convolutions": Convolutions(self),
             "fourier": Fourier(self),
-            "triangles": Triangles(self),
+            "triangles": (triangles := Triangles(self)),
+            "pivoting": Pivoting(self, triangles),
         }
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from ...core.dtype import DType, compute_type
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...engine.convert import convert
-from ...engine.expr import Expr, fma, load
+from ...engine.expr import load
 from ...engine.kernel import Launch
-from ...engine.llvm import constant, emit, value_type
+from ...engine.llvm import emit
 from . import cublas, narrow_products
+from .arithmetic import Arithmetic, Number, plus_product
 from .kernel import THREADS, Kernel
 from .squares import Element, Squares
 from .target import Target
@@ -43,72 +44,50 @@ def product_ir(target: Target, kernel: ProductKernel) -> str:
     return _Product(target, kernel).ir()
 
 
-class Tiles(Squares):
+class Tiles(Arithmetic, Squares):
     """Squares of any numbers. Each thread has every SIDE-th row and column of a square."""
 
     side, at_once = TILE, TERMS
 
     def __init__(self, target: Target, dtype: DType):
-        super().__init__(target)
-        self.part = dtype.to_real()
-        self.parts = dtype.itemsize // self.part.itemsize
-        self.kind = value_type(self.part)
-        self.rooms = [[self.shared(self.part, LINE * TERMS) for _ in range(self.parts)] for _ in range(2)]
+        super().__init__(target, dtype)
+        self.rooms = [self.room(LINE * TERMS) for _ in range(2)]
         self.own = self.thread()
         self.down, self.across = self.integer("udiv", self.own, SIDE), self.integer("urem", self.own, SIDE)
 
     def new_square(self) -> list[str]:
-        return [self.variable(self.kind, constant(self.part, 0)) for _ in range(EACH * EACH * self.parts)]
+        return [variable for _ in range(EACH * EACH) for variable in self.zeros()]
 
-    def fill(self, operand: int, i: str, term: str, values: Sequence[str]) -> None:
-        """Store the parts of an element of row (operand 0) or column (operand 1) `i` of the tile."""
+    def fill(self, operand: int, i: str, term: str, value: Number) -> None:
+        """Store an element of row (operand 0) or column (operand 1) `i` of the tile."""
         slot = self.integer("add", self.integer("mul", term, LINE), i)
-        for room, value in zip(self.rooms[operand], values, strict=True):
-            self.put(room, self.part, slot, value)
+        self.put_number(self.rooms[operand], slot, value)
 
     def fetch_elements(self, dtype: DType, elements: Sequence[Element]) -> None:
         for each in elements:
             (value,) = self.zeros()
             with self.when(each.inside):
                 self.set(value, self.kind, read_wide(self, each.place, dtype))
-            self.fill(each.operand, each.line, each.term, [self.get(value, self.kind)])
+            self.fill(each.operand, each.line, each.term, (self.get(value, self.kind),))
 
     def multiply_square(self, sums: Sequence[str]) -> None:
         with self.loop(0, TERMS) as term:
             line = self.integer("mul", term, LINE)
             left, right = (
                 [
-                    [
-                        self.take(
-                            room, self.part, self.integer("add", line, self.integer("add", start, SIDE * k))
-                        )
-                        for room in rooms
-                    ]
+                    self.take_number(room, self.integer("add", line, self.integer("add", start, SIDE * k)))
                     for k in range(EACH)
                 ]
-                for rooms, start in zip(self.rooms, (self.down, self.across), strict=True)
+                for room, start in zip(self.rooms, (self.down, self.across), strict=True)
             )
             for i in range(EACH):
                 for j in range(EACH):
                     mine = self._sum_of(sums, i, j)
-                    before = [self.get(variable, self.kind) for variable in mine]
-                    after = self._added(before, left[i], right[j])
-                    for variable, value in zip(mine, after, strict=True):
-                        self.set(variable, self.kind, value)
+                    after = self.compute(plus_product, self.get_number(mine), left[i], right[j])
+                    self.set_number(mine, after)
 
     def _sum_of(self, sums: Sequence[str], i: int, j: int) -> Sequence[str]:
         return sums[(i * EACH + j) * self.parts : (i * EACH + j + 1) * self.parts]
-
-    def _added(self, before: Sequence[str], a: Sequence[str], b: Sequence[str]) -> list[str]:
-        """Return the parts of `before + a * b`."""
-        names = [*before, *a, *b]
-        leaves = [load(k, self.part) for k in range(len(names))]
-        exprs = _sums(leaves[: self.parts], leaves[self.parts : 2 * self.parts], leaves[2 * self.parts :])
-        return emit(self, exprs, dict(zip(leaves, names, strict=True)))
-
-    def zeros(self) -> list[str]:
-        """New variables for the parts of an element."""
-        return [self.variable(self.kind, constant(self.part, 0)) for _ in range(self.parts)]
 
     def each_of_square(
         self, sums: Sequence[str], first: tuple[str, str], ends: tuple[str, str], store: Callable
@@ -123,7 +102,7 @@ class Tiles(Squares):
                     self.let(f"icmp slt i64 {at}, {end}") for at, end in zip((row, column), ends, strict=True)
                 ]
                 with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
-                    store(row, column, [self.get(each, self.kind) for each in self._sum_of(sums, i, j)])
+                    store(row, column, self.get_number(self._sum_of(sums, i, j)))
 
 
 def read_wide(body: Kernel, address: str, dtype: DType) -> str:
@@ -191,23 +170,11 @@ class _Product(Tiles):
         values = self.zeros()
         with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
             place = self.place(start, position, self.strides[operand + 1][-2:])
-            for part, value in enumerate(values):
-                self.set(value, self.kind, self.read(place, self.part, part * self.part.itemsize))
-        self.fill(operand, i, term, [self.get(value, self.kind) for value in values])
+            self.set_number(values, self.read_number(place))
+        self.fill(operand, i, term, self.get_number(values))
 
-    def _store(self, result: str, row: str, column: str, values: Sequence[str]) -> None:
-        place = self.place(result, [row, column], self.strides[0][-2:])
-        for part, value in enumerate(values):
-            self.write(place, self.part, value, part * self.part.itemsize)
-
-
-def _sums(before: Sequence[Expr], a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
-    if len(before) == 2:  # complex
-        real = fma(-a[1], b[1], fma(a[0], b[0], before[0]))
-        return [real, fma(a[1], b[0], fma(a[0], b[1], before[1]))]
-    if before[0].dtype.kind == "f":
-        return [fma(a[0], b[0], before[0])]
-    return [before[0] + a[0] * b[0]]
+    def _store(self, result: str, row: str, column: str, value: Number) -> None:
+        self.write_number(self.place(result, [row, column], self.strides[0][-2:]), value)
 
 
 def operand(gpu: Any, spec: Spec) -> Spec:

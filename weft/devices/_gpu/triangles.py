@@ -1,30 +1,25 @@
-"""Cholesky factorizations and solutions of triangular systems, by blocks of 32 rows, in place, for stacks of matrices.
+"""Cholesky factorizations and solutions of triangular systems, by blocks of 32 rows, in place, for stacks of real or complex matrices.
 
 A block on the diagonal is factorized in memory of a group. A solution for a block is in the registers of a thread for each right side. What a block
-contributes to the rows behind it is a product of matrices, of which all groups compute squares (`products.py`).
-
-All matrices are given by an address, and the steps in bytes from one matrix, row and column to the next. So a transposed matrix is one with its
-steps swapped, and a system that is solved from its end is one with negative steps.
+contributes to the rows behind it is a product of matrices (`updates.py`).
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...core.dtype import DType, int32
-from ...engine.llvm import constant, value_type
-from .kernel import THREADS, Kernel
-from .products import TERMS, TILE, Tiles
+from ...engine.expr import sqrt
+from ...engine.matrices import Matrices
+from .arithmetic import Arithmetic, Number, conjugate, less_product, shrunk
+from .kernel import THREADS
 from .target import Target
+from .updates import BLOCK, Launches
 
-BLOCK = 32  # rows
 _LINE = (
     BLOCK + 1
 )  # elements of a row in memory of the group; so threads that read a column use different banks of this memory
-
-Matrices = tuple[int, int, int, int]  # address, steps
 
 
 class FactorKernel(NamedTuple):
@@ -45,35 +40,23 @@ class SolveKernel(NamedTuple):
 
     dtype: DType
     unitriangular: bool
-
-
-class UpdateKernel(NamedTuple):
-    """Everything that the code of C -= A B depends on.
-
-    Arguments: the addresses of C, A and B; the number of matrices, rows, columns, terms, whether only the lower triangle of C is wanted, and the
-    steps of all three.
-    """
-
-    dtype: DType
+    conjugated: bool  # the triangle
 
 
 def factor_ir(target: Target, kernel: FactorKernel) -> str:
     """Return the module of the kernel: a group factorizes a block, column by column."""
-    body, dtype = Kernel(target), kernel.dtype
-    kind, zero = value_type(dtype), constant(dtype, 0)
+    body = Arithmetic(target, kernel.dtype)
     start, infos = body.words("p", 2)
     count, rows, first = (body.parameter(name) for name in ("count", "rows", "first"))
     steps = body.words("step", 3)
-    room, thread = body.shared(dtype, BLOCK * _LINE), body.thread()
+    room, thread = body.room(BLOCK * _LINE), body.thread()
 
     def each(begin: str | int, write: Callable[[str, str], None]) -> None:
         """Write code for all places of the lower triangle behind a row and column."""
         with body.loop(thread, BLOCK * BLOCK, THREADS) as number:
             i, j = body.integer("udiv", number, BLOCK), body.integer("urem", number, BLOCK)
-            inside = body.let(
-                f"and i1 {body.let(f'icmp slt i64 {i}, {rows}')}, {body.let(f'icmp sle i64 {j}, {i}')}"
-            )
-            with body.when(body.let(f"and i1 {inside}, {body.let(f'icmp sge i64 {j}, {begin}')}")):
+            inside = body.both(body.less(i, rows), body.let(f"icmp sle i64 {j}, {i}"))
+            with body.when(body.both(inside, body.let(f"icmp sge i64 {j}, {begin}"))):
                 write(i, j)
 
     def slot(i: str, j: str) -> str:
@@ -84,54 +67,56 @@ def factor_ir(target: Target, kernel: FactorKernel) -> str:
         body.barrier()  # the block before is stored
         each(
             0,
-            lambda i, j: body.put(
-                room, dtype, slot(i, j), body.read(body.place(matrix, [i, j], steps[1:]), dtype)
+            lambda i, j: body.put_number(
+                room, slot(i, j), body.read_number(body.place(matrix, [i, j], steps[1:]))
             ),
         )
         with body.loop(0, rows) as k:
             body.barrier()
-            pivot = body.take(room, dtype, slot(k, k))
-            root = body.intrinsic("sqrt", dtype, 1, pivot)
+            pivot = body.take_number(room, slot(k, k))[:1]  # the diagonal is real
+            root = body.compute(sqrt, pivot)
             row = body.integer("add", body.integer("add", k, 1), thread)
             body.barrier()
-            with body.when(body.let(f"icmp slt i64 {row}, {rows}")):
-                value = body.let(f"fdiv {kind} {body.take(room, dtype, slot(row, k))}, {root}")
-                body.put(room, dtype, slot(row, k), value)
-            with body.when(body.let(f"icmp eq i64 {thread}, 0")):
-                body.put(room, dtype, slot(k, k), root)
-                fails = body.let(f"fcmp ule {kind} {pivot}, {zero}")  # also if it is NaN
+            with body.when(body.less(row, rows)):
+                value = body.compute(shrunk, body.take_number(room, slot(row, k)), root)
+                body.put_number(room, slot(row, k), value)
+            with body.when(body.equal(thread, 0)):
+                body.put_number(room, slot(k, k), (*root, *body.number_of(0)[1:]))
+                is_positive = body.test(lambda pivot: pivot > 0, pivot)  # NaN is not
                 info = body.place(infos, [number], [int32.itemsize])
                 is_first = body.let(f"icmp eq i32 {body.read(info, int32)}, 0")
-                with body.when(body.let(f"and i1 {fails}, {is_first}")):
+                with body.when(is_first), body.unless(is_positive):
                     order = body.integer("add", body.integer("add", first, k), 1)
                     body.write(info, int32, body.let(f"trunc i64 {order} to i32"))
             body.barrier()
 
             def subtract(i: str, j: str, k: str = k) -> None:
-                a, b = body.take(room, dtype, slot(i, k)), body.take(room, dtype, slot(j, k))
-                minus = body.let(f"fneg {kind} {a}")
-                value = body.intrinsic("fma", dtype, 1, minus, b, body.take(room, dtype, slot(i, j)))
-                body.put(room, dtype, slot(i, j), value)
+                factors = body.take_number(room, slot(i, k)), body.take_number(room, slot(j, k))
+                before = body.take_number(room, slot(i, j))
+                body.put_number(room, slot(i, j), body.compute(_less_adjoint, before, *factors))
 
             each(body.integer("add", k, 1), subtract)
         body.barrier()
         each(
             0,
-            lambda i, j: body.write(
-                body.place(matrix, [i, j], steps[1:]), dtype, body.take(room, dtype, slot(i, j))
+            lambda i, j: body.write_number(
+                body.place(matrix, [i, j], steps[1:]), body.take_number(room, slot(i, j))
             ),
         )
     return body.ir()
 
 
+def _less_adjoint(c: Any, a: Any, b: Any) -> Any:
+    return less_product(c, a, conjugate(b))
+
+
 def solve_ir(target: Target, kernel: SolveKernel) -> str:
     """Return the module of the kernel: a thread has a right side. Rows beyond the block are those of the identity."""
-    body, dtype = Kernel(target), kernel.dtype
-    kind, zero, one = value_type(dtype), constant(dtype, 0), _one(kernel.dtype)
+    body = Arithmetic(target, kernel.dtype)
     triangle, right = body.words("p", 2)
     count, rows, columns = (body.parameter(name) for name in ("count", "rows", "columns"))
     steps, of_right = body.words("a", 3), body.words("b", 3)
-    room, thread = body.shared(dtype, BLOCK * BLOCK), body.thread()
+    room, thread = body.room(BLOCK * BLOCK), body.thread()
     parts = body.integer("udiv", body.integer("add", columns, THREADS - 1), THREADS)
     with body.loop(body.group(), body.integer("mul", count, parts), body.groups()) as turn:
         number, part = body.integer("udiv", turn, parts), body.integer("urem", turn, parts)
@@ -139,144 +124,57 @@ def solve_ir(target: Target, kernel: SolveKernel) -> str:
         body.barrier()  # the triangle before is read
         with body.loop(thread, BLOCK * BLOCK, THREADS) as place:
             i, j = body.integer("udiv", place, BLOCK), body.integer("urem", place, BLOCK)
-            value = body.variable(kind, zero)
-            with body.when(body.let(f"icmp eq i64 {i}, {j}")):
-                body.set(value, kind, one)
-            inside = body.let(
-                f"and i1 {body.let(f'icmp slt i64 {i}, {rows}')}, {body.let(f'icmp sle i64 {j}, {i}')}"
-            )
-            with body.when(inside):
-                body.set(value, kind, body.read(body.place(matrix, [i, j], steps[1:]), dtype))
-            body.put(room, dtype, place, body.get(value, kind))
+            value = body.zeros()
+            with body.when(body.equal(i, j)):
+                body.set_number(value, body.number_of(1))
+            with body.when(body.both(body.less(i, rows), body.let(f"icmp sle i64 {j}, {i}"))):
+                own = body.read_number(body.place(matrix, [i, j], steps[1:]))
+                body.set_number(value, body.compute(conjugate, own) if kernel.conjugated else own)
+            body.put_number(room, place, body.get_number(value))
         body.barrier()
         column = body.integer("add", body.integer("mul", part, THREADS), thread)
-        with body.when(body.let(f"icmp slt i64 {column}, {columns}")):
+        with body.when(body.less(column, columns)):
             side = body.place(right, [number, column], [of_right[0], of_right[2]])
-            found: list[str] = []
+            found: list[Number] = []
             place = side
             for row in range(BLOCK):
-                own = body.variable(kind, zero)
+                value = body.zeros()
                 exists = body.let(f"icmp sgt i64 {rows}, {row}")
                 with body.when(exists):
-                    body.set(own, kind, body.read(place, dtype))
-                result = body.get(own, kind)
+                    body.set_number(value, body.read_number(place))
+                result = body.get_number(value)
                 for term, other in enumerate(found):
-                    minus = body.let(f"fneg {kind} {body.take(room, dtype, str(row * BLOCK + term))}")
-                    result = body.intrinsic("fma", dtype, 1, minus, other, result)
+                    factor = body.take_number(room, str(row * BLOCK + term))
+                    result = body.compute(less_product, result, factor, other)
                 if not kernel.unitriangular:
-                    pivot = body.take(room, dtype, str(row * BLOCK + row))
-                    result = body.let(f"fdiv {kind} {result}, {pivot}")
+                    pivot = body.take_number(room, str(row * BLOCK + row))
+                    result = body.compute(lambda a, b: a / b, result, pivot)
                 found.append(result)
                 # Stored before the next row is read, so that the code need not keep the addresses of all rows in registers.
                 with body.when(exists):
-                    body.write(place, dtype, result)
+                    body.write_number(place, result)
                 place = body.integer("add", place, of_right[1])
     return body.ir()
-
-
-def _one(dtype: DType) -> str:
-    return constant(dtype, int.from_bytes(dtype.numpy.type(1).tobytes(), "little"))
-
-
-def update_ir(target: Target, kernel: UpdateKernel) -> str:
-    """Return the module of the kernel."""
-    return _Update(target, kernel).ir()
-
-
-class _Update(Tiles):
-    def __init__(self, target: Target, kernel: UpdateKernel):
-        super().__init__(target, kernel.dtype)
-        self.addresses = self.words("p", 3)
-        self.count, self.rows, self.columns, self.terms, lower = (
-            self.parameter(name) for name in ("count", "rows", "columns", "terms", "lower")
-        )
-        self.lower = self.let(f"icmp ne i64 {lower}, 0")
-        self.steps = [self.words(f"s{k}", 3) for k in range(3)]
-        self._write()
-
-    def _write(self) -> None:
-        sizes = [self.count, self.squares(self.rows), self.squares(self.columns)]
-        count = functools.reduce(lambda a, b: self.integer("mul", a, b), sizes)
-        with self.loop(self.group(), count, self.groups()) as turn:
-            number, down, across = self.unravel(turn, sizes, wide=False)
-            above = self.let(f"icmp ugt i64 {across}, {down}")
-            with self.unless(self.let(f"and i1 {above}, {self.lower}")):
-                self._tile(number, self.integer("mul", down, TILE), self.integer("mul", across, TILE))
-
-    def _tile(self, number: str, row: str, column: str) -> None:
-        result, *operands = (
-            self.place(address, [number], steps[:1])
-            for address, steps in zip(self.addresses, self.steps, strict=True)
-        )
-        sums = self.new_square()
-        with self.loop(0, self.terms, TERMS) as first:
-            self.barrier()
-            for j in range(TILE * TERMS // THREADS):
-                element = self.integer("add", self.own, THREADS * j)
-                i, term = self.integer("urem", element, TILE), self.integer("udiv", element, TILE)
-                at = self.integer("add", first, term)
-                down, across = self.integer("add", row, i), self.integer("add", column, i)
-                self._fetch(0, i, term, operands[0], (down, self.rows), (at, self.terms))
-                self._fetch(1, i, term, operands[1], (at, self.terms), (across, self.columns))
-            self.barrier()
-            self.multiply_square(sums)
-
-        def store(at: str, place: str, values: Sequence[str]) -> None:
-            above = self.let(f"icmp sgt i64 {place}, {at}")
-            with self.unless(self.let(f"and i1 {above}, {self.lower}")):
-                address = self.place(result, [at, place], self.steps[0][1:])
-                before = self.read(address, self.part)
-                self.write(address, self.part, self.let(f"fsub {self.kind} {before}, {values[0]}"))
-
-        self.each_of_square(sums, (row, column), (self.rows, self.columns), store)
-
-    def _fetch(
-        self, operand: int, i: str, term: str, start: str, down: tuple[str, str], across: tuple[str, str]
-    ) -> None:
-        inside = [self.let(f"icmp slt i64 {at}, {size}") for at, size in (down, across)]
-        (value,) = self.zeros()
-        with self.when(self.let(f"and i1 {inside[0]}, {inside[1]}")):
-            place = self.place(start, [down[0], across[0]], self.steps[operand + 1][1:])
-            self.set(value, self.kind, self.read(place, self.part))
-        self.fill(operand, i, term, [self.get(value, self.kind)])
 
 
 # ---- Launches --------------------------------------------------------------------------------------------------------------
 
 
-class Triangles:
-    """The factorizations and solutions of a device, for stacks of `count` matrices of a real dtype."""
-
-    def __init__(self, gpu: Any):
-        self._gpu = gpu
-        self._launch = functools.cache(self._prepare)
-
-    def _prepare(self, write: Callable, kernel: Any, letters: str) -> Any:
-        """Sizes are arguments of a call, because each block of a matrix has others."""
-        gpu = self._gpu
-        return gpu.runtime.launch(gpu.runtime.load(write, kernel), gpu.most_groups, letters, [])
+class Triangles(Launches):
+    """The Cholesky factorizations of a device and its solutions of triangular systems, for stacks of `count` matrices."""
 
     def factorize(self, matrices: Matrices, infos: int, count: int, n: int, dtype: DType) -> None:
         """Replace lower triangles by Cholesky factors. infos: int32, 0 before; then the order of the first minor that is not positive."""
-        address, *steps = matrices
-        _, down, across = steps
-        factor = self._launch(factor_ir, FactorKernel(dtype), "pp" + "i" * 6)
         for k in range(0, n, BLOCK):
             rows = min(BLOCK, n - k)
-            corner = address + k * (down + across)
-            factor.entry(corner, infos, count, rows, k, *steps, factor.meta, factor.count)
+            corner = matrices.at(k, k)
+            self.run(factor_ir, FactorKernel(dtype), (corner.address, infos), count, rows, k, *corner.steps)
             if rest := n - k - rows:
-                below = corner + rows * down
-                panel = below, steps[0], across, down  # transposed
-                self._solve_block((corner, *steps), panel, count, rows, rest, dtype, False)
-                self._update(
-                    (below + rows * across, *steps),
-                    (below, *steps),
-                    panel,
-                    (count, rest, rest, rows),
-                    True,
-                    dtype,
-                )
+                below, after = corner.at(rows, 0), corner.at(rows, rows)
+                panel = below.transposed()
+                self._solve_block(corner, panel, count, rows, rest, dtype, False, True)
+                sizes, conjugated = (count, rest, rest, rows), (False, True)
+                self.update(after, below, panel, sizes, dtype, conjugated=conjugated, is_lower=True)
 
     def solve(
         self,
@@ -287,41 +185,30 @@ class Triangles:
         columns: int,
         dtype: DType,
         unitriangular: bool,
+        conjugated: bool = False,
     ) -> None:
-        """Replace right sides [n, columns] by the solutions of systems with lower triangles [n, n]."""
-        (address, *steps), (side, *of_right) = triangles, right
+        """Replace right sides [n, columns] by the solutions of systems with lower triangles [n, n], or with the conjugates of these."""
         for k in range(0, n, BLOCK):
             rows = min(BLOCK, n - k)
-            corner, own = address + k * (steps[1] + steps[2]), side + k * of_right[1]
-            self._solve_block((corner, *steps), (own, *of_right), count, rows, columns, dtype, unitriangular)
+            corner, own = triangles.at(k, k), right.at(k, 0)
+            self._solve_block(corner, own, count, rows, columns, dtype, unitriangular, conjugated)
             if rest := n - k - rows:
-                self._update(
-                    (own + rows * of_right[1], *of_right),
-                    (corner + rows * steps[1], *steps),
-                    (own, *of_right),
-                    (count, rest, columns, rows),
-                    False,
-                    dtype,
+                sizes = count, rest, columns, rows
+                self.update(
+                    own.at(rows, 0), corner.at(rows, 0), own, sizes, dtype, conjugated=(conjugated, False)
                 )
 
     def _solve_block(
         self,
-        triangles: tuple,
-        right: tuple,
+        triangles: Matrices,
+        right: Matrices,
         count: int,
         rows: int,
         columns: int,
         dtype: DType,
         unitriangular: bool,
+        conjugated: bool,
     ) -> None:
-        launch = self._launch(solve_ir, SolveKernel(dtype, unitriangular), "pp" + "i" * 9)
-        sizes = count, rows, columns, *triangles[1:], *right[1:]
-        launch.entry(triangles[0], right[0], *sizes, launch.meta, launch.count)
-
-    def _update(
-        self, c: tuple, a: tuple, b: tuple, sizes: tuple[int, int, int, int], is_lower: bool, dtype: DType
-    ) -> None:
-        launch = self._launch(update_ir, UpdateKernel(dtype), "ppp" + "i" * 14)
-        launch.entry(
-            c[0], a[0], b[0], *sizes, int(is_lower), *c[1:], *a[1:], *b[1:], launch.meta, launch.count
-        )
+        kernel = SolveKernel(dtype, unitriangular, conjugated and dtype.is_complex)
+        addresses, steps = (triangles.address, right.address), (*triangles.steps, *right.steps)
+        self.run(solve_ir, kernel, addresses, count, rows, columns, *steps)

@@ -1,90 +1,110 @@
-"""Plans of linear algebra by kernels of a device that has them ("triangles" among its extras), for real matrices."""
+"""Plans of linear algebra by kernels of a device that has them ("triangles" and "pivoting" among its extras).
+
+Each `..._plan` takes the specs of the tensors and the static arguments of a MatrixOp, and returns a function of the tensors. It is None where
+there are no kernels: then the op computes on arrays of the host. All work stays on the device, and no value is read.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
-from ...core.dtype import float32, float64
+import numpy as np
+
+from ...core.dtype import complex64, complex128, float32, float64, from_numpy_dtype
 from ...core.iteration import merge_dims
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty, make
+from ...engine.matrices import Matrices
 from ...families.map import COPY, FILL
-from .lapack import broadcast_columns, columns_like, infos_spec
+from ..creation.ranges import arange
+from ..indexing.masking import where
+from .lapack import broadcast_columns, columns_like, identities, infos_spec
 
 
-def _kernels(*specs: Spec) -> Any:
-    """The kernels of the device for matrices of these specs; None if it has none."""
-    if specs[0].dtype not in (float32, float64) or not all(spec.numel for spec in specs):
-        return None
-    return specs[0].device.backend.extras.get("triangles")
+def _has(*specs: Spec) -> bool:
+    """Whether the device has kernels for matrices of these specs."""
+    return (
+        specs[0].dtype in (float32, float64, complex64, complex128)
+        and all(spec.numel for spec in specs)
+        and "triangles" in specs[0].device.backend.extras
+    )
+
+
+def _kernels(name: str, tensor: Tensor) -> Any:
+    return tensor.spec.device.backend.extras[name]
 
 
 def _bare(tensor: Tensor) -> Tensor:
-    """The tensor outside of autograd, with no pending negation."""
-    bare = make(tensor._storage, tensor._byte_offset, tensor.spec)
-    return bare.resolve_neg()
+    """The tensor outside of autograd, with no pending conjugation or negation."""
+    return make(tensor._storage, tensor._byte_offset, tensor.spec).resolve_conj().resolve_neg()
+
+
+def _new(spec: Spec, like: Tensor) -> Tensor:
+    return empty(spec.like(device=like.spec.device))
+
+
+def _by_columns(values: Tensor) -> Tensor:
+    """Return a copy of matrices, stored column by column."""
+    return COPY.write(_new(columns_like(values.spec.shape, values.spec), values), values)
+
+
+def _no_infos(a: Tensor) -> Tensor:
+    return FILL.write(_new(infos_spec(a.spec.shape[:-2]), a), 0)
+
+
+def _matrices(dense: Tensor) -> Matrices:
+    """Return where a dense stack of matrices is."""
+    spec = dense.spec
+    step = math.prod(spec.shape[-2:]) * spec.dtype.itemsize
+    return Matrices(dense._storage.ptr + dense._byte_offset, step, *spec.byte_stride[-2:])
+
+
+# ---- Cholesky and triangular systems -------------------------------------------------------------------------------------
 
 
 def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
     """Return the plan of (factor, infos)."""
-    kernels = _kernels(a)
-    if kernels is None:
-        return None
-    spec = columns_like(a.shape, a).like(device=a.device)
-    infos = infos_spec(a.shape[:-2]).like(device=a.device)
-    count, n, (*_, down, across) = math.prod(a.shape[:-2]), a.shape[-1], spec.byte_stride
+    return functools.partial(_cholesky, upper=upper) if _has(a) else None
 
-    def run(a: Tensor) -> tuple[Tensor, Tensor]:
-        own = _bare(a)
-        factor = COPY.write(empty(spec), own.triu() if upper else own.tril())
-        info = FILL.write(empty(infos), 0)
-        steps = (across, down) if upper else (down, across)
-        matrices = factor._storage.ptr, n * n * spec.dtype.itemsize, *steps
-        kernels.factorize(matrices, info._storage.ptr, count, n, spec.dtype)
-        return factor, info
 
-    return run
+def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    own = _bare(a)
+    factor, infos = _by_columns(own.triu() if upper else own.tril()), _no_infos(a)
+    *batch, n, _ = factor.spec.shape
+    # The upper triangle of a Hermitian matrix is the conjugate of the lower one, transposed. So is its factor.
+    matrices = _matrices(factor.mT if upper else factor)
+    _kernels("triangles", a).factorize(matrices, infos._storage.ptr, math.prod(batch), n, a.spec.dtype)
+    return factor, infos
 
 
 def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bool) -> Callable | None:
     """Return the plan of the solution."""
-    kernels = _kernels(a, b)
-    if kernels is None:
+    if not _has(a, b):
         return None
-    spec = broadcast_columns(a, b).like(device=a.device)
-
-    def run(a: Tensor, b: Tensor) -> Tensor:
-        result = COPY.write(empty(spec), _bare(b).expand(spec.shape))
-        triangles = _bare(a)
-        if left:
-            _solve(kernels, triangles, result, upper, unitriangular)
-        else:  # X A = B is A.mT X.mT = B.mT
-            _solve(kernels, triangles.mT, result.mT, not upper, unitriangular)
-        return result
-
-    return run
+    return functools.partial(_triangular, upper=upper, left=left, unitriangular=unitriangular)
 
 
-def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
-    """Return the plan of the solution."""
-    kernels = _kernels(factor, b)
-    if kernels is None:
-        return None
-    spec = broadcast_columns(factor, b).like(device=b.device)
-
-    def run(b: Tensor, factor: Tensor) -> Tensor:
-        result = COPY.write(empty(spec), _bare(b).expand(spec.shape))
-        lower = _bare(factor).mT if upper else _bare(factor)
-        _solve(kernels, lower, result, False, False)
-        _solve(kernels, lower.mT, result, True, False)
-        return result
-
-    return run
+def _triangular(a: Tensor, b: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
+    result, triangles = _right_sides(a, b), _bare(a)
+    if left:
+        _solve_triangles(triangles, result, upper, unitriangular)
+    else:  # X A = B is A.mT X.mT = B.mT
+        _solve_triangles(triangles.mT, result.mT, not upper, unitriangular)
+    return result
 
 
-def _solve(kernels: Any, a: Tensor, result: Tensor, upper: bool, unitriangular: bool) -> None:
+def _right_sides(a: Tensor, b: Tensor) -> Tensor:
+    """Return a copy of the right sides, for each matrix of the stacks broadcast."""
+    spec = broadcast_columns(a.spec, b.spec)
+    return COPY.write(_new(spec, b), _bare(b).expand(spec.shape))
+
+
+def _solve_triangles(
+    a: Tensor, result: Tensor, upper: bool, unitriangular: bool = False, conjugated: bool = False
+) -> None:
     """Replace right sides by the solutions."""
     *batch, n, columns = result.spec.shape
     a = a.expand((*batch, n, n))
@@ -100,5 +120,162 @@ def _solve(kernels: Any, a: Tensor, result: Tensor, upper: bool, unitriangular: 
             address, down = address + (n - 1) * down, -down
             if tensor is a:
                 address, across = address + (n - 1) * across, -across
-        given.append((address, step, down, across))
-    kernels.solve(*given, math.prod(sizes), n, columns, result.spec.dtype, unitriangular)
+        given.append(Matrices(address, step, down, across))
+    count, dtype = math.prod(sizes), result.spec.dtype
+    _kernels("triangles", result).solve(*given, count, n, columns, dtype, unitriangular, conjugated)
+
+
+def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
+    """Return the plan of the solution."""
+    return functools.partial(_cholesky_solve, upper=upper) if _has(factor, b) else None
+
+
+def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    result, own = _right_sides(factor, b), _bare(factor)
+    _solve_factors(own, result, upper)
+    return result
+
+
+def _solve_factors(factor: Tensor, result: Tensor, upper: bool) -> None:
+    lower = factor.mT if upper else factor  # of an upper factor, whose adjoint is wanted, the conjugate
+    _solve_triangles(lower, result, False, conjugated=upper)
+    _solve_triangles(lower.mT, result, True, conjugated=not upper)
+
+
+def cholesky_inverse_plan(factor: Spec, upper: bool) -> Callable | None:
+    """Return the plan of the inverses."""
+    return functools.partial(_cholesky_inverse, upper=upper) if _has(factor) else None
+
+
+def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
+    result = identities(columns_like(factor.spec.shape, factor.spec).like(device=factor.spec.device))
+    _solve_factors(_bare(factor), result, upper)
+    return result
+
+
+# ---- LU ------------------------------------------------------------------------------------------------------------------
+
+
+def lu_plan(a: Spec) -> Callable | None:
+    """Return the plan of (factors, pivots, infos)."""
+    return _lu if _has(a) else None
+
+
+def _lu(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    factors, infos = _by_columns(_bare(a)), _no_infos(a)
+    *batch, m, n = a.spec.shape
+    pivots = _new(infos_spec((*batch, min(m, n))), a)
+    _kernels("pivoting", a).factorize(
+        _matrices(factors), pivots._storage.ptr, infos._storage.ptr, math.prod(batch), (m, n), a.spec.dtype
+    )
+    return factors, pivots, infos
+
+
+def permutations_plan(pivots: Spec, size: int, dtype: np.dtype) -> Callable | None:
+    """Return the plan of the matrices that undo the swaps of rows."""
+    if "pivoting" not in pivots.device.backend.extras or not pivots.numel:
+        return None
+    return functools.partial(_permutations, size=size, dtype=from_numpy_dtype(dtype))
+
+
+def _permutations(pivots: Tensor, size: int, dtype: Any) -> Tensor:
+    """The swaps of the identity's rows, as the transposes of the results."""
+    own = _bare(pivots).contiguous()
+    result = identities(contiguous_spec((*own.spec.shape[:-1], size, size), dtype, own.spec.device))
+    _swap(result.mT, own, range(own.spec.shape[-1]))
+    return result
+
+
+def _swap(dense: Tensor, pivots: Tensor, swapped: range) -> None:
+    """Swap rows of a dense stack of matrices by contiguous pivots."""
+    *batch, rows, columns = dense.spec.shape
+    kept = pivots.expand((*batch, pivots.spec.shape[-1])).contiguous()
+    _kernels("pivoting", dense).swap(
+        _matrices(dense),
+        kept._storage.ptr + kept._byte_offset,
+        (math.prod(batch), rows, columns),
+        swapped,
+        pivots.spec.shape[-1],
+        dense.spec.dtype,
+    )
+
+
+def solve_plan(a: Spec, b: Spec) -> Callable | None:
+    """Return the plan of (solution, infos). Where a matrix is singular, the solution has infinities and NaN."""
+    return _solve if _has(a, b) else None
+
+
+def _solve(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    factors, pivots, infos = _lu(a)
+    result = _right_sides(a, b)
+    _substitute(factors, pivots, result)
+    return result, infos
+
+
+def _substitute(factors: Tensor, pivots: Tensor, result: Tensor) -> None:
+    """Replace right sides by solutions, from factors and contiguous pivots."""
+    _swap(result, pivots, range(pivots.spec.shape[-1]))
+    _solve_triangles(factors, result, False, unitriangular=True)
+    _solve_triangles(factors, result, True)
+
+
+def inverse_plan(a: Spec) -> Callable | None:
+    """Return the plan of (inverse, infos)."""
+    return _inverse if _has(a) else None
+
+
+def _inverse(a: Tensor) -> tuple[Tensor, Tensor]:
+    factors, pivots, infos = _lu(a)
+    result = identities(factors.spec)
+    _substitute(factors, pivots, result)
+    return result, infos
+
+
+def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callable | None:
+    """Return the plan of the solution."""
+    return functools.partial(_lu_solve, adjoint=adjoint) if _has(factors, b) else None
+
+
+def _lu_solve(factors: Tensor, pivots: Tensor, b: Tensor, adjoint: bool) -> Tensor:
+    own, swaps, result = _bare(factors), _bare(pivots).contiguous(), _right_sides(factors, b)
+    if adjoint:
+        _solve_triangles(own.mT, result, False, conjugated=True)
+        _solve_triangles(own.mT, result, True, unitriangular=True, conjugated=True)
+        _swap(result, swaps, range(swaps.spec.shape[-1])[::-1])
+    else:
+        _substitute(own, swaps, result)
+    return result
+
+
+# ---- Determinants --------------------------------------------------------------------------------------------------------
+
+
+def _triangle(a: Tensor) -> tuple[Tensor, Tensor]:
+    """The diagonals of U, and -1 where an odd number of rows was swapped, else 1."""
+    factors, pivots, _ = _lu(a)
+    unswapped = arange(1, a.spec.shape[-1] + 1, device=a.spec.device)
+    return factors.diagonal(0, -2, -1), 1 - 2 * ((pivots != unswapped).sum(-1) % 2)
+
+
+def det_plan(a: Spec) -> Callable | None:
+    """Return the plan of the determinants."""
+    return _det if _has(a) else None
+
+
+def _det(a: Tensor) -> Tensor:
+    diagonal, swapped = _triangle(a)
+    return diagonal.prod(-1) * swapped
+
+
+def slogdet_plan(a: Spec) -> Callable | None:
+    """Return the plan of (sign, logarithm of the absolute value)."""
+    return _slogdet if _has(a) else None
+
+
+def _slogdet(a: Tensor) -> tuple[Tensor, Tensor]:
+    diagonal, swapped = _triangle(a)
+    logarithm = diagonal.abs().log().sum(-1)
+    sign = diagonal.sgn().prod(-1) * swapped
+    if not a.spec.dtype.is_complex:
+        sign = where(logarithm.isnan(), 0, sign)  # PyTorch's sign of NaN
+    return sign, logarithm

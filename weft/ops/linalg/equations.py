@@ -17,7 +17,7 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim
 from ...families.array_op import host_array
 from ...families.custom_vjp import custom_vjp
-from . import native, stacks
+from . import device_plans, native, stacks
 from .lapack import (
     LinAlgError,
     broadcast_columns,
@@ -60,6 +60,7 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 _solve.on_memory(native.solve_plan)
+_solve.on_device(device_plans.solve_plan)
 
 
 @_solve.spec_rule
@@ -219,6 +220,7 @@ def _substitute(
 
 
 _linalg_solve_triangular.on_memory(native.triangular_plan)
+_linalg_solve_triangular.on_device(device_plans.triangular_plan)
 
 
 @_linalg_solve_triangular.spec_rule
@@ -348,6 +350,7 @@ def _cholesky_solve(b: np.ndarray, factor: np.ndarray, *, upper: bool) -> Tensor
 
 differentiate(_cholesky_solve, joint=_cholesky_solve_rule)
 _cholesky_solve.on_memory(native.cholesky_solve_plan)
+_cholesky_solve.on_device(device_plans.cholesky_solve_plan)
 
 
 @_cholesky_solve.spec_rule
@@ -400,6 +403,7 @@ def _potri(factor: np.ndarray, *, upper: bool) -> Tensor:
 
 _potri.derivative = nondifferentiable
 _potri.on_memory(native.cholesky_inverse_plan)
+_potri.on_device(device_plans.cholesky_inverse_plan)
 
 
 @_potri.spec_rule
@@ -413,6 +417,7 @@ def _lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, adjoint
 
 
 _lu_solve.on_memory(native.lu_solve_plan)
+_lu_solve.on_device(device_plans.lu_solve_plan)
 
 
 @_lu_solve.spec_rule

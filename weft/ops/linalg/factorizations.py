@@ -19,7 +19,7 @@ from ..assembly.padding import pad
 from ..creation.creation import empty as new_empty
 from ..tensor.node_names import with_node_name
 from ..views.diagonal import with_diagonal
-from . import native, stacks
+from . import device_plans, native, stacks
 from .equations import solve_triangular
 from .lapack import (
     LinAlgError,
@@ -73,6 +73,7 @@ def _small_cholesky(a: np.ndarray, upper: bool) -> np.ndarray:
 
 
 _linalg_cholesky_ex.on_memory(native.cholesky_plan)
+_linalg_cholesky_ex.on_device(device_plans.cholesky_plan)
 
 
 @_linalg_cholesky_ex.spec_rule
@@ -168,6 +169,7 @@ def _linalg_lu_factor_ex(a: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
 
 
 _linalg_lu_factor_ex.on_memory(native.lu_plan)
+_linalg_lu_factor_ex.on_device(device_plans.lu_plan)
 
 
 @_linalg_lu_factor_ex.spec_rule
@@ -310,6 +312,7 @@ def _permutations(pivots: np.ndarray, *, size: int, dtype: Any) -> Tensor:
 
 _permutations.derivative = nondifferentiable
 _permutations.on_memory(native.permutations_plan)
+_permutations.on_device(device_plans.permutations_plan)
 
 
 @_permutations.spec_rule

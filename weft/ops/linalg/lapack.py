@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import checking
 from ...core.batched import beneath
+from ...core.device import CPU
 from ...core.dtype import (
     LEGACY_NAMES,
     bfloat16,
@@ -31,7 +32,7 @@ from ...core.op import Op
 from ...core.plans import PlanCache
 from ...core.recording import needs_recording, record
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
-from ...core.tensor import Tensor, make
+from ...core.tensor import Tensor, empty, make
 from ...engine import workers
 from ...engine.blas import ONE_THREAD, scipy, set_threads
 from ...families.array_op import (
@@ -43,6 +44,7 @@ from ...families.array_op import (
     on_device,
     tensor_in,
 )
+from ...families.map import FILL
 
 # Elements; a matrix of up to this size (128x128) is finished before a second thread of BLAS has started.
 SMALL = 1 << 14
@@ -68,10 +70,23 @@ class MatrixOp(SpecRule, Op):
         self.function = function
         self._static = tuple(inspect.signature(function).parameters)
         self.plans: PlanCache | None = None
+        self._on_memory: Callable | None = None
+        self._on_device: Callable | None = None
 
     def on_memory(self, plan: Callable) -> None:
-        """Compute by plans that call LAPACK on the memory of tensors, where there are such plans; see `native.py`."""
-        self.plans = PlanCache(plan)
+        """Compute on the CPU by plans that call LAPACK on the memory of tensors, where there are such plans; see `native.py`."""
+        self._on_memory, self.plans = plan, PlanCache(self._plan)
+
+    def on_device(self, plan: Callable) -> None:
+        """Compute on other devices by plans of kernels, where there are such plans; see `device_plans.py`."""
+        self._on_device, self.plans = plan, PlanCache(self._plan)
+
+    def _plan(self, *key: Any) -> Callable | None:
+        where = key[0].device
+        if any(isinstance(each, Spec) and each.device is not where for each in key):
+            return None  # what computes on arrays says that they are on several devices
+        plan = self._on_memory if where is CPU else self._on_device
+        return None if plan is None else plan(*key)
 
     def run(self, *tensors: Tensor, **static: Any) -> Any:
         arguments = tuple([static[name] for name in self._static[len(tensors) :]])
@@ -144,10 +159,19 @@ def rows(values: Any) -> Tensor:
     return tensor_in(values, rows_spec(values.shape, values.dtype))
 
 
+def identities(spec: Spec) -> Tensor:
+    """Return a new stack of identities, of any number of rows and columns."""
+    result = FILL.write(empty(spec), 0)
+    FILL.write(result.diagonal(0, -2, -1), 1)
+    return result
+
+
 def eye_like(matrices: Tensor) -> Tensor:
     """Return the identity, of the size, dtype and device of the last two dims."""
     spec = matrices.spec
-    return on_device(np.eye(*spec.shape[-2:], dtype=spec.dtype.numpy), spec.device)
+    if spec.device is CPU:  # NumPy's takes less time than two launches
+        return on_device(np.eye(*spec.shape[-2:], dtype=spec.dtype.numpy), CPU)
+    return identities(contiguous_spec(spec.shape[-2:], spec.dtype, spec.device))
 
 
 # ---- One matrix at a time --------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from ..assembly.joining import cat
 from ..indexing.masking import where
 from ..views.broadcasting import broadcast_tensors
 from ..views.views import owned
-from . import native, stacks
+from . import device_plans, native, stacks
 from .eigen import eigh, eigvalsh, linalg_svd, svdvals
 from .equations import linalg_solve, solve_adjoint, solve_each
 from .lapack import (
@@ -78,6 +78,7 @@ def _det_plan(a: Spec) -> Callable | None:
 
 
 _linalg_det.on_memory(_det_plan)
+_linalg_det.on_device(device_plans.det_plan)
 
 
 @_linalg_det.spec_rule
@@ -154,6 +155,7 @@ def _quietly(function: Callable, *arrays: Any) -> Any:
 
 
 _linalg_slogdet.on_memory(_slogdet_plan)
+_linalg_slogdet.on_device(device_plans.slogdet_plan)
 
 
 @_linalg_slogdet.spec_rule
@@ -220,6 +222,7 @@ def _linalg_inv_ex(a: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 _linalg_inv_ex.on_memory(native.inverse_plan)
+_linalg_inv_ex.on_device(device_plans.inverse_plan)
 
 
 @_linalg_inv_ex.spec_rule

@@ -20,7 +20,7 @@ from ...core.tensor import Tensor, address
 from ...engine.lapack import SMALL_LU, Place, Routines, Scratch, Step, available, work_sizes
 from ...families.array_op import memory_array
 from ...families.map import COPY
-from . import blocked, device_plans, lane_plans, stacks
+from . import blocked, lane_plans, stacks
 from .lapack import all_finite, columns_like, columns_spec, real_like
 from .operands import Copied, New, any_failed, is_any, read_as, readable_spec
 
@@ -62,8 +62,6 @@ def _is_finite(a: Tensor) -> bool:
 
 
 def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
-    if (plan := device_plans.cholesky_plan(a, upper)) is not None:
-        return plan
     if lane_plans.fits(a):
         return lane_plans.cholesky_plan(a, upper)
     if not _has(a, "potrf", "laset") or stacks.beats_numpy(a):
@@ -284,8 +282,6 @@ def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callab
 
 
 def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bool) -> Callable | None:
-    if (plan := device_plans.triangular_plan(a, b, upper, left, unitriangular)) is not None:
-        return plan
     if left and (plan := lane_plans.triangular_plan(a, b, upper, unitriangular)) is not None:
         return plan
     if not _has(a, "trsm") or not b.numel or not _same_batch(a, b) or stacks.beats_trsm(a, b):
@@ -349,8 +345,6 @@ def inverse_plan(a: Spec) -> Callable | None:
 
 
 def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
-    if (plan := device_plans.cholesky_solve_plan(b, factor, upper)) is not None:
-        return plan
     if not _has(factor, "potrs") or not b.numel or not _same_batch(factor, b):
         return None
     if stacks.beats_trsm(factor, b):

@@ -103,7 +103,7 @@ def _det_rule(ct, out, a):
 
 def _diagonal(values: Tensor, a: Tensor) -> Tensor:
     """Compute values[...] times the identity, as large as the matrices of `a`."""
-    return values.unsqueeze(-1).expand(a.shape[:-1]).diag_embed()
+    return values.to(a.dtype).unsqueeze(-1).expand(a.shape[:-1]).diag_embed()
 
 
 differentiate(_linalg_det, _det_rule)

@@ -135,6 +135,54 @@ def test_modules():
     same(program)
 
 
+def test_parameters_of_meta_get_memory():
+    """fully_shard and optimizers hold the parameters, so these stay the same objects."""
+
+    def program(library):
+        module, mesh, _, _ = parts(library)
+        with library.device("meta"):
+            layer = library.nn.Linear(3, 2)
+        places = {"weight": [module.Shard(0)], "bias": [module.Replicate()]}
+        for name, place in places.items():
+            cut = module.distribute_tensor(getattr(layer, name), mesh, place)
+            setattr(layer, name, library.nn.Parameter(cut))
+        weight = layer.weight
+        found = [weight.is_meta, weight.to_local().is_meta]
+        layer.to_empty(device="cpu")
+        wraps = library.utils._python_dispatch.is_traceable_wrapper_subclass(weight)
+        return [
+            *found,
+            layer.weight is weight,
+            weight.device,
+            weight.to_local().device,
+            weight.placements,
+            wraps,
+        ]
+
+    same(program)
+
+
+def test_wrapped_and_unwrapped():
+    _, _, x, d = parts(weft)
+    names, rest = d.__tensor_flatten__()
+    inner = {name: getattr(d, name) + 1 for name in names}
+    again = type(d).__tensor_unflatten__(inner, rest, d.size(), d.stride())
+    assert again.placements == d.placements and again.full_tensor().equal(x + 1)
+
+
+def test_writes_that_have_no_rule():
+    module, mesh, _, _ = parts(weft)
+    x = weft.arange(4.0)
+    d = module.distribute_tensor(x, mesh, [module.Shard(0)])
+    assert d.cumsum_(0) is d and d.full_tensor().equal(x.cumsum(0))
+    p = weft.nn.Parameter(d)
+    with pytest.raises(RuntimeError, match="leaf"):
+        p.normal_()
+    with pytest.raises(NotImplementedError, match="normal_: it writes to a view of a dim that is cut, or"):
+        (p * 2).normal_()
+    assert p.full_tensor().equal(x.cumsum(0))
+
+
 def test_checkpoints_have_the_part(tmp_path):
     import weft.distributed.checkpoint as dcp
 

@@ -87,6 +87,31 @@ PLACES = [[Shard(0), R], [R, Shard(1)], [Shard(0), Shard(1)], [Shard(0), Shard(0
     assert said(start(setup + OPERATIONS, 4, tmp_path)) == ["done\n"] * 4
 
 
+WRITES = """
+fills = dict(
+    normal_=(), uniform_=(2, 3), random_=(5,), bernoulli_=(0.3,), exponential_=(), cauchy_=(), geometric_=(0.5,), log_normal_=(), cumsum_=(0,),
+)
+for (name, arguments), place in itertools.product(fills.items(), PLACES):
+    plain, cut = numbers(1, 5, 4), distribute_tensor(numbers(1, 5, 4), mesh, place)
+    local = cut.to_local()
+    torch.manual_seed(7)
+    getattr(plain, name)(*arguments)
+    torch.manual_seed(7)
+    assert getattr(cut, name)(*arguments) is cut
+    assert torch.equal(cut.full_tensor(), plain) and cut.to_local().data_ptr() == local.data_ptr(), (name, place)
+print("done")
+"""
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_writes_without_a_rule(tmp_path, size):
+    """Random numbers are those of a plain tensor with the same seed, on any mesh."""
+    setup = (
+        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
+    )
+    assert said(start(setup + WRITES, size, tmp_path)) == ["done\n"] * size
+
+
 def test_training_a_distributed_module(tmp_path):
     """The weights of a model are cut, and so are its batches; the curve is that of the plain model."""
     program = (

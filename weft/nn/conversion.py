@@ -120,13 +120,14 @@ class Conversion:
 def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter, where: str) -> Parameter:
     """Convert a parameter and its gradient.
 
-    Returns the same object, unless it moves to or from a device such as "meta", or `torch.__future__` asks for new ones.
+    Returns the same object, unless it moves to or from a device such as "meta", or `torch.__future__` asks for new ones. A tensor that wraps
+    others, such as a DTensor, remains the same object in any case, because fully_shard and optimizers hold it.
     """
     grad = parameter.grad
     with no_grad():
         data = fn(parameter)
         new_grad = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
-    if future.get_swap_module_params_on_conversion():
+    if future.get_swap_module_params_on_conversion() or hasattr(data, "__tensor_flatten__"):
         return _swapped(parameter, data, grad, new_grad, where)
     if (
         are_interchangeable(parameter.device, data.device)

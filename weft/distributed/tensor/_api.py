@@ -71,6 +71,20 @@ class DTensor(Tensor):
     def _local_tensor(self) -> Tensor:
         return self._storage.local
 
+    def __tensor_flatten__(self) -> tuple[list[str], Any]:
+        """The attribute with the tensor that this one wraps, and what else `__tensor_unflatten__` needs."""
+        return ["_local_tensor"], (self.spec, self.device_mesh, self.placements, self.requires_grad)
+
+    @staticmethod
+    def __tensor_unflatten__(
+        inner_tensors: dict[str, Tensor], flatten_spec: Any, outer_size: Any, outer_stride: Any
+    ) -> DTensor:
+        """A DTensor of another part, with the size and stride of the whole."""
+        spec, mesh, places, requires_grad = flatten_spec
+        whole = make_spec(tuple(outer_size), tuple(outer_stride), spec.dtype, spec.device)
+        made: Any = wrap(inner_tensors["_local_tensor"], whole, mesh, places)
+        return made.requires_grad_(requires_grad)
+
     @staticmethod
     def from_local(
         local_tensor: Tensor,
@@ -236,7 +250,7 @@ def distribute_tensor(
             raise ValueError(f"Cannot distribute a DTensor with placements {tensor.placements} to {places}.")
         return tensor
     local = tensor.detach().as_subclass(Tensor)
-    if src_data_rank is None:
+    if src_data_rank is None or tensor.is_meta:  # a meta tensor has no values to send
         local = redistributed(local, local.shape, mesh, everywhere(mesh), places)
     else:
         for mesh_dim, place in enumerate(places):

@@ -9,6 +9,7 @@ from typing import Any
 from ...autograd.carried import Carrier, carriers
 from ...autograd.saved import Saved, SavedOutputs, unpack
 from ...core import dispatch
+from ...core.grad_mode import is_grad_enabled, no_grad
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.subclasses import unconverted
 from ...core.tensor import Tensor
@@ -81,6 +82,8 @@ def _called(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
             f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
             "distributed operators!"
         )
+    if own in _RANDOM_FILLS:
+        return _written(func, args, kwargs)
     if own in _LIKE:
         return _like(func, *args, is_random=own.startswith("rand"), **kwargs)
     mesh = mesh_of(tensors)
@@ -88,7 +91,7 @@ def _called(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         found = func(*args, **kwargs)
     except NoPlacementRule as error:
         if own.endswith("_") and not own.endswith("__") or own == "__setitem__":
-            raise NotImplementedError(f"{name}: {error}") from None
+            return _written(func, args, kwargs, because=error)
         found = _on_whole(func, args, kwargs, mesh)
     return found if func in unconverted() else _placed(found, tensors, mesh)
 
@@ -117,6 +120,40 @@ _OF_VALUES = frozenset(
 _LIKE = frozenset("zeros_like ones_like full_like empty_like rand_like randn_like randint_like".split())
 
 
+# Methods that fill a tensor with random numbers.
+_RANDOM_FILLS = frozenset(
+    "normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_".split()
+)
+
+
+def _written(func: Callable, args: tuple, kwargs: dict[str, Any], because: Exception | None = None) -> Any:
+    """The result of an operation in place without a rule: all processes compute the whole, and each keeps its part.
+
+    because: the operation reads its target, so the whole of it is gathered.
+    Raises: NotImplementedError if the target is a copy of a part, if its shape or dtype would change, or if autograd would record the operation.
+    """
+    target, *others = args
+    storage, spec, name = target._storage, target.spec, full_name(func)
+    if storage.is_copy or target.grad_fn is not None and is_grad_enabled():
+        reason = because or "it writes to a view of a dim that is cut, or to a result with a gradient"
+        raise NotImplementedError(f"{name}: {reason}") from None
+    with no_grad():
+        full = storage.local.new_empty(spec.shape) if because is None else target.full_tensor().clone()
+    found = func(
+        full.requires_grad_(target.requires_grad),
+        *map(_gathered, others),
+        **{key: _gathered(each) for key, each in kwargs.items()},
+    )
+    if full.grad_fn is not None:
+        raise NotImplementedError(f"{name}: there is no rule for the gradient of this write to a DTensor")
+    if full.spec.shape != spec.shape or full.spec.dtype is not spec.dtype:
+        raise NotImplementedError(f"{name}: a DTensor keeps its shape and its dtype")
+    with no_grad():
+        mesh = storage.mesh
+        storage.local.copy_(redistributed(full, spec.shape, mesh, everywhere(mesh), storage.placements))
+    return target if found is full else found
+
+
 def _on_whole(func: Callable, args: tuple, kwargs: dict[str, Any], mesh: Any) -> Any:
     """The result of a function of the whole tensors; as DTensors if `mesh` is given."""
     found = func(*map(_gathered, args), **{name: _gathered(each) for name, each in kwargs.items()})
@@ -143,7 +180,7 @@ def _like(func: Callable, input: Any, *args: Any, is_random: bool, **kwargs: Any
         local = redistributed(func(model, *args, **kwargs), spec.shape, mesh, everywhere(mesh), places)
     else:
         local = func(storage.local, *args, **kwargs)
-    result: Any = wrap(local, spec.like(dtype=local.spec.dtype), mesh, places)
+    result: Any = wrap(local, spec.like(dtype=local.spec.dtype, device=local.spec.device), mesh, places)
     return result.requires_grad_() if requires_grad else result
 
 

@@ -25,7 +25,7 @@ ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gem
 	$(patsubst %,tests/ops/%.py,nn/test_linear nn/test_conv_products reductions/test_softmax)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stubs test-gpu performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
+.PHONY: demo test dist stubs test-gpu performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -49,6 +49,21 @@ test: .venv-test/installed
 			echo "no tests at $$level"; \
 		fi; \
 	done
+
+# The wheel and the source distribution, in dist/: checked, and each installed into an empty environment, outside of this folder.
+dist:
+	rm -rf dist .venv-dist .venv-wheel
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/pip install --quiet build twine
+	.venv-dist/bin/python -m build --outdir dist .
+	.venv-dist/bin/twine check --strict dist/*
+	@set -e; for package in dist/*; do \
+		$(PYTHON) -m venv --clear .venv-wheel; \
+		.venv-wheel/bin/pip install --quiet $$package; \
+		(cd /; $(CURDIR)/.venv-wheel/bin/python -c "import weft; print(weft.version.weft, weft.ones(2, 2) @ weft.ones(2, 2))"); \
+		(cd /; $(CURDIR)/.venv-wheel/bin/weft --version); \
+	done
+	rm -rf .venv-wheel
 
 # The types that checkers and editors read (.pyi), from the tables and signatures of the run time: a few seconds.
 stubs: .venv-test/installed
@@ -115,4 +130,4 @@ hunt-interruptions: .venv-test/installed
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-test .venv-libraries pictures
+	rm -rf .venv .venv-test .venv-libraries .venv-dist .venv-wheel dist pictures

@@ -8,6 +8,8 @@ import platform
 import sys
 from pathlib import Path
 
+from weft.compat.version import WEFT
+
 # LLVM's names for what matters to kernels, from the oldest unit to the newest.
 _VECTOR_UNITS = (
     ["sse4.2", "avx", "fma", "f16c", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
@@ -22,11 +24,12 @@ def report() -> str:
 
 
 def distribution_version() -> str:
-    """The version of the installed distribution; `weft.__version__` is that of the PyTorch it stands for."""
+    """weft's own version; `weft.__version__` is that of the PyTorch it stands for."""
     try:
-        return importlib.metadata.version("weft")
+        importlib.metadata.version("weft")
     except importlib.metadata.PackageNotFoundError:
-        return "(not installed: found on the path)"
+        return f"{WEFT} (not installed: found on the path)"
+    return WEFT
 
 
 def _findings() -> list[tuple[str, str]]:

@@ -97,7 +97,9 @@ def _key(text: str) -> tuple | None:
     )
 
 
-# Scripts compare with PyTorch's version. The version of weft is in the metadata of its distribution.
+# Scripts compare with PyTorch's version.
 PYTORCH = TorchVersion("2.13.0+weft")
+# The version of weft itself, by https://semver.org. pyproject.toml has it, too.
+WEFT = "0.1.0"
 
 __getattr__ = _module_getattr(__name__)

@@ -1,6 +1,7 @@
-"""weft.version: the version of PyTorch that weft follows, and what it was built with."""
+"""weft.version: the version of PyTorch that weft follows, weft's own version (`weft`), and what it was built with."""
 
 from weft.compat.version import PYTORCH as __version__
+from weft.compat.version import WEFT as weft
 
 cuda = None
 hip: str | None

@@ -1,5 +1,6 @@
 """Random numbers on CUDA devices: PyTorch's for the same seed, on a device of 132 multiprocessors."""
 
+import math
 import pickle
 
 import numpy as np
@@ -225,3 +226,81 @@ def test_states_of_the_devices_of_arguments():
     first = weft.rand(3, device=HERE).tolist()
     set_device_states(devices, states)
     assert weft.rand(3, device=HERE).tolist() == first
+
+
+def permutation(seed, n):
+    """PyTorch's permutation of n integers, after ATen/native/cuda/Randperm.cu, and the offset behind it."""
+    bits = min(64, math.ceil(math.log2(n - (6 * n * n + 1) / (12 * math.log(0.9)))))
+    words = drawn_words(seed, 0, n, 2).astype(np.uint64)
+    keys = (words[:, 0] << np.uint64(32) | words[:, 1]) % np.uint64(2**32 - 1 if bits <= 32 else 2**64 - 1)
+    keys = keys & np.uint64(2**bits - 1)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    offset = 4 * -(-n // (min(-(-n // 256), BLOCKS) * 256 * 2))
+    start = 0
+    while start < n:
+        end = start + 1
+        while end < n and keys[end] == keys[start]:
+            end += 1
+        for turn, i in enumerate(range(end - start - 1, 0, -1)):
+            word = philox(seed, offset // 4 + turn // 4, start)[turn % 4]
+            chosen = start + int(word) % (i + 1)
+            order[start + i], order[chosen] = order[chosen], order[start + i]
+        start = end
+    return order, offset + -(-n // 4) * 4
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 300, 100_000])
+def test_permutations_are_pytorchs(n):
+    generator = weft.Generator(HERE)
+    for seed in (0, 12345, 0xFEDCBA9876543210):
+        expected, offset = permutation(seed, n)
+        found = weft.randperm(n, device=HERE, generator=generator.manual_seed(seed))
+        assert found.dtype == weft.int64 and found.tolist() == expected.tolist()
+        assert generator.get_offset() == offset
+
+
+def test_permutations_with_equal_keys():
+    """Of a few integers some have equal keys now and then."""
+    generator = weft.Generator(HERE)
+    for seed in range(60):
+        found = weft.randperm(30, device=HERE, generator=generator.manual_seed(seed))
+        assert found.tolist() == permutation(seed, 30)[0].tolist()
+    assert weft.randperm(0, device=HERE).shape == (0,)
+    assert sorted(weft.randperm(5, dtype=weft.float16, device=HERE).tolist()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64, weft.float16])
+def test_choices_without_replacement_are_pytorchs(dtype):
+    """The greatest of the weights divided by exponentials."""
+    weights = weft.rand(3, 50, device=HERE).to(dtype)
+    for count in (1, 4):
+        weft.manual_seed(5)
+        found = weft.multinomial(weights, count)
+        weft.manual_seed(5)
+        waits = weft.empty_like(weights).exponential_()
+        assert weft.equal(found, (weights / waits).topk(count).indices)
+    single = weft.multinomial(weights[0], 50)
+    assert sorted(single.tolist()) == list(range(50))
+
+
+def test_choices_with_replacement():
+    weights = weft.tensor([[0.0, 1.0, 0.0, 3.0, 0.0], [2.0, 0.0, 0.0, 0.0, 2.0]], device=HERE)
+    found = weft.multinomial(weights, 20_000, replacement=True)
+    for row, wanted in zip(found, weights / 4, strict=True):
+        share = row.bincount(minlength=5) / 20_000
+        assert (share[wanted == 0] == 0).all() and weft.allclose(share, wanted, atol=0.02)
+    one = weft.multinomial(weft.tensor([0.0, 0.0, 5.0], device=HERE).half(), 7, replacement=True)
+    assert one.tolist() == [2] * 7
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), 0.0])
+def test_bad_weights_raise_the_cpus_errors(bad, replacement):
+    weights = weft.tensor([[bad, 0.0, 0.0], [1.0, 2.0, 3.0]])
+    messages = []
+    for where in ("cpu", HERE):
+        with pytest.raises(RuntimeError) as error:
+            weft.multinomial(weights.to(where), 2, replacement=replacement)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]

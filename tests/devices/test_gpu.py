@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_factorizations"),
         ("cuda", "test_fragments"),
         ("cuda", "test_convolutions"),
+        ("cuda", "test_counting"),
         ("cuda", "test_fourier"),
         ("cuda", "test_narrow_products"),
         ("cuda", "test_large"),

@@ -31,11 +31,12 @@ def alignment_steps(steps: int, batch: int, states: int, dtype: DType) -> Launch
     size = dtype.itemsize
     row, wide_row = states * size, (2 + states) * size
     rows = [wide_row, wide_row, wide_row, wide_row, row, row, row]
-    before, one, two, skip, first, score = (load(k, dtype) for k in range(6))
-    value = _reached(before, one, two + skip)
-    result = select(value < first, first, value) + score
     launch = prepare_map(
-        [Result((result,))], [dtype] * 6, [], (batch, states), [(stride, size) for stride in rows]
+        [Result((step_of_alignments(dtype),))],
+        [dtype] * 6,
+        [],
+        (batch, states),
+        [(stride, size) for stride in rows],
     )
     paths, emitted, start, skips = range(4)
     operands = [
@@ -47,6 +48,13 @@ def alignment_steps(steps: int, batch: int, states: int, dtype: DType) -> Launch
     ]
     order = Steps([batch] * steps, range(0, steps * batch, batch), [({batch: launch}, operands)])
     return order.as_one(4, 1, steps * batch * states * _WORK)
+
+
+def step_of_alignments(dtype: DType) -> Expr:
+    """One state after a step. Inputs: the same state and the two before it at the step before, then skip, start and emitted."""
+    before, one, two, skip, first, score = (load(k, dtype) for k in range(6))
+    value = _reached(before, one, two + skip)
+    return select(value < first, first, value) + score
 
 
 def _reached(*ways: Expr) -> Expr:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import final
 from weakref import WeakSet
 
@@ -20,6 +21,7 @@ from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
 from ..mirrors import Mirrored
 from . import (
+    alignments,
     attention,
     counting,
     indexed,
@@ -29,6 +31,7 @@ from . import (
     products,
     scans,
     searching,
+    shuffling,
     sorting,
 )
 from .capture import Capture
@@ -68,9 +71,11 @@ class Gpu(Mirrored):
         self.extras = {
             **sorting.extras(self),
             **searching.extras(self),
+            **shuffling.extras(self),
             **counting.extras(self),
             **attention.extras(self),
             **narrow_products.extras(self),
+            **alignments.extras(self),
             "convolutions": Convolutions(self),
             "fourier": Fourier(self),
             "triangles": (triangles := Triangles(self)),
@@ -213,7 +218,11 @@ class Gpu(Mirrored):
             seed, counter = generator.take(fill.words)
             launch.entry(address, seed, counter, *numbers, launch.meta, launch.count)
 
+        self.draw(draw)
+
+    def draw(self, function: Callable[[], None]) -> None:
+        """Call a function that takes numbers of a generator; each replay of a graph calls it again, because it draws other numbers."""
         if self.capture is None:
-            draw()
-        else:  # each replay draws other numbers
-            self.capture.between(draw)
+            function()
+        else:
+            self.capture.between(function)

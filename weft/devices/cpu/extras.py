@@ -289,12 +289,13 @@ def count(values: np.ndarray, low: int, span: int) -> np.ndarray:
 _FEW_COUNTED = 1024
 
 
-def alignments(paths: np.ndarray, emitted: np.ndarray, start: np.ndarray, skips: np.ndarray) -> None:
-    """Compute paths [steps + 1, batch, 2 + states]: see `engine/alignments.py`."""
-    launch = alignment_steps(*emitted.shape, from_numpy_dtype(emitted.dtype))
+def alignments(
+    paths: int, emitted: int, start: int, skips: int, shape: tuple[int, int, int], dtype: DType
+) -> None:
+    """Compute paths [steps + 1, batch, 2 + states]: see `engine/alignments.py`. shape: steps, batch, states."""
+    launch = alignment_steps(*shape, dtype)
     assert launch.entry is not None
-    arrays = paths, emitted, start, skips
-    launch.entry(*[each.ctypes.data for each in arrays], launch.meta, launch.count)
+    launch.entry(paths, emitted, start, skips, launch.meta, launch.count)
 
 
 def merge(left: np.ndarray, right: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:

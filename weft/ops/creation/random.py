@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from ...core.arguments import no_form, number
 from ...core.batched import beneath
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
-from ...core.generator import Generator, default_generator, seed_devices
+from ...core.generator import Generator, default_generator, generator_on, seed_devices
 from ...core.iteration import broadcast_shapes
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format
 from ...core.limits import overflow
@@ -26,6 +27,7 @@ from ...families.array_op import array, host_array, inside, on_device, runs_insi
 from ...families.custom_vjp import custom_vjp
 from ..assembly.copying import copy_values
 from ..tensor.rules import zero_grad
+from . import device_draws
 from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
 from .random_filling import (
     FLOATS,
@@ -288,8 +290,13 @@ def randperm(
     result = _target(size_arguments((n,), "randperm"), "randperm", out, dtype, layout, device, int64)
     if result.spec.device.backend.has_memory:
         _check_permutation(n, result)
-        generator = host_generator(generator, "randperm", result.spec.device)
-        copy_values(result, on_device(distributions.permutation(generator, n), result.spec.device))
+        where = result.spec.device
+        if where.backend.prefers_kernels:
+            own = generator_on(where, generator_or_default(generator, "randperm"))
+            copy_values(result, device_draws.permutation(own, n, where))
+        else:
+            generator = host_generator(generator, "randperm", where)
+            copy_values(result, on_device(distributions.permutation(generator, n), where))
     return with_grad(_first_version(result, out), requires_grad, names)
 
 
@@ -430,17 +437,30 @@ def multinomial(
         raise RuntimeError("multinomial: there are no categories to sample from")
     if not input.spec.device.backend.has_memory or input.numel() == 0:
         return new(sizes, int64, input.device) if out is None else out
-    generator = host_generator(generator, "multinomial", input.spec.device)
-    with inside("multinomial", (input,)):
-        rows = array(input)
-        rows = rows if rows.ndim == 2 else rows[None]
-        _check_weights(rows, replacement and num_samples > 1)
-        indices = distributions.multinomial(generator, rows, num_samples, replacement, input.dtype)
-        found = tensor_of(indices.reshape(sizes))
-        if out is None:
-            return found
-        copy_values(out, found)
+    where = input.spec.device
+    draw = _drawn_by_kernels if where.backend.prefers_kernels else _drawn_on_host
+    found = draw(input, num_samples, replacement, generator)
+    if out is None:
+        return found
+    copy_values(out, found)
     return out
+
+
+def _drawn_by_kernels(input: Tensor, count: int, replacement: bool, generator: Generator | None) -> Tensor:
+    own = generator_on(input.spec.device, generator_or_default(generator, "multinomial"))
+    weights = input.detach()
+    if not bool((weights.amin() >= 0) & (weights.amax(-1).amin() > 0) & (weights.amax() < math.inf)):
+        _check_weights(np.atleast_2d(host_array(weights)), replacement and count > 1)
+    return device_draws.multinomial(own, weights, count, replacement)
+
+
+def _drawn_on_host(input: Tensor, count: int, replacement: bool, generator: Generator | None) -> Tensor:
+    own = host_generator(generator, "multinomial", input.spec.device)
+    with inside("multinomial", (input,)):
+        rows = np.atleast_2d(array(input))
+        _check_weights(rows, replacement and count > 1)
+        indices = distributions.multinomial(own, rows, count, replacement, input.dtype)
+        return tensor_of(indices.reshape(*input.shape[:-1], count))
 
 
 def _check_weights(rows: np.ndarray, replacement: bool) -> None:

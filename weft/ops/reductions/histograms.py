@@ -20,6 +20,7 @@ from ...core.tensor import Tensor, address
 from ...families.array_op import array, array_op, here, tensor_of
 from ..creation.creation import check_room, zeros
 from ..creation.ranges import linspace
+from ..order.kernels import bare, places
 from ..order.sorting import not_implemented
 from ..tensor.rules import unknown
 
@@ -112,21 +113,20 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return _histc(_equal_bins(values, low, high, bins), bins, values.spec.dtype).to(dtype)
 
 
-def _occurrences(input: Tensor, count: int) -> Tensor | None:
-    """How often 0, 1, ... `count` - 1 occur, by a kernel of the device; None if it has none."""
-    run = input.spec.device.backend.extras.get("occurrences")
-    if run is None:
-        return None
+def _occurrences(input: Tensor, count: int) -> Tensor:
+    """How often 0, 1, ... `count` - 1 occur, on a device that prefers kernels."""
     values, counts = input.detach().to(int64).contiguous(), input.new_zeros(count, dtype=int64)
-    run(address(counts), address(values), values.spec.numel, count)
+    input.spec.device.backend.extras["occurrences"](
+        address(counts), address(values), values.spec.numel, count
+    )
     return counts
 
 
 @array_op(derivative=nondifferentiable)
 def _histc(bins: Tensor, count: int, dtype: DType) -> Tensor:
     """How many of the elements are 0, 1, ... `count` - 1."""
-    if (found := _occurrences(bins, count)) is not None:
-        return found.to(dtype)
+    if bins.spec.device.backend.prefers_kernels:
+        return _occurrences(bins, count).to(dtype)
     values, counted = array(bins).reshape(-1), here().backend.extras.get("count")
     counts = _counted(values, count, None) if counted is None else counted(values, 0, count)[:-1]
     return tensor_of(counts, dtype)
@@ -143,6 +143,8 @@ def _histc_spec(bins: Spec, count: int, dtype: DType) -> Spec:
 @array_op(derivative=Derivative(joint=unknown("histogram")))
 def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
     """How many of the points [n, dims] lie between the `edges` of each dim."""
+    if points.spec.device.backend.prefers_kernels:
+        return _histogram_by_kernels(bare(points), [bare(edge) for edge in edges], weight, density)
     values, bounds = array(points), [array(edge) for edge in edges]
     sizes = [len(bound) - 1 for bound in bounds]
     flat = np.zeros(len(values), np.int64)
@@ -159,6 +161,35 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
             for dim, bound in enumerate(bounds):
                 counts /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])
     return tensor_of(counts, points.spec.dtype)
+
+
+def _histogram_by_kernels(
+    points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool
+) -> Tensor:
+    sizes = [edge.spec.numel - 1 for edge in edges]
+    flat = zeros(len(points), dtype=int64, device=points.device)
+    for dim, (bound, size) in enumerate(zip(edges, sizes, strict=True)):
+        values = points[:, dim]
+        bins = places(bound, values, True, int64) - 1
+        bins = bins.masked_fill(values == bound[-1], size - 1)
+        is_outside = ~((values >= bound[0]) & (values <= bound[-1])) | (flat < 0)
+        flat = (flat * size + bins).masked_fill(is_outside, -1)
+    if weight is None:
+        counts = _occurrences(flat, math.prod(sizes)).double()
+    else:
+        counts = _weighed(flat + 1, bare(weight), math.prod(sizes) + 1)[1:]
+    counts = counts.reshape(sizes)
+    if density:
+        counts = counts / counts.sum()
+        for dim, bound in enumerate(edges):
+            counts = counts / bound.diff().reshape([-1 if k == dim else 1 for k in range(len(sizes))])
+    return counts.to(points.spec.dtype)
+
+
+def _weighed(input: Tensor, weights: Tensor, count: int) -> Tensor:
+    """The sum of the weights of 0, 1, ... `count` - 1 in their order, in float64."""
+    sums = zeros(count, dtype=float64, device=input.device)
+    return sums.index_add_(0, input, weights.reshape(-1).double())
 
 
 @_histogram.spec_rule
@@ -321,8 +352,8 @@ _SMALL_INTEGERS = 1024
 
 @array_op(derivative=nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
-    if weights is None and "occurrences" in input.spec.device.backend.extras:
-        return _counted_on_device(input.detach(), minlength).to(dtype)
+    if input.spec.device.backend.prefers_kernels:
+        return _counted_on_device(input.detach(), weights, minlength).to(dtype)
     values, count = array(input), here().backend.extras.get("count")
     check_room(minlength, dtype=dtype)
     if weights is None and count is not None:
@@ -341,13 +372,14 @@ def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DTyp
     return tensor_of(counts, dtype)
 
 
-def _counted_on_device(input: Tensor, minlength: int) -> Any:
-    low, high = (int(each) for each in input.to(int64).aminmax())
+def _counted_on_device(input: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
+    input = input.to(int64)
+    low, high = (int(each) for each in input.aminmax())
     if low < 0:
         raise _not_countable()
     size = max(high + 1, minlength)
     check_room(size, dtype=int64)
-    return _occurrences(input, size)
+    return _occurrences(input, size) if weights is None else _weighed(input, bare(weights), size)
 
 
 def _padded(counts: np.ndarray, length: int) -> np.ndarray:

@@ -10,11 +10,14 @@ import numpy as np
 from ....core.arguments import integers
 from ....core.checking import sizes
 from ....core.derivative import differentiate
-from ....core.dtype import LEGACY_NAMES, int32, int64
+from ....core.dtype import LEGACY_NAMES, bool_, float64, int32, int64
 from ....core.public import public
 from ....core.spec import Spec, contiguous_spec
-from ....core.tensor import Tensor
-from ....families.array_op import array, array_op, here, on_device, tensor_of, wide_array
+from ....core.tensor import Tensor, address, empty
+from ....families.array_op import array, array_op, on_device
+from ...creation.creation import zeros_like
+from ...creation.ranges import arange
+from ...order.kernels import bare
 from .arguments import REDUCTIONS, check_reduction
 
 
@@ -87,20 +90,21 @@ def alignment_losses(
         )
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         integers((lengths,), "ctc_loss", name)
-    scores = wide_array(log_probs)
+    scores = bare(log_probs)
     steps, batch, classes = scores.shape
     labels = _padded_labels(targets, input_lengths, target_lengths, steps, batch, classes, blank)
-    outside = labels[(labels < 0) | (labels >= classes)]
-    if outside.size:
-        raise IndexError(f"ctc_loss: target {outside[0]} is out of bounds, there are {classes} classes")
-    states, skips, beyond = _alignment_states(labels, target_lengths, blank)
-    emitted = _emitted(scores, states, beyond)
-    start = np.full_like(emitted, -np.inf)
+    outside = (labels < 0) | (labels >= classes)
+    if outside.any():
+        raise IndexError(
+            f"ctc_loss: target {int(labels[outside][0])} is out of bounds, there are {classes} classes"
+        )
+    ends = _on(scores, target_lengths)
+    states, skips, beyond = _alignment_states(labels, ends, blank)
+    start = scores.new_full((steps, *states.shape), -math.inf)
     start[:1, :, :2] = 0
-    paths = _paths(emitted, start, _penalties(skips, scores.dtype))
-    alpha = np.moveaxis(paths[1:, :, 2:], 0, 1)
-    losses = _final_losses(alpha, np.array(input_lengths, np.int64), np.array(target_lengths, np.int64))
-    return tensor_of(losses), tensor_of(alpha)
+    paths = _paths(_emitted(scores, states, beyond), start, _penalties(skips, scores))
+    alpha = paths[1:, :, 2:].movedim(0, 1).contiguous()
+    return _final_losses(alpha, _on(scores, input_lengths), ends), alpha
 
 
 @alignment_losses.spec_rule
@@ -114,61 +118,67 @@ def _alignment_specs(
     )
 
 
-def _penalties(allowed: np.ndarray, dtype: Any) -> np.ndarray:
-    """0 where something is allowed, else -inf."""
-    return np.where(allowed, 0, -np.inf).astype(dtype)
+def _on(scores: Tensor, lengths: tuple) -> Tensor:
+    """The lengths on the device of the scores."""
+    return on_device(np.array(lengths, np.int64), scores.spec.device)
 
 
-def _emitted(scores: np.ndarray, states: np.ndarray, beyond: np.ndarray) -> np.ndarray:
+def _penalties(allowed: Tensor, scores: Tensor) -> Tensor:
+    """0 where something is allowed, else -inf; in the dtype of the scores."""
+    return scores.new_zeros(allowed.shape).masked_fill(~allowed, -math.inf)
+
+
+def _emitted(scores: Tensor, states: Tensor, beyond: Tensor) -> Tensor:
     """The scores of the classes of the states [T, N, 2 S + 1]; -inf for states that are past the end."""
-    found = scores.reshape(-1).take(_places(scores, states))
-    return np.where(beyond, scores.dtype.type(-np.inf), found)
+    return scores.gather(2, states.expand(len(scores), *states.shape)).masked_fill(beyond, -math.inf)
 
 
-def _places(scores: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """Where the classes of the states stand among all scores, at each step [T, N, 2 S + 1]."""
-    steps, batch, classes = scores.shape
-    return np.arange(steps * batch).reshape(steps, batch, 1) * classes + states
-
-
-def _paths(emitted: np.ndarray, start: np.ndarray, skips: np.ndarray) -> np.ndarray:
+def _paths(emitted: Tensor, start: Tensor, skips: Tensor) -> Tensor:
     """Return logarithms [1 + T, N, 2 + 2 S + 1] of the probabilities of all ways to a state; -inf in the first step.
 
     A way begins with the probability `start`. It stays in its state, or goes on by one state, or by two where `skips` is 0.
     """
     steps, batch, states = emitted.shape
-    paths = np.full((1 + steps, batch, 2 + states), -np.inf, emitted.dtype)
-    run = here().backend.extras.get("alignments")
-    if run is not None and emitted.size:
-        run(paths, emitted, start, skips)
-        return paths
+    paths = emitted.new_full((1 + steps, batch, 2 + states), -math.inf)
+    run = emitted.spec.device.backend.extras.get("alignments")
+    if run is None:
+        _follow(*(array(each) for each in (paths, emitted, start, skips)))
+    elif emitted.spec.numel:
+        addresses = [address(each) for each in (paths, emitted.contiguous(), start.contiguous(), skips)]
+        run(*addresses, (steps, batch, states), emitted.spec.dtype)
+    return paths
+
+
+def _follow(paths: np.ndarray, emitted: np.ndarray, start: np.ndarray, skips: np.ndarray) -> None:
+    """Write the paths, on a device without a kernel for them."""
     with np.errstate(all="ignore"):
         for before, after, first, score in zip(paths, paths[1:], start, emitted, strict=False):
             stayed = np.logaddexp(before[:, 2:], before[:, 1:-1])
             after[:, 2:] = np.maximum(np.logaddexp(stayed, before[:, :-2] + skips), first) + score
-    return paths
 
 
-def _final_losses(alpha: np.ndarray, inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _final_losses(alpha: Tensor, inputs: Tensor, ends: Tensor) -> Tensor:
     """Minus the logarithm of the probability of each sequence: that it ends in its last label or in the blank behind it."""
-    batch, steps, _ = alpha.shape
+    steps = alpha.shape[1]
+    nothing = alpha.new_full(ends.shape, math.inf).masked_fill(ends == 0, -0.0)
     if not steps:
-        return np.where(labels == 0, -0.0, np.inf).astype(alpha.dtype)
-    rows, last = np.arange(batch), np.maximum(inputs - 1, 0)
-    blank = alpha[rows, last, 2 * labels]
-    label = np.where(labels > 0, alpha[rows, last, np.maximum(2 * labels - 1, 0)], -np.inf)
-    found = -np.logaddexp(blank, label)
-    return np.where(inputs > 0, found, np.where(labels == 0, -0.0, np.inf)).astype(alpha.dtype)
+        return nothing
+    last = alpha.gather(1, (inputs - 1).clamp(min=0).reshape(-1, 1, 1).expand(-1, 1, alpha.shape[2]))[:, 0]
+    blank, label = (
+        last.gather(1, each.clamp(min=0).unsqueeze(1)).squeeze(1) for each in (2 * ends, 2 * ends - 1)
+    )
+    return (-blank.logaddexp(label.masked_fill(ends == 0, -math.inf))).where(inputs > 0, nothing)
 
 
-def _alignment_states(labels: np.ndarray, lengths: tuple, blank: int) -> tuple[np.ndarray, ...]:
+def _alignment_states(labels: Tensor, ends: Tensor, blank: int) -> tuple[Tensor, Tensor, Tensor]:
     """[N, 2 S + 1] each: the class of a state, whether it may follow the one two before it, whether it is past the end."""
     # A blank stands between, before and behind all labels.
-    states = np.full((len(labels), 2 * labels.shape[1] + 1), blank)
+    batch, longest = labels.shape
+    states = labels.new_full((batch, 2 * longest + 1), blank)
     states[:, 1::2] = labels
-    skips = np.zeros(states.shape, bool)
+    skips = empty(contiguous_spec(states.spec.shape, bool_, states.spec.device)).fill_(False)
     skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
-    return states, skips, np.arange(states.shape[1]) > 2 * np.array(lengths, np.int64)[:, None]
+    return states, skips, arange(2 * longest + 1, device=labels.device) > 2 * ends.unsqueeze(1)
 
 
 @array_op
@@ -184,35 +194,31 @@ def _ctc_loss_backward(
     zero_infinity: bool,
 ) -> Tensor:
     """The cotangent of log_probs, taken to be a log_softmax, as PyTorch takes it. Source: Graves et al. 2006, eq. 16."""
-    scores, forward, loss = wide_array(log_probs), array(alpha), array(losses)
+    scores = bare(log_probs)
     steps, batch, classes = scores.shape
     labels = _padded_labels(targets, inputs, lengths, steps, batch, classes, blank)
-    states, skips, beyond = _alignment_states(labels, lengths, blank)
-    emitted = _emitted(scores, states, beyond)
-    last, ends = np.array(inputs, np.int64) - 1, np.array(lengths, np.int64)
-    ended = np.arange(steps)[:, None] > last
-    emitted[ended] = -np.inf
+    ends, last = _on(scores, lengths), _on(scores, inputs) - 1
+    states, skips, beyond = _alignment_states(labels, ends, blank)
+    step = arange(steps, device=scores.device)
+    ended = (step.unsqueeze(1) > last).unsqueeze(2)
+    emitted = _emitted(scores, states, beyond).masked_fill(ended, -math.inf)
     # The ways from a state to the end are the ways to it if steps and states are counted from the end.
-    start = np.full_like(emitted, -np.inf)
-    reached = np.flatnonzero(last >= 0)
-    start[last[reached], reached, 2 * ends[reached]] = 0
-    reached = reached[ends[reached] > 0]
-    start[last[reached], reached, 2 * ends[reached] - 1] = 0
-    allowed = np.zeros(states.shape, bool)
-    allowed[:, 2:] = skips[:, :1:-1]
-    score, first = (np.ascontiguousarray(each[::-1, :, ::-1]) for each in (emitted, start))
-    beta = _paths(score, first, _penalties(allowed, scores.dtype))[:0:-1, :, :1:-1]
-    with np.errstate(all="ignore"):
-        together = np.moveaxis(forward, 1, 0) + beta - emitted + loss[:, None]
-        likely = np.nan_to_num(np.exp(together), nan=0.0)
-        # The probability of each class at each step, summed over the states of the class.
-        places = _places(scores, states).reshape(-1)
-        occupied = np.bincount(places, likely.reshape(-1), scores.size).reshape(scores.shape)
-        found = (np.exp(scores) - occupied) * array(ct)[None, :, None]
-    found[scores == -np.inf] = np.nan  # as in PyTorch, for classes without a label, too
-    found[:, loss == np.inf] = 0 if zero_infinity else np.nan
-    found[ended] = 0
-    return tensor_of(found.astype(scores.dtype))
+    from_end = 2 * ends.unsqueeze(1) - arange(states.shape[1], device=scores.device)
+    is_last = (step.unsqueeze(1) == last).unsqueeze(2) & ((from_end == 0) | (from_end == 1))
+    allowed = zeros_like(skips)
+    allowed[:, 2:] = skips[:, 2:].flip(1)
+    start = _penalties(is_last.flip(0, 2), scores)
+    beta = _paths(emitted.flip(0, 2), start, _penalties(allowed, scores))[1:, :, 2:].flip(0, 2)
+    together = bare(alpha).movedim(1, 0) + beta - emitted + losses.unsqueeze(1)
+    likely = together.exp().nan_to_num(nan=0.0)
+    # The probability of each class at each step, summed over the states of the class.
+    classes_of_states = states.expand(steps, *states.shape)
+    occupied = zeros_like(scores, dtype=float64).scatter_add_(2, classes_of_states, likely.double())
+    found = ((scores.double().exp() - occupied) * ct.unsqueeze(1)).to(scores.dtype)
+    # As in PyTorch, NaN for classes without a label, too.
+    found = found.masked_fill(scores == -math.inf, math.nan)
+    unreachable = (losses == math.inf).unsqueeze(1)
+    return found.masked_fill(unreachable, 0 if zero_infinity else math.nan).masked_fill(ended, 0)
 
 
 @_ctc_loss_backward.spec_rule
@@ -229,7 +235,7 @@ differentiate(alignment_losses, joint=_alignment_rule)
 
 def _padded_labels(
     targets: Tensor, input_lengths, target_lengths, steps: int, batch: int, classes: int, blank: int
-):
+) -> Tensor:
     """Return the target sequences as rows [N, S]."""
     if targets.spec.dtype not in (int64, int32):
         raise RuntimeError(f"targets must be int32 or int64, got {targets.spec.dtype}")
@@ -244,21 +250,22 @@ def _padded_labels(
         raise RuntimeError(
             f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)}"
         )
-    values = array(targets)
     longest = max(target_lengths, default=0)
-    if values.ndim == 1:
-        if values.size != sum(target_lengths):
+    ends = _on(targets, target_lengths).unsqueeze(1)
+    place = arange(longest, device=targets.device)
+    if targets.spec.ndim == 1:
+        if targets.spec.numel != sum(target_lengths):
             raise RuntimeError(
-                f"Expected targets of {sum(target_lengths)} labels (the sum of target_lengths), got {values.size}"
+                f"Expected targets of {sum(target_lengths)} labels (the sum of target_lengths), got {targets.spec.numel}"
             )
-        found = np.full((batch, longest), blank, np.int64)
-        starts = np.cumsum((0, *target_lengths))
-        for row, (start, length) in enumerate(zip(starts, target_lengths, strict=False)):
-            found[row, :length] = values[start : start + length]
-        return found
-    if values.ndim != 2 or values.shape[0] != batch or values.shape[1] < longest:
-        raise RuntimeError(
-            f"Expected targets of shape [{batch}, at least {longest}], got {list(values.shape)}"
+        rows = (
+            targets.index_select(0, ((ends.cumsum(0) - ends + place) * (place < ends)).reshape(-1))
+            if longest
+            else targets
         )
-    inside = np.arange(longest) < np.array(target_lengths, np.int64)[:, None]
-    return np.where(inside, values[:, :longest], blank)
+        return rows.reshape(batch, longest).to(int64).masked_fill(place >= ends, blank)
+    if targets.spec.ndim != 2 or targets.spec.shape[0] != batch or targets.spec.shape[1] < longest:
+        raise RuntimeError(
+            f"Expected targets of shape [{batch}, at least {longest}], got {list(targets.spec.shape)}"
+        )
+    return targets[:, :longest].to(int64).masked_fill(place >= ends, blank)

@@ -48,10 +48,11 @@ def test_writes_into_views(name, data):
 
 def reductions(dtype):
     if dtype.is_floating_point:
-        return ["sum", "amax", "amin", "argmax", "prod", "any", "mean", "logsumexp"]
+        return ["sum", "amax", "amin", "argmax", "prod", "any", "mean", "logsumexp", "var", "std"]
     return ["sum", "amax", "amin", "argmax", "prod", "all"]
 
 
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 @settings(max_examples=60 // STEP)
 @given(data=st.data())
 def test_reductions(data):
@@ -63,6 +64,24 @@ def test_reductions(data):
         return  # these raise an error for no elements
     exactly = not dtype.is_floating_point or name in ("amax", "amin", "argmax", "any")
     check(lambda a: getattr(a, name)(dim), on, exactly)
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("dtype", [weft.float32, weft.bfloat16])
+def test_moments(dtype):
+    """Far from zero, beside an outlier, of one element, of none, and of infinite ones."""
+    noise = weft.randn(70, 300, generator=weft.Generator().manual_seed(0))
+    outlier = weft.ones(5000)
+    outlier[0] = 1e18
+    inputs = [noise + 1000, noise * 1e-3 + 7, outlier, noise[:, :1], noise[:, :0]]
+    inputs += [weft.tensor([first, 1.0, float("inf")]) for first in (1.0, float("inf"), float("nan"))]
+    for x in inputs:
+
+        def function(x):
+            found = [weft.var_mean(x, -1, correction=0), weft.std_mean(x, -1, correction=0, keepdim=True)]
+            return [*found[0], *found[1], x.var(0, correction=0), x.std(correction=0)]
+
+        check(function, lambda at, x=x: [x.to(dtype).to(at)], exactly=False)
 
 
 @settings(max_examples=60 // STEP)

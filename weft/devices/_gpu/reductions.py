@@ -151,7 +151,7 @@ class ReduceLoop(StateLoop):
                 self._element(starts, result, body.integer("add", i, threads * k)) for k in range(at_once)
             ]
             for element in elements:
-                self.assign(variables, self.combined(self.values(variables), element))
+                self._add(variables, element)
 
     def _fold_vectors(self, variables: list[str], starts: Sequence[str], start: str, end: str) -> str:
         """Combine whole vectors of neighbouring elements. Returns the first element that is left.
@@ -170,14 +170,19 @@ class ReduceLoop(StateLoop):
             for element in self._load_vector(
                 starts, body.integer("add", start, body.integer("mul", vector, lanes))
             ):
-                self.assign(variables, self.combined(self.values(variables), element))
+                self._add(variables, element)
         apart = body.let(f"select i1 {aligned}, i64 0, i64 {vectors}")
         with body.loop(self.lane, apart, self.kernel.threads) as vector:
             first = body.integer("add", start, body.integer("mul", vector, lanes))
             with body.loop(first, body.integer("add", first, lanes)) as i:
                 element = self.lifted(starts, [i], self.reduced_strides, i)
-                self.assign(variables, self.combined(self.values(variables), element))
+                self._add(variables, element)
         return body.integer("add", start, body.integer("mul", vectors, lanes))
+
+    def _add(self, variables: list[str], element: list[str]) -> None:
+        """Combine with an element that is behind those of this thread, or with the state of a part."""
+        combine = self.combined if self.kernel.step == STATES else self.appended
+        self.assign(variables, combine(self.values(variables), element))
 
     def _load_vector(self, starts: Sequence[str], i: str) -> list[list[str]]:
         """Return the states of a vector of elements."""

@@ -38,6 +38,11 @@ class StateLoop:
         names = dict(zip(self.monoid.left, left, strict=True))
         return emit(self.body, self.monoid.combine, names | dict(zip(self.monoid.right, right, strict=True)))
 
+    def appended(self, state: Sequence[str], element: Sequence[str]) -> list[str]:
+        """The state with that of one element, which is behind those of the state."""
+        names = dict(zip(self.monoid.left, state, strict=True))
+        return emit(self.body, self.monoid.append, names | dict(zip(self.monoid.right, element, strict=True)))
+
     def lifted(
         self, starts: Sequence[str], positions: Sequence[str], strides: Sequence[Sequence[str]], position: str
     ) -> list[str]:

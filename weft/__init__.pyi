@@ -209,6 +209,7 @@ layout = _Layout
 from . import library as library
 from . import linalg as linalg
 from .serialization import load as load
+from weft.viz.notebook import load_ipython_extension as load_ipython_extension
 long: DType
 from . import masked as masked
 from .core.layout import MemoryFormat as _MemoryFormat
@@ -297,6 +298,7 @@ uint6: DType
 uint64: DType
 uint7: DType
 uint8: DType
+from weft.viz.notebook import unload_ipython_extension as unload_ipython_extension
 from .core.switches import use_deterministic_algorithms as use_deterministic_algorithms
 from . import utils as utils
 from . import version as version

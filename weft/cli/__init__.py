@@ -16,6 +16,7 @@ weft: PyTorch's tensor library in pure Python
                                    run a script in several processes, with the options of torchrun
   weft warm script.py [arguments]  the same as run, and keep the compiled kernels of the program on disk;
                                    for images of containers, whose programs then start at full speed
+  weft tour                        open an introduction to tensors in the browser; its cells run on this machine
   weft doctor                      say what weft found on this machine
   weft cache                       say how much room the kernels on disk take, and where they are
   weft cache clear                 remove them; weft compiles those that it needs again
@@ -48,6 +49,10 @@ def main(arguments: list[str] | None = None) -> int:
 
             print(report())
             return 0
+        case ["tour", *options]:
+            from weft.cli import tour
+
+            return tour.main(options)
         case ["doctor", extra, *_]:
             return _refuse(f"doctor takes no arguments, but was given {extra!r}")
         case ["cache"]:

@@ -105,7 +105,7 @@ def is_ours(file: str) -> bool:
     return (
         file.startswith(_HERE)
         or file.startswith("<")
-        and not file.startswith(("<stdin>", "<string>", "<ipython"))
+        and not file.startswith(("<stdin>", "<string>", "<ipython", "<cell"))
     )
 
 

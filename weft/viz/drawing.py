@@ -44,7 +44,7 @@ _STYLE = (
     "svg.weft .mono{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:12px}"
     "svg.weft .small{font-size:11px}svg.weft .bold{font-weight:600}svg.weft .title{font-size:15px;font-weight:600}"
     "svg.weft .pale{fill-opacity:.16}svg.weft .paler{fill-opacity:.07;stroke-opacity:.45}svg.weft path{stroke-width:1.4}svg.weft .bar{stroke:none;fill-opacity:.75}"
-    "svg.weft .light{fill:#f7fafc}svg.weft .dark{fill:#1a202c}"
+    "svg.weft rect[fill]{shape-rendering:crispEdges}svg.weft .light{fill:#f7fafc}svg.weft .dark{fill:#1a202c}"
     + _theme(0)
     + "@media(prefers-color-scheme:dark){"
     + _theme(1)

@@ -33,6 +33,7 @@ from .words import clip, of_bytes, of_shape, plural
 _HUES = {PARAMETER: 3, GRADIENT: 2, STATE: 6, SAVED: 1, VARIABLE: 5, TEMPORARY: 7}
 _LEFT, _HEIGHT = 66, 220  # pixels: the room for numbers left of the chart, and its height
 _MOST_ROWS = 12
+_EACH_CALL = 400  # calls after each of which holders are asked for; it takes 0.2 to 2 ms
 _MOST_POINTS = 700  # one a pixel
 
 
@@ -101,7 +102,7 @@ class _Timeline:
         if total > self.peak:
             self.peak, self.peak_call = total, len(self.calls) - 1
             self._ask(is_peak=True)
-        elif len(self.calls) % 16 == 0:
+        elif len(self.calls) < _EACH_CALL or len(self.calls) % 16 == 0:
             self._ask(is_peak=False)
 
     def _ask(self, is_peak: bool) -> None:
@@ -197,8 +198,9 @@ def _draw_chart(drawing: Drawing, timeline: _Timeline) -> None:
     peak = x(timeline.peak_call) + width / count / 2
     drawing.path(f"M{peak:.1f},{top - 4}V{bottom}", "l0")
     after, line = timeline.calls[timeline.peak_call]
-    at_left = peak < WIDTH / 2
-    words = f"peak, after {after}" + (f" in {clip(str(line), 44)}" if line else "")
+    at_left = peak < (left + WIDTH) / 2
+    room = WIDTH - MARGIN - peak if at_left else peak - left
+    words = clip(f"peak, after {after}" + (f" in {line}" if line else ""), int(room / 6))
     drawing.text(peak + (6 if at_left else -6), top - 2, words, "small t0", "start" if at_left else "end")
     drawing.text(left, bottom + 16, "first call", "small dim")
     drawing.text(WIDTH - MARGIN, bottom + 16, "last call", "small dim", "end")
@@ -236,8 +238,7 @@ def _draw_table(drawing: Drawing, timeline: _Timeline) -> None:
         drawing.text(MARGIN + 138, y, of_bytes(nbytes), "small mono ink", "end")
         drawing.text(MARGIN + 150, y, clip(f"{of_shape(block.shape)} {block.dtype}", 24), "small mono dim")
         made = f"{block.maker}, {block.line}" if block.line else block.maker
-        names = ", ".join(dict.fromkeys(each.name for each in block.holders)) or "no variable"
-        drawing.text(MARGIN + 326, y, clip(names, 31), "small ink")
+        drawing.text(MARGIN + 326, y, clip(_names(block), 31), "small ink")
         drawing.text(MARGIN + 540, y, clip(made, 34), "small dim")
         drawing.y += 20
     if len(at_peak) > _MOST_ROWS:
@@ -245,3 +246,9 @@ def _draw_table(drawing: Drawing, timeline: _Timeline) -> None:
         words = f"… {plural(len(at_peak) - _MOST_ROWS, 'more storage')}, {of_bytes(rest)}"
         drawing.text(MARGIN, drawing.y + 14, words, "small dim")
         drawing.y += 20
+
+
+def _names(block: _Block) -> str:
+    """Of what held the block at the peak; last those that IPython gives to all results: `_`, `_1`, `Out[1]`."""
+    names = dict.fromkeys(each.name for each in block.holders)
+    return ", ".join(sorted(names, key=lambda name: name.startswith(("_", "Out[")))) or "no variable"

@@ -74,3 +74,7 @@ def test_mistakes():
         torch.viz.graph(torch.ones(2))
     with pytest.raises(TypeError, match="graph of a tensor, but was given float"):
         torch.viz.graph(1.0)
+    with pytest.raises(
+        TypeError, match="'names' .* a module, or a dictionary from names to tensors, not list"
+    ):
+        torch.viz.graph(torch.ones(2, requires_grad=True), ["a"])

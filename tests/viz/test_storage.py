@@ -80,5 +80,7 @@ def test_mistakes():
         torch.viz.storage([1, 2])
     with pytest.raises(TypeError, match="none was given"):
         torch.viz.storage()
-    with pytest.raises(NotImplementedError, match=r"layout torch.sparse_coo; .* x.indices\(\) and x.values"):
+    with pytest.raises(
+        NotImplementedError, match=r"storage\(\) does not draw sparse tensors: write x.to_dense\(\)"
+    ):
         torch.viz.storage(torch.eye(2).to_sparse())

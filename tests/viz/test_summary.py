@@ -54,3 +54,5 @@ def test_hooks_are_removed_if_the_call_fails():
 def test_mistakes():
     with pytest.raises(TypeError, match="a module of torch.nn, but was given Tensor"):
         torch.viz.summary(torch.ones(2))
+    with pytest.raises(TypeError, match=r"example tensors: for sizes, give torch.ones\(\[2, 3\]\)"):
+        torch.viz.summary(nn.Linear(3, 4), (2, 3))

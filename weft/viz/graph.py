@@ -61,9 +61,8 @@ def graph(result: Tensor, names: Module | Mapping[str, Tensor] | None = None) ->
     start = endpoint(result._autograd)[0]
     order, edges = _collected(start)
     levels = layers_of(edges, order)  # type: ignore[arg-type]
-    boxes = {key: _box(each, _names_of(names)) for key, each in order.items()}
     saved = _all_saved(order.values())
-    shown = _Shown(order, edges, levels, boxes)
+    shown = _Shown(order, edges, levels, _names_of(names))
     drawing = Drawing(
         f"a graph of {plural(len(order), 'node')}",
         f"The graph of {clip(_title(start), 40)}",
@@ -78,6 +77,11 @@ def _title(start: Any) -> str:
 
 
 def _names_of(names: Module | Mapping[str, Tensor] | None) -> dict[int, str]:
+    if not isinstance(names, (Module, Mapping, type(None))):
+        raise TypeError(
+            "graph(): argument 'names' (position 2) must be a module, or a dictionary from names to tensors, "
+            f"not {type(names).__name__}"
+        )
     pairs = names.named_parameters() if isinstance(names, Module) else (names or {}).items()
     return {id(tensor): name for name, tensor in pairs}
 
@@ -112,10 +116,6 @@ def _all_saved(nodes: Any) -> int:
     return sum(kept.values())
 
 
-def _short(node: Any) -> str:
-    return short_name(node)
-
-
 def _box(node: Any, names: Mapping[int, str]) -> _Box:
     if type(node) is Leaf:
         tensor = node.tensor()
@@ -139,7 +139,7 @@ class _Shown(NamedTuple):
     nodes: Mapping[int, Any]
     edges: Mapping[int, Sequence[int]]
     layers: Mapping[Any, int]
-    boxes: Mapping[int, _Box]
+    names: Mapping[int, str]  # by the ids of leaves
 
     def cut(self) -> tuple[dict[int, list[int]], dict[int, int], dict[int, _Box]]:
         """Edges, layers and boxes of what there is room for; a box with "… 112 more" stands for the others of a layer."""
@@ -153,12 +153,12 @@ class _Shown(NamedTuple):
             kept: list[int] = []
             room = float(COLUMN)
             for key in row if layer < _MOST_LAYERS else ():
-                room -= self.boxes[key].width + 40
+                box = _box(self.nodes[key], self.names)
+                room -= box.width + 40
                 if room < 130 and len(row) > len(kept) + 1:
                     break
                 kept.append(key)
-            for key in kept:
-                boxes[key], layers[key], stand_in[key] = self.boxes[key], layer, key
+                boxes[key], layers[key], stand_in[key] = box, layer, key
             others = row[len(kept) :]
             if others:
                 more = self._more(others)

@@ -33,7 +33,9 @@ from .words import clip, of_bytes, of_shape, plural
 _HUES = {PARAMETER: 3, GRADIENT: 2, STATE: 6, SAVED: 1, VARIABLE: 5, TEMPORARY: 7}
 _LEFT, _HEIGHT = 66, 220  # pixels: the room for numbers left of the chart, and its height
 _MOST_ROWS = 12
-_EACH_CALL = 400  # calls after each of which holders are asked for; it takes 0.2 to 2 ms
+# Calls after each of which holders are asked for, which takes 0.2 to 20 ms. Later only if there is 1 % more memory than ever before, or
+# after the 16th call.
+_EACH_CALL = 100
 _MOST_POINTS = 700  # one a pixel
 
 
@@ -70,6 +72,7 @@ class _Timeline:
         self._alive: dict[int, _Block] = {}
         self.calls: list[tuple[str, Line | None]] = []
         self.peak, self.peak_call = 0, 0
+        self._asked_peak = 0  # the largest number of bytes for which `_ask` was called
         self._graph: Callable[[], Any] = lambda: None  # the node that was recorded last, while it is alive
         for tensor in held([*arguments.items(), *variables_of(function)]).tensors.values():
             self._follow(tensor, "made before", None, 0)
@@ -101,13 +104,15 @@ class _Timeline:
         }
         if total > self.peak:
             self.peak, self.peak_call = total, len(self.calls) - 1
-            self._ask(is_peak=True)
-        elif len(self.calls) < _EACH_CALL or len(self.calls) % 16 == 0:
-            self._ask(is_peak=False)
+        few = len(self.calls) <= _EACH_CALL
+        if few or total > 1.01 * self._asked_peak or len(self.calls) % 16 == 0:
+            self._ask(total)
 
-    def _ask(self, is_peak: bool) -> None:
+    def _ask(self, total: int) -> None:
         """Ask who holds the storages now."""
         found = held([*self.arguments.items(), *variables_here()], self._graph()).holders
+        is_peak = total > self._asked_peak
+        self._asked_peak = max(total, self._asked_peak)
         for key, block in self._alive.items():
             holders = found.get(key, [])
             if is_peak:

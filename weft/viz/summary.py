@@ -54,6 +54,11 @@ def summary(model: Module, *inputs: Any, **keywords: Any) -> Picture:
     """
     if not isinstance(model, Module):
         raise TypeError(f"summary() draws a module of torch.nn, but was given {type(model).__name__}")
+    for each in inputs:
+        if isinstance(each, (tuple, list)) and each and all(isinstance(size, int) for size in each):
+            raise TypeError(
+                f"summary() calls the model with example tensors: for sizes, give torch.ones({list(each)})"
+            )
     rows = _rows(model, inputs, keywords)
     parameters = rows[0].parameters
     note = (

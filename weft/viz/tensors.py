@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.grad_mode import no_grad
-from ..core.spec import Spec
+from ..core.layout_spec import LayoutSpec
 from ..core.tensor import Tensor
 
 
@@ -73,11 +73,9 @@ def check(function: str, value: Any) -> Tensor:
         raise TypeError(
             f"{function}() draws tensors, but was given {type(value).__name__}: use torch.tensor(...)"
         )
-    if type(value.spec) is not Spec:
-        raise NotImplementedError(
-            f"{function}() does not draw tensors with the layout {value.layout}; draw the tensors that it consists of, "
-            "such as x.indices() and x.values(), or x.to_dense()"
-        )
+    if isinstance(value.spec, LayoutSpec):
+        rules = value.spec.rules
+        raise NotImplementedError(f"{function}() does not draw {rules.name} tensors: {rules.instead}")
     return value
 
 

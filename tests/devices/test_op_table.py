@@ -31,7 +31,7 @@ sort topk unique linalg.svd linalg.solve linalg.cholesky fft.rfft histc bincount
 rand_like bernoulli multinomial
 """.split()
 # The numbers of a GPU are PyTorch's for GPUs. tests/cuda/test_random.py has their values.
-DRAWS = () if HERE.type == "reference" else ("rand_like", "bernoulli")
+DRAWS = () if HERE.type == "reference" else ("rand_like", "bernoulli", "multinomial")
 DTYPES = (torch.float32, torch.complex64, torch.int64)
 # Of each op at two dtypes. A driver of GPUs compiles each kernel, which takes up to a second.
 SAMPLES = 2 if HERE.type == "reference" else 1

@@ -1,6 +1,7 @@
 import mpmath
 import numpy as np
 import pytest
+import torch
 
 import weft
 
@@ -75,3 +76,73 @@ def test_special_values():
     assert weft.i0(weft.tensor([0.0, 1000.0])).tolist() == [1, infinity]
     assert weft.special.i0e(weft.tensor([infinity])).tolist() == [0]
     assert weft.polygamma(1, weft.tensor([0.0, infinity])).tolist() == [infinity, 0]
+
+
+def quantile(p):
+    if p > 0.5:
+        return -quantile(1 - p)
+    if p > 1e-6:
+        return mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)
+    start = -mpmath.sqrt(-2 * mpmath.log(p))
+    return mpmath.findroot(lambda x: log_ndtr(x) - mpmath.log(p), (start, start + 1))
+
+
+def log_ndtr(x):
+    area = mpmath.erfc(abs(x) / mpmath.sqrt(2)) / 2
+    return mpmath.log(area) if x < 0 else mpmath.log1p(-area)
+
+
+def spherical(x):
+    return mpmath.sin(x) / x
+
+
+RIGHT = np.concatenate([np.linspace(0.01, 2, 60), np.linspace(2.01, 40, 120), [8.0, 8.0001, 1e-9, 500.0]])
+BOTH = np.concatenate([RIGHT, -RIGHT])
+P = np.concatenate([np.linspace(0.001, 0.999, 80), 10.0 ** np.arange(-300, -4, 12), [0.075, 0.0774, 1.5e-11]])
+OTHERS = {
+    "bessel_j0": (lambda x: mpmath.besselj(0, x), BOTH),
+    "bessel_j1": (lambda x: mpmath.besselj(1, x), BOTH),
+    "bessel_y0": (lambda x: mpmath.bessely(0, x), RIGHT),
+    "bessel_y1": (lambda x: mpmath.bessely(1, x), RIGHT),
+    "modified_bessel_k0": (lambda x: mpmath.besselk(0, x), RIGHT),
+    "modified_bessel_k1": (lambda x: mpmath.besselk(1, x), RIGHT),
+    "scaled_modified_bessel_k0": (lambda x: mpmath.besselk(0, x) * mpmath.exp(x), RIGHT),
+    "scaled_modified_bessel_k1": (lambda x: mpmath.besselk(1, x) * mpmath.exp(x), RIGHT),
+    "spherical_bessel_j0": (spherical, BOTH),
+    "erfcx": (lambda x: mpmath.exp(x * x) * mpmath.erfc(x), BOTH[BOTH > -26]),
+    "log_ndtr": (log_ndtr, BOTH),
+    "ndtri": (quantile, P),
+}
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("name", OTHERS)
+def test_accuracy_of_other_functions(name, dtype):
+    """A few units in the last place; functions with zeros absolutely so, in units of what they swing by."""
+    exact, x = OTHERS[name]
+    limits = np.finfo(dtype)
+    x = x.astype(dtype)
+    got = getattr(weft.special, name)(weft.from_numpy(x)).numpy()
+    with mpmath.workdps(40):
+        expected = [exact(mpmath.mpf(float(value))) for value in x]
+        floor = 0.2 if name[:8] in ("bessel_j", "bessel_y") else 0
+        usual = [limits.tiny < abs(e) < limits.max for e in expected]
+        errors = [
+            abs(float(y) - e) / max(abs(e), floor)
+            for y, e, kept in zip(got, expected, usual, strict=True)
+            if kept
+        ]
+    assert len(errors) > 80
+    assert max(errors) < 8 * limits.eps
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_special_values_are_pytorchs(name):
+    values = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, 1e-310, 1e300, -1e300]
+    if name[:8] in ("bessel_j", "bessel_y"):
+        values = values[:-2]  # PyTorch takes the sine of these by a reduction of its own
+    x = np.array(values)
+    expected = getattr(torch.special, name)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(
+        getattr(weft.special, name)(weft.from_numpy(x)).numpy(), expected, rtol=1e-6, atol=5e-324
+    )

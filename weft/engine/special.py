@@ -77,7 +77,7 @@ PI_FLOAT32 = 13176795 / 2**22
 ASYMPTOTIC = 10
 
 
-def _in_float64(function: Callable[[Expr, bool], Expr]) -> Callable[[Expr], Expr]:
+def in_float64(function: Callable[[Expr, bool], Expr]) -> Callable[[Expr], Expr]:
     """`function(x, short)` on float64; `short` says that the precision of float32 is enough."""
 
     @functools.wraps(function)
@@ -89,7 +89,7 @@ def _in_float64(function: Callable[[Expr, bool], Expr]) -> Callable[[Expr], Expr
     return widened
 
 
-def _chebyshev(t: Expr, coefficients: Sequence[float], short: bool) -> Expr:
+def chebyshev(t: Expr, coefficients: Sequence[float], short: bool) -> Expr:
     """Return Clenshaw's sum of coefficients[k] T_k(t)."""
     if short:
         coefficients = [c for c in coefficients if abs(c) > 2.0**-32 * abs(coefficients[0])]
@@ -106,8 +106,8 @@ def _scaled_bessel(near: Sequence[float], far: Sequence[float]) -> Callable[[Exp
     def fits(size: Expr, short: bool) -> tuple[Expr, Expr]:
         inside = select(size <= 8, size, 8.0)
         outside = select(size <= 8, 8.0, size)
-        at_far = _chebyshev(16.0 / outside - 1.0, far, short) / sqrt(outside)
-        return _chebyshev(inside * 0.25 - 1.0, near, short), at_far
+        at_far = chebyshev(16.0 / outside - 1.0, far, short) / sqrt(outside)
+        return chebyshev(inside * 0.25 - 1.0, near, short), at_far
 
     return fits
 
@@ -206,6 +206,6 @@ def _lgamma_right(x: Expr, short: bool, log_: Callable[[Expr], Expr]) -> Expr:
     return select(far, fma(x - 0.5, logarithm - 1.0, tail), near)
 
 
-i0e, i1e = _in_float64(_i0e), _in_float64(_i1e)
-i0, i1 = _in_float64(_grown(_i0e)), _in_float64(_grown(_i1e))
-digamma, trigamma, lgamma = _in_float64(_digamma), _in_float64(_trigamma), _in_float64(_lgamma)
+i0e, i1e = in_float64(_i0e), in_float64(_i1e)
+i0, i1 = in_float64(_grown(_i0e)), in_float64(_grown(_i1e))
+digamma, trigamma, lgamma = in_float64(_digamma), in_float64(_trigamma), in_float64(_lgamma)

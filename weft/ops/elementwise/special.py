@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...core.derivative import nondifferentiable
 from ...core.public import add_inplace
 from ...core.registry import add_member
 from ...core.tensor import Tensor
-from ...engine import blas
+from ...engine import bessel, blas, normal
 from ...engine import scalar as s
 from ...engine import special as functions
 from ...families.array_op import ArrayMap
@@ -75,19 +76,6 @@ def _airy(x):
     return np.where(far, beyond, near).astype(x.dtype)
 
 
-def _spherical_bessel_j0(x):
-    near = np.abs(x) < 0.5
-    z = np.where(near, x, 0) ** 2
-    series = 1 + z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 - z / 39916800))))
-    return np.where(near, series, np.where(np.isinf(x), 0, np.sin(x) / x))
-
-
-def _k(order: int, scaled: bool) -> Callable:
-    """As in PyTorch, the function is NaN left of 0."""
-    compute = scipy(f"k{order}{'e' if scaled else ''}")
-    return lambda x: np.where(x < 0, np.nan, compute(np.abs(x)))
-
-
 def _gammainc(upper: bool) -> Callable:
     if upper:
         return scipy("gammaincc")
@@ -116,13 +104,17 @@ def _polygamma(n: int) -> Map:
     )
 
 
+MOST_TERMS = 16  # of an expression, because compiling it takes as long as it is
+
+
 @functools.lru_cache(maxsize=64)
 def _mvlgamma(p: int) -> Map:
     constant = p * (p - 1) / 4 * math.log(math.pi)
-    return ArrayMap(
+    kind, lgamma = (Map, functions.lgamma) if p <= MOST_TERMS else (ArrayMap, scipy("gammaln"))
+    return kind(
         "mvlgamma",
         to_float,
-        lambda x: constant + sum(scipy("gammaln")(x - j / 2) for j in range(p)),
+        lambda x: functools.reduce(operator.add, [lgamma(x - j / 2) for j in range(p)]) + constant,
         check=NO_COMPLEX,
         derivative=lambda ct, out, a: ct * sum((a - j / 2).digamma() for j in range(p)),
     )
@@ -153,40 +145,37 @@ def _gammainc_rule(sign: int) -> Callable:
 
 # fmt: off
 _UNARY = (
-    # names                              element                        forms                       derivative                                                                       what
-    ("special.modified_bessel_k0",       _k(0, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 0"),
-    ("special.modified_bessel_k1",       _k(1, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 1"),
-    ("special.scaled_modified_bessel_k0", _k(0, True),                  "function",                     nondifferentiable,                                                               "exp(input) modified_bessel_k0(input)"),
-    ("special.scaled_modified_bessel_k1", _k(1, True),                  "function",                     nondifferentiable,                                                               "exp(input) modified_bessel_k1(input)"),
-    ("special.bessel_j0",                scipy("j0"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the first kind, order 0"),
-    ("special.bessel_j1",                scipy("j1"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the first kind, order 1"),
-    ("special.bessel_y0",                scipy("y0"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the second kind, order 0"),
-    ("special.bessel_y1",                scipy("y1"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the second kind, order 1"),
-    ("special.spherical_bessel_j0",      _spherical_bessel_j0,          "function",                     nondifferentiable,                                                               "sin(input) / input; 1 at 0"),
-    ("special.airy_ai",                  _airy,                         "function",                     nondifferentiable,                                                               "the Airy function Ai"),
-    ("special.erfcx",                    scipy("erfcx"),                "function",                     lambda ct, out, a: ct * (2 * a * out - TWO_BY_ROOT_PI),                          "exp(input**2) erfc(input)"),
-    ("special.log_ndtr",                 scipy("log_ndtr"),             "function",                     lambda ct, out, a: ct * (ROOT_2_BY_PI / OPS["special.erfcx"](a * -SQRT_HALF)),   "the logarithm of ndtr(input)"),
-    ("special.ndtri",                    scipy("ndtri"),                "function",                     lambda ct, out, a: ct * (ROOT_2_PI * (out * out / 2).exp()),                     "the inverse of ndtr"),
-)
-_UNARY_ROWS = (
-    ("lgamma special.gammaln",           functions.lgamma,     "function method inplace",               lambda ct, out, a: ct * a.digamma(),                                             "the logarithm of |gamma(input)|"),
-    ("digamma special.digamma special.psi", functions.digamma, "function method inplace",               lambda ct, out, a: ct * a.polygamma(1),                                          "the derivative of lgamma"),
-    ("i0 special.i0 special.modified_bessel_i0", functions.i0, "function method inplace",               lambda ct, out, a: ct * OPS["special.i1"](a),                                    "the modified Bessel function of the first kind, order 0"),
-    ("special.i1 special.modified_bessel_i1", functions.i1,    "function",                              _i1_rule,                                                                        "the modified Bessel function of the first kind, order 1"),
-    ("special.i0e",                      functions.i0e,        "function",                              lambda ct, out, a: ct * (OPS["special.i1e"](a) - a.sgn() * out),                 "exp(-|input|) i0(input)"),
-    ("special.i1e",                      functions.i1e,        "function",                              _i1e_rule,                                                                       "exp(-|input|) i1(input)"),
-    ("special.entr",                     _entr,                "function",                              lambda ct, out, a: ct * (-a.log() - 1),                                          "-input * log(input); 0 at 0, -inf left of it"),
-    ("special.ndtr",                     _ndtr,                "function",                              lambda ct, out, a: ct * ((a * a / -2).exp() / ROOT_2_PI),                        "the area under the standard normal density left of input"),
+    # names                                      element              forms                      derivative                                                                     what
+    ("lgamma special.gammaln",                   functions.lgamma,    "function method inplace", lambda ct, out, a: ct * a.digamma(),                                           "the logarithm of |gamma(input)|"),
+    ("digamma special.digamma special.psi",      functions.digamma,   "function method inplace", lambda ct, out, a: ct * a.polygamma(1),                                        "the derivative of lgamma"),
+    ("i0 special.i0 special.modified_bessel_i0", functions.i0,        "function method inplace", lambda ct, out, a: ct * OPS["special.i1"](a),                                  "the modified Bessel function of the first kind, order 0"),
+    ("special.i1 special.modified_bessel_i1",    functions.i1,        "function",                _i1_rule,                                                                      "the modified Bessel function of the first kind, order 1"),
+    ("special.i0e",                              functions.i0e,       "function",                lambda ct, out, a: ct * (OPS["special.i1e"](a) - a.sgn() * out),               "exp(-|input|) i0(input)"),
+    ("special.i1e",                              functions.i1e,       "function",                _i1e_rule,                                                                     "exp(-|input|) i1(input)"),
+    ("special.entr",                             _entr,               "function",                lambda ct, out, a: ct * (-a.log() - 1),                                        "-input * log(input); 0 at 0, -inf left of it"),
+    ("special.ndtr",                             _ndtr,               "function",                lambda ct, out, a: ct * ((a * a / -2).exp() / ROOT_2_PI),                      "the area under the standard normal density left of input"),
+    ("special.modified_bessel_k0",               bessel.k0,           "function",                nondifferentiable,                                                             "the modified Bessel function of the second kind, order 0"),
+    ("special.modified_bessel_k1",               bessel.k1,           "function",                nondifferentiable,                                                             "the modified Bessel function of the second kind, order 1"),
+    ("special.scaled_modified_bessel_k0",        bessel.k0e,          "function",                nondifferentiable,                                                             "exp(input) modified_bessel_k0(input)"),
+    ("special.scaled_modified_bessel_k1",        bessel.k1e,          "function",                nondifferentiable,                                                             "exp(input) modified_bessel_k1(input)"),
+    ("special.bessel_j0",                        bessel.j0,           "function",                nondifferentiable,                                                             "the Bessel function of the first kind, order 0"),
+    ("special.bessel_j1",                        bessel.j1,           "function",                nondifferentiable,                                                             "the Bessel function of the first kind, order 1"),
+    ("special.bessel_y0",                        bessel.y0,           "function",                nondifferentiable,                                                             "the Bessel function of the second kind, order 0"),
+    ("special.bessel_y1",                        bessel.y1,           "function",                nondifferentiable,                                                             "the Bessel function of the second kind, order 1"),
+    ("special.spherical_bessel_j0",              bessel.spherical_j0, "function",                nondifferentiable,                                                             "sin(input) / input; 1 at 0"),
+    ("special.erfcx",                            normal.erfcx,        "function",                lambda ct, out, a: ct * (2 * a * out - TWO_BY_ROOT_PI),                        "exp(input**2) erfc(input)"),
+    ("special.log_ndtr",                         normal.log_ndtr,     "function",                lambda ct, out, a: ct * (ROOT_2_BY_PI / OPS["special.erfcx"](a * -SQRT_HALF)), "the logarithm of ndtr(input)"),
+    ("special.ndtri",                            normal.ndtri,        "function",                lambda ct, out, a: ct * (ROOT_2_PI * (out * out / 2).exp()),                   "the inverse of ndtr"),
 )
 # fmt: on
 for _names, _element, _forms, _derivative, _what in _UNARY:
     _name, *_aliases = _names.split()
-    OPS[_name] = ArrayMap(_name, to_float, _element, check=NO_COMPLEX, derivative=_derivative)
+    OPS[_name] = Map(_name, to_float, _element, check=NO_COMPLEX, derivative=_derivative)
     publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
-for _names, _row, _forms, _derivative, _what in _UNARY_ROWS:
-    _name, *_aliases = _names.split()
-    OPS[_name] = Map(_name, to_float, _row, check=NO_COMPLEX, derivative=_derivative)
-    publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
+OPS["special.airy_ai"] = ArrayMap(
+    "special.airy_ai", to_float, _airy, check=NO_COMPLEX, derivative=nondifferentiable
+)
+publish(OPS["special.airy_ai"], 1, "function", doc="Of each element the Airy function Ai.")
 TRIGAMMA = Map(
     "polygamma",
     to_float,

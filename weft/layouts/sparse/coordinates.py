@@ -17,6 +17,8 @@ from ...core.tensor import Tensor
 from ...families.array_op import array, inside, tensor_of
 from ...ops.assembly.joining import cat, stack
 from ...ops.creation.creation import empty, zeros
+from ...ops.creation.ranges import arange
+from ...ops.order.kernels import places
 from ...ops.order.searching import searchsorted
 
 
@@ -133,11 +135,35 @@ def merged(left: Tensor, right: Tensor) -> Merged:
     Sorted sequences of distinct keys become their sorted union. Others are walked through in the same way, as in PyTorch: the
     lesser of the two heads comes next.
     """
+    if left.device.backend.prefers_kernels and (found := _merged_if_sorted(left, right)) is not None:
+        return found
     with inside("merge", [left, right]):
         a, b = array(left), array(right)
         merge = left.device.backend.extras.get("merge")
         size, to_left, to_right = (merge or _merge)(a, b)
         return Merged(size, tensor_of(to_left), tensor_of(to_right))
+
+
+def _merged_if_sorted(left: Tensor, right: Tensor) -> Merged | None:
+    """What `merged` returns, computed by searches; None unless both sequences are sorted."""
+    (to_left, pairs), (to_right, _) = _places_beside(left, right), _places_beside(right, left)
+    unsorted = (left[1:] < left[:-1]).sum() + (right[1:] < right[:-1]).sum()
+    count, is_bad = stack([pairs, unsorted]).tolist()
+    return None if is_bad else Merged(len(left) + len(right) - count, to_left, to_right)
+
+
+def _places_beside(own: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """The place of each entry of a sorted sequence in the merged one, and how many entries there are in both.
+
+    The first of equal entries is one with the first such entry of the other sequence, the second with the second, and so on.
+    """
+    number = arange(len(own), device=own.device)
+    before, until = (places(other, own, right, int64) for right in (False, True))
+    first = places(own, own, False, int64)
+    is_pair = number - first < until - before
+    pairs = is_pair.cumsum(0)
+    pairs_before = (pairs - is_pair.to(int64)).index_select(0, first)
+    return number + before - pairs_before, is_pair.sum()
 
 
 def _merge(left: np.ndarray, right: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:

@@ -208,6 +208,15 @@ def test_deepcopy():
         copy.deepcopy(p * 2)
 
 
+def test_dtensors_are_not_pickled(tmp_path):
+    _, _, _, d = parts(weft)
+    assert copy.copy(d).to_local().data_ptr() == d.to_local().data_ptr()
+    for each in (d, weft.nn.Parameter(d)):
+        with pytest.raises(NotImplementedError, match="save with torch.distributed.checkpoint"):
+            weft.save({"weight": each}, tmp_path / "d.pt")
+    assert not list(tmp_path.iterdir())
+
+
 def test_asking_costs_nothing(run):
     """A class with `__torch_function__` makes every call slower, so there is none before the first DTensor."""
     code = "import weft; from weft.core.overrides import override_types; from weft.distributed.tensor import DTensor; print(len(override_types))"

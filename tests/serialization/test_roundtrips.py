@@ -231,6 +231,23 @@ def test_subclasses_and_attributes():
     assert type(found) is Special and found.note == "mine" and found.slot == 2 and found.tolist() == [1, 1]
 
 
+class Short(weft.Tensor):
+    def __reduce_ex__(self, protocol):
+        return Short.of, (self.tolist(),)
+
+    @staticmethod
+    def of(values):
+        return weft.tensor(values).as_subclass(Short)
+
+
+def test_a_subclass_decides_how_it_is_saved():
+    file = _saved([weft.ones(2).as_subclass(Short), weft.nn.LazyLinear(3).weight])
+    with pytest.warns(UserWarning, match="weights_only"):
+        short, uninitialized = weft.load(file, weights_only=False)
+    assert type(short) is Short and short.tolist() == [1, 1]
+    assert type(uninitialized) is weft.nn.UninitializedParameter
+
+
 def test_hooks_are_not_saved():
     tensor = weft.ones(2, requires_grad=True)
     tensor.register_hook(lambda grad: grad)

@@ -26,6 +26,7 @@ from ..core.layout import (
     sparse_csr,
     strided,
 )
+from ..core.overrides import public_function
 from ..core.qscheme import qscheme
 from ..core.registry import FUNCTIONS
 from ..core.size import Size
@@ -159,6 +160,9 @@ class _Reducers:
         if issubclass(cls, Tensor):
             from ..autograd.parameter import Parameter
 
+            own: Any = cls.__reduce_ex__
+            if public_function(own) not in (Tensor.__reduce_ex__, Parameter.__reduce_ex__):
+                return default  # pickle calls the method of the subclass
             return reduce_parameter if type.__subclasscheck__(Parameter, cls) else reduce_tensor
         return _REDUCERS.get(cls) or copyreg.dispatch_table.get(cls, default)
 

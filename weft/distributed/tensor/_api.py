@@ -71,6 +71,21 @@ class DTensor(Tensor):
     def _local_tensor(self) -> Tensor:
         return self._storage.local
 
+    def __copy__(self) -> DTensor:
+        """Another DTensor of the same part."""
+        made: Any = self.detach()
+        return made.requires_grad_(self.requires_grad)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A DTensor is not pickled, because its mesh exists only in these processes.
+
+        Raises: NotImplementedError.
+        """
+        raise NotImplementedError(
+            "torch.save and pickle of a DTensor: save with torch.distributed.checkpoint, which writes one checkpoint of all processes and "
+            "reads it on any number of them, or save x.full_tensor() or x.to_local()"
+        )
+
     def __tensor_flatten__(self) -> tuple[list[str], Any]:
         """The attribute with the tensor that this one wraps, and what else `__tensor_unflatten__` needs."""
         return ["_local_tensor"], (self.spec, self.device_mesh, self.placements, self.requires_grad)

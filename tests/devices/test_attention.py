@@ -63,7 +63,7 @@ def test_without_queries_or_keys(shape):
     assert found.cpu().equal(weft.zeros(2, shape[0], 16, dtype=weft.float16))
 
 
-@pytest.mark.parametrize(("features", "values"), [(40, 24), (9, 3), (128, 64)])
+@pytest.mark.parametrize(("features", "values"), [(40, 24), (9, 3), (128, 64), (250, 136)])
 def test_numbers_of_features(features, values):
     check(*three((2,), 70, 90, features, values), dtype=weft.bfloat16)
 

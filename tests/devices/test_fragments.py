@@ -82,7 +82,7 @@ def registers_ir(target, kernel):
     first = body.integer("mul", body.warp, ROWS)
     lefts = [body.left_side(tiles[k], terms_in_rows=k == 0, first=first) for k in (0, 1)]
     rights = [body.right_side(tiles[k], terms_in_rows=k == 2) for k in (2, 3)]
-    (a,) = body.left_of(rows, first, TERMS)
+    (a,) = body.left_of(body.tile(2 * ROWS, TERMS), rows, "0")
     found = [*a, *(register for side in lefts for register in body.left(side, 0, 0))]
     found += [register for side in rights for each in body.right(side, 16, 0) for register in each]
     sums = body.new_sums(16)
@@ -138,12 +138,13 @@ def test_fragments(form, dtype):
     assert totals.equal(fours.expand_as(totals))
 
 
-def attended(gpu, dtype, causal, mask):
+def attended(gpu, dtype, causal, mask, features):
     """Results and gradients of attention, by the name of the operand."""
     generator = weft.Generator().manual_seed(0)
     sizes = {"query": (4, 200), "key": (2, 150), "value": (2, 150), "ct": (4, 200)}
     named = {
-        name: weft.randn(2, *each, 64, generator=generator).to(HERE, dtype) for name, each in sizes.items()
+        name: weft.randn(2, *each, features, generator=generator).to(HERE, dtype)
+        for name, each in sizes.items()
     }
     named |= {name: weft.empty(2, 4, 200, device=HERE) for name in ("logsumexp", "shared")}
     named |= {name: weft.empty_like(named["query"]) for name in ("out", "query_ct")}
@@ -158,8 +159,11 @@ def attended(gpu, dtype, causal, mask):
     return {name: each.cpu().double() for name, each in named.items()}
 
 
-@pytest.mark.parametrize(("dtype", "causal"), [(weft.bfloat16, True), (weft.float16, False)])
-def test_the_forms_of_attention_agree(monkeypatch, dtype, causal):
+@pytest.mark.parametrize(
+    ("dtype", "causal", "features"),
+    [(weft.bfloat16, True, 64), (weft.float16, False, 64), (weft.bfloat16, True, 136)],
+)
+def test_the_forms_of_attention_agree(monkeypatch, dtype, causal, features):
     gpu = weft.device(HERE).backend
     seen = (
         None
@@ -171,7 +175,7 @@ def test_the_forms_of_attention_agree(monkeypatch, dtype, causal):
         monkeypatch.setattr(attention, "attention_ir", in_form(form, write))
         with monkeypatch.context() as change:
             change.setattr(gpu.runtime, "small_products", form)
-            found[form] = attended(gpu, dtype, causal, seen)
+            found[form] = attended(gpu, dtype, causal, seen, features)
     for name, expected in found["memory"].items():
         one, other = (each.nan_to_num(posinf=-100) for each in (found["tensor cores"][name], expected))
         tolerance = 2e-2 if dtype is weft.bfloat16 else 3e-3

@@ -54,8 +54,8 @@ def assembled(code, processor, folder):
 def kernels_with_tensor_cores():
     """(name, LLVM IR) of kernels for capability 8.0 and above."""
     named = [
-        ("attention, " + step, attention_ir(NVPTX, AttentionKernel(step, bfloat16, 64, 64, True, None, True)))
-        for step in (FORWARD, BY_QUERIES, BY_KEYS)
+        (f"attention, {step}", attention_ir(NVPTX, AttentionKernel(step, bfloat16, n, n, True, None, True)))
+        for step, n in ((FORWARD, 64), (BY_QUERIES, 128), (BY_KEYS, 64), (BY_KEYS, 128))
     ]
     wide = AttentionKernel(FORWARD, float16, 128, 128, False, bool_, True)
     named += [

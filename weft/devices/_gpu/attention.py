@@ -22,12 +22,14 @@ from ...engine.convert import convert
 from ...engine.expr import load
 from ...engine.kernel import Launch
 from ...engine.llvm import constant, emit
-from .fragments import COLUMNS, DTYPES, ROWS, TERMS, WARPS, Fragments, Matrix
+from .fragments import COLUMNS, DTYPES, ROWS, TERMS, WARPS, Fragment, Fragments, Matrix
 from .kernel import THREADS
 from .target import Target
 
 BLOCK = ROWS * WARPS  # rows of a group: queries, or keys in the backward pass by keys
 MOST_FEATURES = 256
+# With more features than these a thread of the backward pass has not enough registers for two gradients, and for all columns of one.
+FEW_FEATURES, MOST_AT_ONCE = 64, 128
 _MINUS_INFINITY, _INFINITY = constant(float32, 0xFF800000), constant(float32, 0x7F800000)
 _LOG2_E, _LN_2 = (
     constant(float32, struct.unpack("<I", struct.pack("<f", each))[0])
@@ -56,8 +58,8 @@ class AttentionKernel(NamedTuple):
 
     step: str
     dtype: DType
-    features: int  # of queries and keys, rounded up to TERMS
-    values: int  # features of values, rounded up to TERMS
+    features: int  # of queries and keys, rounded up
+    values: int  # features of values, rounded up
     causal: bool
     mask: DType | None
     tensor_cores: bool
@@ -65,8 +67,9 @@ class AttentionKernel(NamedTuple):
     @property
     def at_once(self) -> int:
         """How many keys, or queries in the pass by keys, are in memory of the group."""
-        most = 128 if self.step == FORWARD else 64  # features
-        return 64 if max(self.features, self.values) <= most else 32
+        few, many = {FORWARD: (64, 32), BY_QUERIES: (64, 32), BY_KEYS: (32, 16)}[self.step]
+        most = MOST_AT_ONCE if self.step == FORWARD else FEW_FEATURES
+        return few if max(self.features, self.values) <= most else many
 
 
 def attention_ir(target: Target, kernel: AttentionKernel) -> str:
@@ -206,7 +209,7 @@ class _Attention(Fragments):
         with self._blocks(self.queries, self.heads) as (sample, head, block):
             first, shared = self.integer("add", block, own), self.integer("udiv", head, self.together)
             rows = self._rows(first)
-            query = self.left_of(self._matrix("query", sample, head), first, kernel.features)
+            query = self.left_of(keys, self._matrix("query", sample, head), block)
             sums = self.new_sums(kernel.values)
             highest = [self.variable("float", _MINUS_INFINITY) for _ in rows]
             totals = [self.variable("float", "0.0") for _ in rows]
@@ -289,30 +292,39 @@ class _Attention(Fragments):
         with self._blocks(self.queries, self.heads) as (sample, head, block):
             first, of_keys = self.integer("add", block, own), self.integer("udiv", head, self.together)
             rows = self._rows(first)
-            query = self.left_of(self._matrix("query", sample, head), first, kernel.features)
-            ct = self.left_of(self._matrix("ct", sample, head), first, kernel.values)
-            shared = self._shared(ct, self.left_of(self._matrix("out", sample, head), first, kernel.values))
+            query = self.left_of(keys, self._matrix("query", sample, head), block)
+            ct = self.left_of(values, self._matrix("ct", sample, head), block)
+            shared = self._shared(ct, self.left_of(values, self._matrix("out", sample, head), block))
             subtracted = []
             for row, value in zip(rows, shared, strict=True):
                 self._store_number("shared", sample, head, row, value)
                 subtracted.append(self.product(self._number_of("logsumexp", sample, head, row), _LOG2_E))
-            sums = self.new_sums(kernel.features)
-            with self.loop(
-                0, self._stop(self.integer("add", block, BLOCK - 1), self.keys), kernel.at_once
-            ) as start:
-                self.barrier()
-                self.fetch(keys, self._matrix("key", sample, of_keys), start)
-                self.fetch(values, self._matrix("value", sample, of_keys), start)
-                self.barrier()
-                products = self.new_sums(kernel.at_once)
-                self.multiply_all(products, query, self.right_side(keys, terms_in_rows=True))
-                scores = self._scores(self.sums_of(products), (sample, head), rows, start)
-                weights = self._powers(scores, lambda k, n: subtracted[n // 2])
-                pulled = self.new_sums(kernel.at_once)
-                self.multiply_all(pulled, ct, self.right_side(values, terms_in_rows=True))
-                of_scores = self._score_cts(weights, pulled, lambda k, n: shared[n // 2])
-                self.multiply_all(sums, self.as_left(of_scores), self.right_side(keys, terms_in_rows=False))
-            self.store_sums(self._matrix("query_ct", sample, head), first, 0, self._scaled(sums))
+            with self._columns(kernel.features) as (left, sums):
+                with self.loop(
+                    0, self._stop(self.integer("add", block, BLOCK - 1), self.keys), kernel.at_once
+                ) as start:
+                    self.barrier()
+                    self.fetch(keys, self._matrix("key", sample, of_keys), start)
+                    self.fetch(values, self._matrix("value", sample, of_keys), start)
+                    self.barrier()
+                    products = self.new_sums(kernel.at_once)
+                    self.multiply_all(products, query, self.right_side(keys, terms_in_rows=True))
+                    scores = self._scores(self.sums_of(products), (sample, head), rows, start)
+                    weights = self._powers(scores, lambda k, n: subtracted[n // 2])
+                    pulled = self.new_sums(kernel.at_once)
+                    self.multiply_all(pulled, ct, self.right_side(values, terms_in_rows=True))
+                    of_scores = self._score_cts(weights, pulled, lambda k, n: shared[n // 2])
+                    self.multiply_all(
+                        sums, self.as_left(of_scores), self.right_side(keys, terms_in_rows=False, first=left)
+                    )
+                self.store_sums(self._matrix("query_ct", sample, head), first, left, self._scaled(sums))
+
+    @contextmanager
+    def _columns(self, features: int) -> Iterator[tuple[str, list[list[str]]]]:
+        """Sums of so many columns, or of one half after the other: where they begin, and their variables."""
+        width = features if features <= MOST_AT_ONCE else features // 2
+        with self.loop(0, features, width) as left:
+            yield left, self.new_sums(width)
 
     def _shared(self, ct: Sequence[Sequence[str]], out: Sequence[Sequence[str]]) -> list[str]:
         """The sums of ct * out of both rows of this thread. Even registers of a fragment are of the first row, odd ones of the second."""
@@ -350,15 +362,21 @@ class _Attention(Fragments):
         with self._blocks(self.keys, heads) as (sample, of_keys, block):
             first = self.integer("add", block, own)
             rows = self._rows(first)
-            key = self.left_of(self._matrix("key", sample, of_keys), first, kernel.features)
-            value = self.left_of(self._matrix("value", sample, of_keys), first, kernel.values)
-            key_sums, value_sums = self.new_sums(kernel.features), self.new_sums(kernel.values)
+            key = self.left_of(queries, self._matrix("key", sample, of_keys), block)
             begin = "0"
             if kernel.causal:
                 begin = self.integer("mul", self.integer("udiv", block, kernel.at_once), kernel.at_once)
-            with self.loop(0, self.together) as turn:
-                head = self.integer("add", self.integer("mul", of_keys, self.together), turn)
-                with self.loop(begin, self.queries, kernel.at_once) as start:
+            key_ct, value_ct = (self._matrix(name, sample, of_keys) for name in ("key_ct", "value_ct"))
+
+            def add_up(
+                value_sums: list[list[str]], key_sums: list[list[str]], value: Sequence[Fragment], left: str
+            ) -> None:
+                """Add what all queries give to the columns from `left` on of one gradient, or of both. No sums: it is not wanted."""
+                with (
+                    self.loop(0, self.together) as turn,
+                    self.loop(begin, self.queries, kernel.at_once) as start,
+                ):
+                    head = self.integer("add", self.integer("mul", of_keys, self.together), turn)
                     self.barrier()
                     self.fetch(queries, self._matrix("query", sample, head), start)
                     self.fetch(cts, self._matrix("ct", sample, head), start)
@@ -369,18 +387,34 @@ class _Attention(Fragments):
                     subtracted = self._of_columns("logsumexp", sample, head, start)
                     subtracted = [[self.product(each, _LOG2_E) for each in pair] for pair in subtracted]
                     weights = self._powers(scores, lambda k, n: subtracted[k][n % 2])
-                    self.multiply_all(
-                        value_sums, self.as_left(weights), self.right_side(cts, terms_in_rows=False)
-                    )
+                    if value_sums:
+                        right = self.right_side(cts, terms_in_rows=False, first=left)
+                        self.multiply_all(value_sums, self.as_left(weights), right)
+                    if not key_sums:
+                        return
                     pulled = self.new_sums(kernel.at_once)
                     self.multiply_all(pulled, value, self.right_side(cts, terms_in_rows=True))
                     shared = self._of_columns("shared", sample, head, start)
                     of_scores = self._score_cts(weights, pulled, lambda k, n: shared[k][n % 2])
-                    self.multiply_all(
-                        key_sums, self.as_left(of_scores), self.right_side(queries, terms_in_rows=False)
-                    )
-            self.store_sums(self._matrix("key_ct", sample, of_keys), first, 0, self._scaled(key_sums))
-            self.store_sums(self._matrix("value_ct", sample, of_keys), first, 0, self.sums_of(value_sums))
+                    right = self.right_side(queries, terms_in_rows=False, first=left)
+                    self.multiply_all(key_sums, self.as_left(of_scores), right)
+
+            def values() -> list[Fragment]:
+                return self.left_of(cts, self._matrix("value", sample, of_keys), block)
+
+            if max(kernel.features, kernel.values) <= FEW_FEATURES:
+                key_sums, value_sums = self.new_sums(kernel.features), self.new_sums(kernel.values)
+                add_up(value_sums, key_sums, values(), "0")
+                self.store_sums(key_ct, first, 0, self._scaled(key_sums))
+                self.store_sums(value_ct, first, 0, self.sums_of(value_sums))
+                return
+            with self._columns(kernel.values) as (left, sums):
+                add_up(sums, [], (), left)
+                self.store_sums(value_ct, first, left, self.sums_of(sums))
+            value = values()
+            with self._columns(kernel.features) as (left, sums):
+                add_up([], sums, value, left)
+                self.store_sums(key_ct, first, left, self._scaled(sums))
 
     def _of_columns(self, name: str, sample: str, head: str, first: str) -> list[list[str]]:
         """The numbers of the queries that are this thread's columns of a tile."""
@@ -444,8 +478,14 @@ def prepare_attention(
 
 
 def _rounded_up(features: int) -> int:
-    """The next multiple of TERMS. It is compared, not computed, so that a plan for other numbers of rows has the number itself."""
-    return next(width for width in range(TERMS, MOST_FEATURES + TERMS, TERMS) if features <= width)
+    """The next multiple of TERMS, also of the half if the columns of a gradient are computed in two halves.
+
+    It is compared, not computed, so that a plan for other numbers of rows has the number itself.
+    """
+    few = range(TERMS, MOST_AT_ONCE, TERMS)
+    return next(
+        width for width in (*few, *range(MOST_AT_ONCE, MOST_FEATURES + 1, 2 * TERMS)) if features <= width
+    )
 
 
 @per_plan

@@ -434,18 +434,25 @@ class Fragments(Kernel):
         for k, fragment in enumerate(left):
             self.multiply(sums, fragment, self.right(right, len(sums) * COLUMNS, k * TERMS))
 
-    def left_of(self, matrix: Matrix, first: str, columns: int) -> list[Fragment]:
-        """The fragments of A of this warp straight from memory of the device: 16 rows from `first` on, with zeros beyond the edges."""
-        found = []
-        for k in range(0, columns, TERMS):
-            fragment = []
-            for down, along in A_PAIRS:
-                row = self.integer("add", first, self.integer("add", self.high, down))
-                column = self.integer("add", self.twice_low, k + along)
-                after = self.integer("add", column, 1)
-                fragment.append(self.join(*(self._read(matrix, row, each) for each in (column, after))))
-            found.append(fragment)
-        return found
+    def left_of(self, tile: Tile, matrix: Matrix, first: str) -> list[Fragment]:
+        """The fragments of A of this warp: 16 of the rows from `first` on, which are those of the whole group, with zeros beyond the edges.
+
+        All rows go through a tile, a few warps at a time. Without it each element would take an address, and these more registers than there are.
+        """
+        together = tile.rows // ROWS  # warps
+        own, turn_of_warp = (self.integer(how, self.warp, together) for how in ("urem", "udiv"))
+        side = self.left_side(tile, terms_in_rows=True, first=self.integer("mul", own, ROWS))
+        found = [[self.variable("i32", "0") for _ in A_PAIRS] for _ in range(0, tile.columns, TERMS)]
+        with self.loop(0, WARPS // together) as turn:
+            self.barrier()
+            self.fetch(tile, matrix, self.integer("add", first, self.integer("mul", turn, tile.rows)))
+            self.barrier()
+            mine = self.let(f"icmp eq i64 {turn}, {turn_of_warp}")
+            for k, variables in enumerate(found):
+                for variable, register in zip(variables, self.left(side, 0, TERMS * k), strict=True):
+                    kept = self.get(variable, "i32")
+                    self.set(variable, "i32", self.let(f"select i1 {mine}, i32 {register}, i32 {kept}"))
+        return [[self.get(variable, "i32") for variable in variables] for variables in found]
 
     def store_sums(
         self,

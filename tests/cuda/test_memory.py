@@ -54,12 +54,38 @@ def test_the_numbers_by_name():
     assert nested["segment"]["all"]["current"] == stats["segment.all.current"]
 
 
+def test_the_numbers_of_small_and_large_blocks():
+    weft.empty(1, device="cuda")
+    weft.cuda.reset_peak_memory_stats()
+    before = weft.cuda.memory_stats()
+    small = [weft.empty(1000, dtype=weft.uint8, device="cuda") for _ in range(3)]
+    large = weft.empty(12 * MIB, dtype=weft.uint8, device="cuda")
+    small.pop()
+    stats = weft.cuda.memory_stats()
+
+    def more(name):
+        return stats[name] - before[name]
+
+    assert more("allocation.small_pool.current") == 2 and more("allocation.large_pool.current") == 1
+    assert (
+        more("allocation.small_pool.peak") == 3 and more("allocated_bytes.small_pool.allocated") == 3 * 1024
+    )
+    assert more("allocated_bytes.small_pool.current") == 2 * 1024 and more("active.small_pool.freed") == 1
+    assert more("allocated_bytes.large_pool.current") == large.nbytes
+    for name in ("allocated_bytes", "active", "allocation", "active_bytes", "reserved_bytes", "segment"):
+        for which in ("current", "allocated", "freed"):
+            parts = [stats[f"{name}.{part}.{which}"] for part in ("small_pool", "large_pool")]
+            assert stats[f"{name}.all.{which}"] == sum(parts), (name, which)
+
+
 def test_the_table():
     x = weft.empty(3 * MIB, dtype=weft.uint8, device="cuda")
     lines = weft.cuda.memory_summary().splitlines()
     assert {len(line) for line in lines} == {77} and "device ID 0" in lines[1]
     row = next(line for line in lines if "Allocated memory" in line)
     assert row.split("|")[2].split() == [str(weft.cuda.memory_allocated() // 1024), "KiB"] and x.is_cuda
+    assert sum("from small pool" in line for line in lines) == 6
+    assert "from small pool" not in weft.cuda.memory_summary(abbreviated=True)
 
 
 def test_sizes_that_change_with_each_call():

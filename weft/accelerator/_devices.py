@@ -113,12 +113,11 @@ class Devices:
         return self.runtime(device).name
 
     def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
-        """Whether a kernel of one device can use memory of another. It cannot: copies between devices go through the host.
+        """Whether copies from one device to another need no detour through the host.
 
         Raises: the error of the type without a device, AssertionError for a number that no device has.
         """
-        self.runtime(device), self.runtime(peer_device)
-        return False
+        return self.runtime(device).can_access(self.runtime(peer_device))
 
     def started(self) -> list[Any]:
         """The devices used so far."""

@@ -81,8 +81,8 @@ class Memory:
         """The allocator's numbers, by PyTorch's names; empty for a device that has not been used.
 
         Kinds: bytes of tensors (allocated and active), bytes taken from the driver (reserved), tensors (allocation and active), and blocks
-        of the driver (segment). Each has `current` and `peak`, and `allocated` and `freed`, which only grow. Further: `num_ooms`
-        counts OutOfMemoryError, `num_alloc_retries` the allocations that freed unused blocks first.
+        of the driver (segment). Each has the parts `all`, `small_pool` (tensors of up to 1 MiB) and `large_pool`, and these have `current` and
+        `peak`, and `allocated` and `freed`, which only grow. Further: `num_ooms` counts OutOfMemoryError, `num_alloc_retries` the allocations that freed unused blocks first.
         """
         return _flat(self.memory_stats_as_nested_dict(device))
 
@@ -91,18 +91,17 @@ class Memory:
         pool = self._pool(device)
         if pool is None:
             return {}
-        kinds = {
-            ("active_bytes", "allocated_bytes"): pool.bytes_of_tensors(),
-            ("active", "allocation"): pool.tensors(),
-            ("reserved_bytes",): pool.bytes_of_segments(),
-            ("segment",): pool.numbers_of_segments(),
-        }
-        found: dict[str, Any] = {name: {"all": values} for names, values in kinds.items() for name in names}
+        found: dict[str, Any] = {}
+        for part, counts in pool.kinds().items():
+            for name, values in counts.stats().items():
+                found.setdefault(name, {})[part] = values
         return found | {"num_alloc_retries": pool.retries, "num_ooms": pool.failures}
 
     def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
         """The allocator's numbers as a table to print."""
-        return table(self.memory_stats(device), self._devices.type, self._devices.index_of(device))
+        return table(
+            self.memory_stats(device), self._devices.type, self._devices.index_of(device), abbreviated
+        )
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         """Let all peaks be the present numbers.

@@ -13,11 +13,12 @@ _ROWS = (
     ("active", "Active allocs"),
     ("segment", "GPU reserved segments"),
 )
+_PARTS = [("large_pool", "      from large pool"), ("small_pool", "      from small pool")]
 _COLUMNS = ("current", "peak", "allocated", "freed")
 
 
-def table(stats: Mapping[str, int], type: str, index: int) -> str:
-    """The numbers of `memory_stats` of a device as text to print."""
+def table(stats: Mapping[str, int], type: str, index: int, abbreviated: bool) -> str:
+    """The numbers of `memory_stats` of a device as text to print, without those of small and large blocks if it is abbreviated."""
     thick, thin = "=" * _WIDTH, "-" * _WIDTH
     ooms, retries = stats.get("num_ooms", 0), stats.get("num_alloc_retries", 0)
     lines = [
@@ -29,8 +30,10 @@ def table(stats: Mapping[str, int], type: str, index: int) -> str:
         "        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  ",
     ]
     for name, title in _ROWS:
-        cells = [_cell(stats.get(f"{name}.all.{which}", 0), "bytes" in name) for which in _COLUMNS]
-        lines += [thin, f" {title:<21} | " + " | ".join(cells) + " "]
+        lines.append(thin)
+        for part, head in [("all", f"{title:<21}"), *([] if abbreviated else _PARTS)]:
+            cells = [_cell(stats.get(f"{name}.{part}.{which}", 0), "bytes" in name) for which in _COLUMNS]
+            lines.append(f" {head} | " + " | ".join(cells) + " ")
     return "\n".join(f"|{line}|" for line in [*lines, thick]) + "\n"
 
 

@@ -92,6 +92,10 @@ class Backend(ABC):
     def copy_bytes(self, target: int, source: int, nbytes: int) -> None:
         """Copy between two addresses of this device; the ranges may overlap."""
 
+    def copy_from(self, source: Backend, target: int, address: int, nbytes: int) -> bool:
+        """Copy from an address of another device to one of this device, without the host. False: this pair of devices cannot do so."""
+        return False
+
     @abstractmethod
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy bytes from this device to the host, after all work that writes them."""

@@ -229,7 +229,10 @@ def _copied(tensor: Tensor, where: device, is_constant: bool) -> Tensor:
         tensor = COPY.write(_empty(contiguous_spec(spec.shape, spec.dtype, spec.device)), tensor)
     result = _empty(tensor.spec.like(device=where))
     if where.backend.has_memory:
-        content = spec.device.backend.read(tensor._storage.ptr + tensor._byte_offset, tensor.spec.nbytes)
+        source, nbytes = tensor._storage.ptr + tensor._byte_offset, tensor.spec.nbytes
+        if where.backend.copy_from(spec.device.backend, result._storage.ptr, source, nbytes):
+            return result
+        content = spec.device.backend.read(source, nbytes)
         if is_constant:
             where.backend.write_constant(result._storage, content)
         else:

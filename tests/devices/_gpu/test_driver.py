@@ -8,10 +8,11 @@ import weft
 from weft.cuda._devices import DeviceProperties
 from weft.devices._gpu import amd, cublas, cuda, hip, nvidia
 from weft.devices._gpu.backend import Gpu
+from weft.families.array_op import to_device
 from weft.nn import functional
 
 ADDRESS = 4711  # of a kernel
-OUT_OF_MEMORY, INVALID, NOT_READY = 2, 1, 600
+OUT_OF_MEMORY, INVALID, NOT_READY, ALREADY_ENABLED = 2, 1, 600, 704
 # By CUdevice_attribute and hipDeviceAttribute_t: multiprocessors, the capability, threads of a warp, the cache, threads of a multiprocessor.
 CUDA_ATTRIBUTES = {16: 132, 75: 9, 76: 0, 10: 32, 38: 5 << 20, 39: 2048}
 HIP_ATTRIBUTES = {63: 132, 23: 9, 61: 0, 87: 64, 19: 5 << 20, 57: 2048}
@@ -29,7 +30,7 @@ class Library:
 
     def __init__(self):
         self.calls, self.blocks, self.launched, self.streams = [], {}, [], []
-        self.is_done = True
+        self.is_done = self.reaches = True
         number, pointer = ctypes.c_uint, ctypes.c_void_p
         self.cuCtxSetCurrent = function(pointer)(self._enter)
         self.cuLaunchKernel = function(pointer, *[number] * 7, pointer, pointer, pointer)(self._launch)
@@ -101,6 +102,22 @@ class Library:
         self.streams.append(stream.value)
         return self._copy(target.value, source, nbytes)
 
+    def cuDeviceCanAccessPeer(self, found, handle, other):
+        found._obj.value = self.reaches
+        return 0
+
+    def cuCtxEnablePeerAccess(self, context, flags):
+        self.calls.append(("enable", context.value))
+        return ALREADY_ENABLED
+
+    def cuMemcpyPeerAsync(self, target, context, source, other, nbytes, stream):
+        self.calls.append(("peer", context.value, other.value, stream.value))
+        return self._copy(target.value, source, nbytes)
+
+    def cuStreamWaitEvent(self, stream, event, flags):
+        self.calls.append("wait")
+        return 0
+
     def cuStreamCreate(self, stream, flags):
         stream._obj.value = 55
         return 0
@@ -128,6 +145,7 @@ class Library:
         return 0
 
     def cuEventRecord(self, event, stream):
+        self.calls.append("record")
         return 0
 
     def cuEventQuery(self, event):
@@ -177,6 +195,10 @@ class HipLibrary:
         "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
         "hipMemcpyHtoD": "cuMemcpyHtoD_v2",
         "hipMemcpyDtoDAsync": "cuMemcpyDtoDAsync_v2",
+        "hipMemcpyPeerAsync": "cuMemcpyPeerAsync",
+        "hipDeviceEnablePeerAccess": "cuCtxEnablePeerAccess",
+        "hipDeviceCanAccessPeer": "cuDeviceCanAccessPeer",
+        "hipStreamWaitEvent": "cuStreamWaitEvent",
         "hipEventCreateWithFlags": "cuEventCreate",
         "hipEventRecord": "cuEventRecord",
         "hipEventQuery": "cuEventQuery",
@@ -261,6 +283,45 @@ def test_bytes_are_written_copied_and_read(runtime, library):
     runtime.release(a)
     runtime.release_host(runtime.allocate_host(8))
     assert list(library.blocks) == [b]
+
+
+@pytest.mark.parametrize("reaches", [True, False])
+def test_devices_copy_from_each_other_in_the_order_of_the_work_of_both(runtime, library, reaches):
+    library.reaches = reaches
+    other = type(runtime)(2)
+    assert runtime.can_access(other) == reaches
+    source, target = other.allocate(8), runtime.allocate(8)
+    other.write(source, b"weft1234")
+    library.calls.clear()
+    assert runtime.copy_from(other, target, source, 8)
+    assert runtime.read(target, 8) == b"weft1234"
+    here, there = runtime.context, other.context
+    copied = [("enter", here), ("peer", here, there, None), "copy"]
+    enabled = [("enable", there)] if reaches else []
+    waits = (
+        [("enter", there), "record", ("enter", here), "wait"],
+        [("enter", here), "record", ("enter", there), "wait"],
+    )
+    assert library.calls[:-2] == [("enter", here), *enabled, *waits[0], *copied[1:], *waits[1]]
+    library.calls.clear()
+    runtime.copy_from(other, target, source, 8)
+    assert ("enable", there) not in library.calls
+    with pytest.raises(weft.AcceleratorError, match="not permitted when stream is capturing"):
+        runtime.begin_recording()
+        runtime.copy_from(other, target, source, 8)
+
+
+def test_a_tensor_goes_to_another_device_without_the_host(api, runtime, library, monkeypatch):
+    first, second = (weft.device("cuda", k) for k in ((7, 8) if api == "CUDA" else (9, 10)))
+    for where, own in ((first, runtime), (second, type(runtime)(2))):
+        monkeypatch.setattr(where, "_backend", Gpu(where, own))
+        monkeypatch.setattr(own, "_code", lambda ir: b"")
+    x = to_device(weft.tensor([1.0, 2.0, 3.0]), first)
+    monkeypatch.setattr(library, "cuMemcpyDtoH_v2", None)
+    monkeypatch.setattr(library, "cuMemcpyHtoD_v2", None)
+    y = to_device(x, second)
+    assert y.device == second
+    assert list((ctypes.c_float * 3).from_address(y.data_ptr())) == [1, 2, 3]
 
 
 def test_no_bytes_need_no_driver(runtime, library):

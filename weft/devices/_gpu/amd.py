@@ -29,6 +29,10 @@ _FUNCTIONS = {
     "cuMemcpyDtoH_v2": "hipMemcpyDtoH",
     "cuMemcpyHtoD_v2": "hipMemcpyHtoD",
     "cuMemcpyDtoDAsync_v2": "hipMemcpyDtoDAsync",
+    "cuMemcpyPeerAsync": "hipMemcpyPeerAsync",  # takes the numbers of devices instead of contexts, as the next one
+    "cuCtxEnablePeerAccess": "hipDeviceEnablePeerAccess",
+    "cuDeviceCanAccessPeer": "hipDeviceCanAccessPeer",
+    "cuStreamWaitEvent": "hipStreamWaitEvent",
     "cuEventCreate": "hipEventCreateWithFlags",
     "cuEventRecord": "hipEventRecord",
     "cuEventQuery": "hipEventQuery",

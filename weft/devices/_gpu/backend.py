@@ -131,6 +131,13 @@ class Gpu(Mirrored):
             source = between.ptr
         self.runtime.copy(target, source, nbytes)
 
+    def copy_from(self, source, target, address, nbytes):
+        if not isinstance(source, Gpu):
+            return False
+        for each in (source, self):
+            each.bring_back()
+        return self.runtime.copy_from(source.runtime, target, address, nbytes)
+
     def read(self, address, nbytes):
         self.bring_back()
         content = self.runtime.read(address, nbytes)

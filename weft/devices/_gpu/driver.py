@@ -19,6 +19,7 @@ from .nvidia import Driver
 from .runtime import LazyKernel, Runtime
 
 _NOT_READY = 600
+_ALREADY_ENABLED = 704  # of cuCtxEnablePeerAccess
 _MAPPED = 3  # of cuMemHostAlloc: for all contexts, and for kernels
 _LOG_BUFFER, _LOG_SIZE = 5, 6  # options of cuModuleLoadDataEx
 _address, _bytes = ctypes.c_uint64, ctypes.c_size_t
@@ -62,6 +63,7 @@ class DriverRuntime(Runtime):
         self._is_busy = ctypes.c_int64()  # whether launches call `before_work` first
         self._stream = ctypes.c_void_p()  # of launches and copies: the default stream, or one that records
         self._recorder: Recorder | None = None
+        self._peers: set[int] = set()  # contexts of devices from which copies were made
         self._run_before_work = lambda: self.before_work and self.before_work()
         self._handle = ctypes.c_int()
         driver.check(driver.cuDeviceGet(ctypes.byref(self._handle), index), f"device {index}")
@@ -161,6 +163,48 @@ class DriverRuntime(Runtime):
                 _address(target), _address(source), _bytes(nbytes), self._stream
             )
             self.driver.check(code, "copy")
+
+    def can_access(self, other):
+        found = ctypes.c_int()
+        code = self.driver.cuDeviceCanAccessPeer(ctypes.byref(found), self._handle, other._handle)
+        self.driver.check(code, "cuDeviceCanAccessPeer")
+        return bool(found.value)
+
+    def copy_from(self, other, target, source, nbytes):
+        if other is self or type(other) is not type(self):
+            return super().copy_from(other, target, source, nbytes)
+        if nbytes:
+            self.refuse_recording()
+            self._enable_access(other)
+            self._wait_for(other)  # for what writes the source
+            code = self.driver.cuMemcpyPeerAsync(
+                _address(target),
+                ctypes.c_void_p(self.context),
+                _address(source),
+                ctypes.c_void_p(other.context),
+                _bytes(nbytes),
+                self._stream,
+            )
+            self.driver.check(code, "copy between devices")
+            other._wait_for(self)  # with what writes the source next
+        return True
+
+    def _enable_access(self, other: DriverRuntime) -> None:
+        """Let copies from another device take the direct way, if there is one. Otherwise the driver goes through the host."""
+        self.enter()
+        if other.context in self._peers:
+            return
+        self._peers.add(other.context)
+        if self.can_access(other):
+            code = self.driver.cuCtxEnablePeerAccess(ctypes.c_void_p(other.context), 0)
+            if code != _ALREADY_ENABLED:
+                self.driver.check(code, "cuCtxEnablePeerAccess")
+
+    def _wait_for(self, other: DriverRuntime) -> None:
+        """Let work that is given next wait for the work of another device so far. This device is entered afterwards."""
+        mark = other.mark()
+        self.enter()
+        self.driver.check(self.driver.cuStreamWaitEvent(self._stream, mark._handle, 0), "cuStreamWaitEvent")
 
     def synchronize(self):
         self.refuse_recording()

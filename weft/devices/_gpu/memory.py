@@ -32,20 +32,23 @@ def rounded(nbytes: int) -> int:
 class Bin:
     """The free blocks of one size. Storages give their blocks back by `append`."""
 
-    __slots__ = ("size", "free", "heap", "_pool")
+    __slots__ = ("size", "free", "heap", "counts", "_pool")
 
     def __init__(self, size: int, heap: Heap, pool: Pool):
         self.size = size
         self.free: list[int] = []
         self.heap = heap
+        self.counts = pool.small if heap.is_small else pool.large
         self._pool = pool
 
     def append(self, address: int) -> None:
         """Keep a block for the next tensor of this size."""
         self.free.append(address)
-        pool = self._pool
+        pool, counts = self._pool, self.counts
         pool.allocated -= self.size
         pool.active -= 1
+        counts.allocated -= self.size
+        counts.active -= 1
         if pool.history is not None:
             pool.history("free_completed", address, self.size)
 
@@ -181,10 +184,65 @@ class Arena:
         return (self.small if size <= LARGE else self.large).bin(size)
 
 
-class Pool:
+class Counts:
+    """How many bytes tensors have and were taken from the driver, how many tensors and segments there are; and the most of each."""
+
+    __slots__ = (
+        *("allocated", "reserved", "active", "segments"),
+        *("most_allocated", "most_reserved", "most_active", "most_segments"),
+        *("bytes_given", "times_given", "bytes_taken", "segments_taken"),
+    )
+
+    def __init__(self) -> None:
+        self.allocated = self.reserved = self.active = self.segments = 0
+        self.most_allocated = self.most_reserved = self.most_active = self.most_segments = 0
+        self.bytes_given = self.times_given = 0  # to tensors, since `reset_counts`
+        self.bytes_taken = self.segments_taken = 0  # from the driver, since then
+
+    def take_segment(self, nbytes: int) -> None:
+        """The driver gives a segment."""
+        self.bytes_taken += nbytes
+        self.segments_taken += 1
+        self.reserved += nbytes
+        self.segments += 1
+        self.most_reserved = max(self.most_reserved, self.reserved)
+        self.most_segments = max(self.most_segments, self.segments)
+
+    def return_segments(self, count: int, nbytes: int) -> None:
+        """So many segments go back to the driver."""
+        self.segments -= count
+        self.reserved -= nbytes
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """By PyTorch's names: numbers now, at most, given since `reset_counts`, and given back."""
+        bytes_of_tensors = numbers(self.allocated, self.most_allocated, self.bytes_given)
+        tensors = numbers(self.active, self.most_active, self.times_given)
+        return {
+            "active_bytes": bytes_of_tensors,
+            "allocated_bytes": bytes_of_tensors,
+            "active": tensors,
+            "allocation": tensors,
+            "reserved_bytes": numbers(self.reserved, self.most_reserved, self.bytes_taken),
+            "segment": numbers(self.segments, self.most_segments, self.segments_taken),
+        }
+
+    def reset_peaks(self) -> None:
+        """Let all peaks be the present numbers."""
+        self.most_allocated, self.most_reserved = self.allocated, self.reserved
+        self.most_active, self.most_segments = self.active, self.segments
+
+    def reset_counts(self) -> None:
+        """Count from the present tensors on."""
+        self.bytes_given, self.times_given = self.allocated, self.active
+        self.bytes_taken, self.segments_taken = self.reserved, self.segments
+
+
+class Pool(Counts):
     """The blocks of one device, and how many bytes they are."""
 
     def __init__(self, runtime: Runtime, name: str):
+        super().__init__()
+        self.small, self.large = Counts(), Counts()
         self._runtime, self._name = runtime, name
         self.lock = new_lock()
         self._program = Arena(self, (0, 0))
@@ -194,11 +252,6 @@ class Pool:
         self.history: Callable[[str, int, int], None] | None = (
             None  # is told of each block: what happened, address, bytes
         )
-        # Bytes of tensors, bytes taken from the driver, tensors, and segments; now and at most.
-        self.allocated = self.reserved = self.active = self.segments = 0
-        self.most_allocated = self.most_reserved = self.most_active = self.most_segments = 0
-        self.bytes_given = self.times_given = 0  # to tensors, since `reset_counts`
-        self.bytes_taken = self.segments_taken = 0  # from the driver, since then
         self.retries = self.failures = 0
 
     def bin(self, nbytes: int) -> Bin:
@@ -230,14 +283,22 @@ class Pool:
         except IndexError:
             with self.lock:
                 address = self._grow(bin, nbytes)
-        self.allocated += bin.size
-        self.active += 1
-        self.bytes_given += bin.size
-        self.times_given += 1
-        if self.allocated > self.most_allocated:
-            self.most_allocated = self.allocated
-        if self.active > self.most_active:
-            self.most_active = self.active
+        # Not in a method, because a call would take as long as all of this.
+        size, counts = bin.size, bin.counts
+        counts.bytes_given += size
+        counts.times_given += 1
+        counts.allocated = now = counts.allocated + size
+        if now > counts.most_allocated:
+            counts.most_allocated = now
+        counts.active = now = counts.active + 1
+        if now > counts.most_active:
+            counts.most_active = now
+        self.allocated = now = self.allocated + size
+        if now > self.most_allocated:
+            self.most_allocated = now
+        self.active = now = self.active + 1
+        if now > self.most_active:
+            self.most_active = now
         if self.history is not None:
             self.history("alloc", address, bin.size)
         return address
@@ -266,12 +327,8 @@ class Pool:
             except MemoryError:
                 continue
             bin.heap.add(address, nbytes, bin.size)
-            self.reserved += nbytes
-            self.bytes_taken += nbytes
-            self.segments += 1
-            self.segments_taken += 1
-            self.most_reserved = max(self.most_reserved, self.reserved)
-            self.most_segments = max(self.most_segments, self.segments)
+            self.take_segment(nbytes)
+            bin.counts.take_segment(nbytes)
             return address
         return None
 
@@ -292,38 +349,29 @@ class Pool:
             for arena in [each for each in self.arenas if each is self._program or not each.users]:
                 for heap in arena.heaps:
                     before = len(heap.segments)
-                    self.reserved -= heap.release_free(self._runtime.release)
-                    self.segments -= before - len(heap.segments)
+                    nbytes = heap.release_free(self._runtime.release)
+                    for counts in (self, self.small if heap.is_small else self.large):
+                        counts.return_segments(before - len(heap.segments), nbytes)
                 if not (arena is self._program or any(heap.segments for heap in arena.heaps)):
                     self.arenas.remove(arena)
 
     # ---- Numbers for `torch.cuda.memory` -----------------------------------------------------------------------------------
 
-    def bytes_of_tensors(self) -> dict[str, int]:
-        """Return bytes of tensors: now, at most, given since `reset_counts`, and given back."""
-        return numbers(self.allocated, self.most_allocated, self.bytes_given)
-
-    def tensors(self) -> dict[str, int]:
-        """Return the same of the number of tensors."""
-        return numbers(self.active, self.most_active, self.times_given)
-
-    def bytes_of_segments(self) -> dict[str, int]:
-        """Return the same of the bytes of the driver."""
-        return numbers(self.reserved, self.most_reserved, self.bytes_taken)
-
-    def numbers_of_segments(self) -> dict[str, int]:
-        """Return the same of the number of segments."""
-        return numbers(self.segments, self.most_segments, self.segments_taken)
+    def kinds(self) -> dict[str, Counts]:
+        """The numbers of all blocks, and of the two kinds, by PyTorch's names."""
+        self.bytes_given = self.small.bytes_given + self.large.bytes_given  # which `take` does not count
+        self.times_given = self.small.times_given + self.large.times_given
+        return {"all": self, "small_pool": self.small, "large_pool": self.large}
 
     def reset_peaks(self) -> None:
-        """Let all peaks be the present numbers."""
-        self.most_allocated, self.most_reserved = self.allocated, self.reserved
-        self.most_active, self.most_segments = self.active, self.segments
+        super().reset_peaks()
+        self.small.reset_peaks()
+        self.large.reset_peaks()
 
     def reset_counts(self) -> None:
-        """Count from the present tensors on."""
-        self.bytes_given, self.times_given = self.allocated, self.active
-        self.bytes_taken, self.segments_taken = self.reserved, self.segments
+        super().reset_counts()
+        self.small.reset_counts()
+        self.large.reset_counts()
         self.retries = self.failures = 0
 
 

@@ -150,6 +150,17 @@ class Runtime(ABC):
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy within the device; the ranges do not overlap."""
 
+    def can_access(self, other: Runtime) -> bool:
+        """Whether this device reads the memory of another one without the host."""
+        return False
+
+    def copy_from(self, other: Runtime, target: int, source: int, nbytes: int) -> bool:
+        """Copy from an address of another device to one of this device, in the order of the work of both. False: the driver has no such copies."""
+        if other is not self:
+            return False
+        self.copy(target, source, nbytes)
+        return True
+
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all work is done.

@@ -96,6 +96,10 @@ class Backend(ABC):
         """Copy from an address of another device to one of this device, without the host. False: this pair of devices cannot do so."""
         return False
 
+    def send(self, target: int, owner: Any, address: int, nbytes: int) -> bool:
+        """Copy from pinned memory of the host, which `owner` keeps alive, and do not wait for the copy. False: the device cannot do so now."""
+        return False
+
     @abstractmethod
     def read(self, address: int, nbytes: int) -> bytes:
         """Copy bytes from this device to the host, after all work that writes them."""

@@ -37,7 +37,7 @@ from ..core.plans import PlanCache
 from ..core.recording import needs_recording, record, record_inplace
 from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.templates import add_atoms
-from ..core.tensor import Tensor, as_new, make
+from ..core.tensor import Tensor, as_new, is_whole, make
 from ..engine.kernel import Launch
 from .map import COPY, Map, Plan, common_device, keyed
 
@@ -238,6 +238,21 @@ def _copied(tensor: Tensor, where: device, is_constant: bool) -> Tensor:
         else:
             where.backend.write(result._storage.ptr, content)
     return result
+
+
+def send(tensor: Tensor, where: device) -> Tensor | None:
+    """A copy on another device of a tensor in pinned memory, for which the host does not wait. None if it has to wait, or if autograd records it."""
+    spec = tensor.spec
+    if spec.device is not CPU or where is CPU or watchers or not is_whole(tensor):
+        return None
+    if not tensor._storage.is_pinned() or not spec.is_dense or spec.conj or spec.neg:
+        return None
+    if needs_recording((tensor,)):
+        return None
+    result = _empty(spec.like(device=where))
+    address = tensor._storage.ptr + tensor._byte_offset
+    sent = where.backend.send(result._storage.ptr, tensor._storage.owner, address, spec.nbytes)
+    return result if sent else None
 
 
 def memory_array(tensor: Tensor) -> np.ndarray:

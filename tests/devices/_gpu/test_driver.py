@@ -98,6 +98,10 @@ class Library:
     def cuMemcpyHtoD_v2(self, target, source, nbytes):
         return self._copy(target.value, source, nbytes)
 
+    def cuMemcpyHtoDAsync_v2(self, target, source, nbytes, stream):
+        self.calls.append("send")
+        return self._copy(target.value, source, nbytes)
+
     def cuMemcpyDtoDAsync_v2(self, target, source, nbytes, stream):
         self.streams.append(stream.value)
         return self._copy(target.value, source, nbytes)
@@ -194,6 +198,7 @@ class HipLibrary:
         "hipHostFree": "cuMemFreeHost",
         "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
         "hipMemcpyHtoD": "cuMemcpyHtoD_v2",
+        "hipMemcpyHtoDAsync": "cuMemcpyHtoDAsync_v2",
         "hipMemcpyDtoDAsync": "cuMemcpyDtoDAsync_v2",
         "hipMemcpyPeerAsync": "cuMemcpyPeerAsync",
         "hipDeviceEnablePeerAccess": "cuCtxEnablePeerAccess",
@@ -322,6 +327,27 @@ def test_a_tensor_goes_to_another_device_without_the_host(api, runtime, library,
     y = to_device(x, second)
     assert y.device == second
     assert list((ctypes.c_float * 3).from_address(y.data_ptr())) == [1, 2, 3]
+
+
+def test_pinned_memory_lives_until_it_is_copied(runtime, library):
+    gpu = Gpu(weft.device("cuda", 0), runtime)
+    target, pinned = gpu.allocate(8), gpu.pinned(8)
+    ctypes.memmove(pinned.ptr, b"weft1234", 8)
+    address = pinned.ptr
+    library.calls.clear()
+    library.is_done = False
+    assert gpu.send(target.ptr, pinned.owner, address, 8)
+    assert "send" in library.calls and "synchronize" not in library.calls
+    del pinned
+    assert address in library.blocks  # the copy is not done
+    library.is_done = True
+    other = gpu.pinned(8)
+    gpu.send(target.ptr, other.owner, other.ptr, 8)
+    assert address not in library.blocks
+    last = other.ptr
+    del other
+    gpu.synchronize()
+    assert last not in library.blocks
 
 
 def test_no_bytes_need_no_driver(runtime, library):

@@ -28,6 +28,7 @@ _FUNCTIONS = {
     "cuMemFreeHost": "hipHostFree",
     "cuMemcpyDtoH_v2": "hipMemcpyDtoH",
     "cuMemcpyHtoD_v2": "hipMemcpyHtoD",
+    "cuMemcpyHtoDAsync_v2": "hipMemcpyHtoDAsync",
     "cuMemcpyDtoDAsync_v2": "hipMemcpyDtoDAsync",
     "cuMemcpyPeerAsync": "hipMemcpyPeerAsync",  # takes the numbers of devices instead of contexts, as the next one
     "cuCtxEnablePeerAccess": "hipDeviceEnablePeerAccess",

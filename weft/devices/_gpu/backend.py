@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import deque
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 from weakref import WeakSet
 
 from ...core.device import device
@@ -19,6 +20,7 @@ from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
 from ...engine.loops import element_size
 from ...engine.storages import install_finalizer
+from ..base import Mark
 from ..mirrors import Mirrored
 from . import (
     alignments,
@@ -84,6 +86,8 @@ class Gpu(Mirrored):
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()
         self._scratch: Storage | None = None
+        # Behind the copies for which the host does not wait, and what keeps their pinned memory alive.
+        self._sent: deque[tuple[Mark, Any]] = deque()
         self.lasting_storages: WeakSet[Storage] = WeakSet()
         self.capture: Capture | None = None
         self.captures: WeakSet[Capture] = WeakSet()
@@ -138,6 +142,17 @@ class Gpu(Mirrored):
             each.bring_back()
         return self.runtime.copy_from(source.runtime, target, address, nbytes)
 
+    def send(self, target, owner, address, nbytes):
+        if self.capture is not None:
+            return False
+        self.bring_back()
+        with self.in_order:
+            self.runtime.send(target, address, nbytes)
+            self._sent.append((self.runtime.mark(), owner))
+            while self._sent[0][0].is_done() and len(self._sent) > 1:
+                self._sent.popleft()
+        return True
+
     def read(self, address, nbytes):
         self.bring_back()
         content = self.runtime.read(address, nbytes)
@@ -158,6 +173,7 @@ class Gpu(Mirrored):
         keep_all()
         self.bring_back()
         self.runtime.synchronize()
+        self._sent.clear()
         self.faults.check()
 
     def mark(self):

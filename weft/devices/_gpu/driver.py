@@ -156,6 +156,14 @@ class DriverRuntime(Runtime):
             code = self.driver.cuMemcpyHtoD_v2(_address(address), source, _bytes(data.size))
             self.driver.check(code, "copy from the host")
 
+    def send(self, target, source, nbytes):
+        if nbytes:
+            self.enter()
+            code = self.driver.cuMemcpyHtoDAsync_v2(
+                _address(target), ctypes.c_void_p(source), _bytes(nbytes), self._stream
+            )
+            self.driver.check(code, "copy from pinned memory")
+
     def copy(self, target, source, nbytes):
         if nbytes:
             self.enter()

@@ -289,6 +289,10 @@ class OpenCL(Runtime):
             room = ctypes.create_string_buffer(data, len(data))
             self._copy(True, address, ctypes.addressof(room), len(data))
 
+    def send(self, target, source, nbytes):
+        if nbytes:
+            self._copy(False, target, source, nbytes)
+
     def copy(self, target, source, nbytes):
         if nbytes:
             self._do(functools.partial(self._copy, False, target, source, nbytes))

@@ -147,6 +147,10 @@ class Runtime(ABC):
         """Copy the bytes of a buffer from the host. The buffer may change after the call."""
 
     @abstractmethod
+    def send(self, target: int, source: int, nbytes: int) -> None:
+        """Copy from pinned memory of the host, which does not change until the copy is done. The host does not wait for it."""
+
+    @abstractmethod
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy within the device; the ranges do not overlap."""
 

@@ -34,7 +34,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.storage import Storage
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once
-from ...families.array_op import to_device
+from ...families.array_op import send, to_device
 from ...families.custom_vjp import custom_vjp
 from ...families.map import COPY, NUMBERS, Plan, storage_of
 
@@ -186,7 +186,13 @@ def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format
 
 
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor."""
+    """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor.
+
+    non_blocking: the host does not wait for a copy from pinned memory to a GPU. Until it is done the program must not change `src`.
+    """
+    if non_blocking and type(src) is Tensor:
+        sent = send(src, self.spec.device)
+        src = src if sent is None else sent
     if (
         type(src) is Tensor is type(self)
         and self._storage is not src._storage
@@ -240,7 +246,8 @@ add_member("copy_", in_front_of(_copy_entry)(copy_))
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor with another dtype or device: itself if nothing changes and `copy` is not asked for.
 
-    Forms: to(dtype), to(device), to(device, dtype), to(other); then non_blocking, copy, memory_format.
+    Forms: to(dtype), to(device), to(device, dtype), to(other); then non_blocking, copy, memory_format. With `non_blocking` the host does not
+    wait for a copy from pinned memory to a GPU. Until it is done the program must not change the tensor.
 
     >>> import weft as torch
     >>> torch.tensor([1.9, -1.9]).to(torch.int32)
@@ -264,7 +271,10 @@ def _moved(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     same_format = memory_format is preserve_format or memory_format is suggested_format(spec)
     if not copy and dtype is spec.dtype and where is spec.device and same_format:
         return self
-    return copy_to(self, formatted_spec(spec, memory_format, dtype, where))
+    wanted = formatted_spec(spec, memory_format, dtype, where)
+    if is_non_blocking(args, kwargs) and (sent := send(self, where)) is not None:
+        return sent if sent.spec is wanted else copy_to(sent, wanted)
+    return copy_to(self, wanted)
 
 
 _to_entry = entry(_moved, "to")
@@ -319,6 +329,12 @@ def parse_to(
         given[1] or (named is not None and named.index is not None and named is not named.place),
         options.get("memory_format") or preserve_format,
     )
+
+
+def is_non_blocking(args: tuple, kwargs: dict) -> bool:
+    """Whether a call of any form of `to` says that the host need not wait."""
+    flags = [value for value in args if type(value) is bool]
+    return kwargs.get("non_blocking", flags[0] if flags else False)
 
 
 def _is_dtype(value: Any) -> bool:
@@ -381,7 +397,12 @@ def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format
 ) -> Tensor:
     """The tensor on a CUDA device: itself if it is there."""
-    return to(self, as_device("cuda" if device is None else device), memory_format=memory_format)
+    return to(
+        self,
+        as_device("cuda" if device is None else device),
+        non_blocking=non_blocking,
+        memory_format=memory_format,
+    )
 
 
 @public("method")
@@ -404,7 +425,12 @@ def xpu(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format
 ) -> Tensor:
     """The tensor on a GPU of Intel's: itself if it is there."""
-    return to(self, as_device("xpu" if device is None else device), memory_format=memory_format)
+    return to(
+        self,
+        as_device("xpu" if device is None else device),
+        non_blocking=non_blocking,
+        memory_format=memory_format,
+    )
 
 
 @public("method")

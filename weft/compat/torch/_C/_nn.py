@@ -9,7 +9,7 @@ from weft.core.device import device
 from weft.core.dtype import DType
 from weft.core.layout import preserve_format
 from weft.core.registry import namespace
-from weft.ops.assembly.copying import parse_to
+from weft.ops.assembly.copying import is_non_blocking, parse_to
 
 _FUNCTIONS = namespace("nn.functional")
 globals().update(
@@ -27,8 +27,7 @@ log_sigmoid = _FUNCTIONS["logsigmoid"]
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, DType | None, bool, Any]:
     """(device, dtype, non_blocking, memory_format) of any form of `Module.to`; None where nothing is said."""
     where, dtype, _, memory_format = parse_to(args, kwargs)
-    flags = [value for value in args if type(value) is bool]
-    non_blocking = kwargs.get("non_blocking", flags[0] if flags else False)
+    non_blocking = is_non_blocking(args, kwargs)
     return where, dtype, non_blocking, None if memory_format is preserve_format else memory_format
 
 

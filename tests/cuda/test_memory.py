@@ -227,6 +227,7 @@ def test_pinned_memory():
     assert pinned.stride() == x.stride() and pinned.tolist() == x.tolist()
     assert pinned.pin_memory() is pinned
     there = pinned.to("cuda", non_blocking=True)
+    weft.cuda.synchronize()  # the host has not waited
     pinned.zero_()
     assert there.cpu().tolist() == x.tolist() and not there.is_pinned()
     assert x.untyped_storage().pin_memory().is_pinned()

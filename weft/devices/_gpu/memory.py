@@ -32,21 +32,21 @@ def rounded(nbytes: int) -> int:
 class Bin:
     """The free blocks of one size. Storages give their blocks back by `append`."""
 
-    __slots__ = ("size", "free", "heap", "counts", "_pool")
+    __slots__ = ("size", "free", "heap", "counts", "others", "_pool")
 
     def __init__(self, size: int, heap: Heap, pool: Pool):
         self.size = size
         self.free: list[int] = []
         self.heap = heap
-        self.counts = pool.small if heap.is_small else pool.large
+        self.counts, self.others = pool.small, pool.large
+        if not heap.is_small:
+            self.counts, self.others = self.others, self.counts
         self._pool = pool
 
     def append(self, address: int) -> None:
         """Keep a block for the next tensor of this size."""
         self.free.append(address)
         pool, counts = self._pool, self.counts
-        pool.allocated -= self.size
-        pool.active -= 1
         counts.allocated -= self.size
         counts.active -= 1
         if pool.history is not None:
@@ -237,12 +237,14 @@ class Counts:
         self.bytes_taken, self.segments_taken = self.reserved, self.segments
 
 
-class Pool(Counts):
+class Pool:
     """The blocks of one device, and how many bytes they are."""
 
     def __init__(self, runtime: Runtime, name: str):
-        super().__init__()
         self.small, self.large = Counts(), Counts()
+        self.most_allocated = self.most_active = self.most_reserved = self.most_segments = (
+            0  # of both together
+        )
         self._runtime, self._name = runtime, name
         self.lock = new_lock()
         self._program = Arena(self, (0, 0))
@@ -253,6 +255,26 @@ class Pool(Counts):
             None  # is told of each block: what happened, address, bytes
         )
         self.retries = self.failures = 0
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of tensors."""
+        return self.small.allocated + self.large.allocated
+
+    @property
+    def active(self) -> int:
+        """How many tensors there are."""
+        return self.small.active + self.large.active
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that the driver has given."""
+        return self.small.reserved + self.large.reserved
+
+    @property
+    def segments(self) -> int:
+        """In how many pieces."""
+        return self.small.segments + self.large.segments
 
     def bin(self, nbytes: int) -> Bin:
         """The bin of the program's blocks for so many bytes."""
@@ -284,21 +306,19 @@ class Pool(Counts):
             with self.lock:
                 address = self._grow(bin, nbytes)
         # Not in a method, because a call would take as long as all of this.
-        size, counts = bin.size, bin.counts
+        size, counts, others = bin.size, bin.counts, bin.others
         counts.bytes_given += size
         counts.times_given += 1
         counts.allocated = now = counts.allocated + size
         if now > counts.most_allocated:
             counts.most_allocated = now
+        if now + others.allocated > self.most_allocated:
+            self.most_allocated = now + others.allocated
         counts.active = now = counts.active + 1
         if now > counts.most_active:
             counts.most_active = now
-        self.allocated = now = self.allocated + size
-        if now > self.most_allocated:
-            self.most_allocated = now
-        self.active = now = self.active + 1
-        if now > self.most_active:
-            self.most_active = now
+        if now + others.active > self.most_active:
+            self.most_active = now + others.active
         if self.history is not None:
             self.history("alloc", address, bin.size)
         return address
@@ -327,8 +347,9 @@ class Pool(Counts):
             except MemoryError:
                 continue
             bin.heap.add(address, nbytes, bin.size)
-            self.take_segment(nbytes)
             bin.counts.take_segment(nbytes)
+            self.most_reserved = max(self.most_reserved, self.reserved)
+            self.most_segments = max(self.most_segments, self.segments)
             return address
         return None
 
@@ -350,26 +371,33 @@ class Pool(Counts):
                 for heap in arena.heaps:
                     before = len(heap.segments)
                     nbytes = heap.release_free(self._runtime.release)
-                    for counts in (self, self.small if heap.is_small else self.large):
-                        counts.return_segments(before - len(heap.segments), nbytes)
+                    counts = self.small if heap.is_small else self.large
+                    counts.return_segments(before - len(heap.segments), nbytes)
                 if not (arena is self._program or any(heap.segments for heap in arena.heaps)):
                     self.arenas.remove(arena)
 
     # ---- Numbers for `torch.cuda.memory` -----------------------------------------------------------------------------------
 
     def kinds(self) -> dict[str, Counts]:
-        """The numbers of all blocks, and of the two kinds, by PyTorch's names."""
-        self.bytes_given = self.small.bytes_given + self.large.bytes_given  # which `take` does not count
-        self.times_given = self.small.times_given + self.large.times_given
-        return {"all": self, "small_pool": self.small, "large_pool": self.large}
+        """The numbers of all blocks, and of small and large ones, by PyTorch's names."""
+        both = Counts()
+        for name in Counts.__slots__:
+            is_peak = name.startswith("most_")
+            setattr(both, name, getattr(self, name) if is_peak else self._sum(name))
+        return {"all": both, "small_pool": self.small, "large_pool": self.large}
+
+    def _sum(self, name: str) -> int:
+        return getattr(self.small, name) + getattr(self.large, name)
 
     def reset_peaks(self) -> None:
-        super().reset_peaks()
+        """Let all peaks be the present numbers."""
         self.small.reset_peaks()
         self.large.reset_peaks()
+        self.most_allocated, self.most_active = self.allocated, self.active
+        self.most_reserved, self.most_segments = self.reserved, self.segments
 
     def reset_counts(self) -> None:
-        super().reset_counts()
+        """Count from the present tensors on."""
         self.small.reset_counts()
         self.large.reset_counts()
         self.retries = self.failures = 0

@@ -28,6 +28,31 @@ def test_precision():
     weft.set_float32_matmul_precision("highest")
 
 
+def test_the_switches_of_tf32_are_one():
+    def states(lib):
+        matmul = lib.backends.cuda.matmul
+        found = []
+        for set_it in (
+            lambda: lib.set_float32_matmul_precision("high"),
+            lambda: lib.set_float32_matmul_precision("highest"),
+            lambda: setattr(matmul, "allow_tf32", True),
+            lambda: setattr(matmul, "allow_tf32", False),
+            lambda: setattr(matmul, "fp32_precision", "none"),
+        ):
+            set_it()
+            found.append((lib.get_float32_matmul_precision(), matmul.allow_tf32, matmul.fp32_precision))
+        return found
+
+    assert states(weft) == states(torch)
+    for name, value in (("allow_tf32", 3), ("fp32_precision", "half")):
+        errors = []
+        for lib in (weft, torch):
+            with pytest.raises(RuntimeError) as error:
+                setattr(lib.backends.cuda.matmul, name, value)
+            errors.append(str(error.value).splitlines()[0])
+        assert errors[0] == errors[1]
+
+
 @pytest.mark.parametrize(
     "switch",
     [

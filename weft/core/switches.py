@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 
 from .filling import set_filling
@@ -14,6 +15,9 @@ _deterministic = False
 _warn_only = False  # what was asked for last, also while the algorithms need not be deterministic
 _fill_uninitialized_memory = True
 _precision = "highest"
+_products_precision = "none"
+# 1 if products of float32 may be rounded to TF32. Machine code reads the word (`devices/_gpu/cublas.py`).
+rounds_to_tf32 = ctypes.c_int64(0)
 _interop_threads = 1
 
 
@@ -79,7 +83,7 @@ def get_fill_uninitialized_memory() -> bool:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """How exact products of float32 have to be; weft's are always of the "highest" precision."""
+    """How exact products of float32 have to be: with "high" and "medium" cuBLAS rounds operands to TF32. All else has the "highest" precision."""
     global _precision
     if precision not in _PRECISIONS:
         warnings.warn(
@@ -89,6 +93,18 @@ def set_float32_matmul_precision(precision: str) -> None:
         )
         return
     _precision = precision
+    set_products_precision("ieee" if precision == "highest" else "tf32")
+
+
+def set_products_precision(name: str) -> None:
+    """The same for CUDA by the names "tf32", "ieee" and "none", of which the last two mean the same."""
+    global _products_precision
+    _products_precision = name
+    rounds_to_tf32.value = name == "tf32"
+
+
+def get_products_precision() -> str:
+    return _products_precision
 
 
 def get_float32_matmul_precision() -> str:

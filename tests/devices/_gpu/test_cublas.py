@@ -102,6 +102,20 @@ def test_products(a, b, result):
     np.testing.assert_array_equal(array(result, 1000), wanted)
 
 
+def test_products_of_float32_are_rounded_to_tf32_if_the_program_allows_it():
+    library, compute_types = Noting(), []
+    blas = cublas.Cublas(Runtime(), library)
+    specs = float32((3, 3)), contiguous_spec((3, 3), weft.float64, CPU)
+    launches = [blas.prepare(spec, spec, spec) for spec in specs]
+    for precision in ("highest", "high", "medium", "highest"):
+        weft.set_float32_matmul_precision(precision)
+        for launch in launches:
+            launch.entry(1000, 2000, 3000, launch.meta, launch.count)
+            compute_types.append(library.calls[-1][-2])
+    # CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_64F, CUBLAS_COMPUTE_32F_FAST_TF32
+    assert compute_types == [68, 70, 77, 70, 77, 70, 68, 70]
+
+
 def test_operands_that_cannot_be_read_where_they_lie():
     assert cublas.matrix(float32((3, 5), (10, 2))) is None
     assert cublas.matrix(float32((3, 5), (0, 1))) is None

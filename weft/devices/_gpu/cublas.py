@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ...core import switches
 from ...core.dtype import DType, bfloat16, complex64, complex128, float16, float32, float64
 from ...core.spec import Spec
 from ...engine.host import builtin, compile_ir, operands_ir
@@ -33,11 +34,13 @@ _TYPES: dict[DType, tuple[int, int, Any]] = {
     complex64: (4, 68, ctypes.c_float * 2),
     complex128: (5, 70, ctypes.c_double * 2),
 }
+_TF32 = 9  # from the cublasComputeType of float32 to the one that may round operands to TF32
+_NEVER = ctypes.c_int64(0)  # the switch of all other dtypes
 _PLAIN, _TRANSPOSED = 0, 1  # cublasOperation_t
 _DEFAULT = -1  # cublasGemmAlgo_t
 _WORDS = (
     "gemm enter context handle busy before first second rows columns terms alpha type leading.a stride.a leading.b stride.b beta type.c "
-    "leading.c stride.c products sums algorithm"
+    "leading.c stride.c products sums algorithm tf32"
 ).split()
 
 
@@ -149,6 +152,7 @@ class Cublas:
                 products,
                 sums,
                 _DEFAULT,
+                ctypes.addressof(switches.rounds_to_tf32 if dtype is float32 else _NEVER),
             )
         )
         return Launch(_entry(), meta.address, 1, (self, meta, alpha, beta))
@@ -203,8 +207,10 @@ def _ir() -> str:
     def narrow(name: str) -> str:
         return f"%{name} = trunc i64 %m.{name} to i32"
 
-    pointers = "\n".join(map(pointer, ("gemm", "enter", "context", "handle", "alpha", "beta")))
-    whole = "first second rows columns terms type type.c leading.a leading.b leading.c products sums algorithm".split()
+    pointers = "\n".join(map(pointer, ("gemm", "enter", "context", "handle", "alpha", "beta", "tf32")))
+    whole = (
+        "first second rows columns terms type type.c leading.a leading.b leading.c products algorithm".split()
+    )
     return f"""
 define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
 {operands_ir(3, "")}
@@ -212,6 +218,10 @@ define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
 {BEFORE_WORK}
 {pointers}
 {chr(10).join(map(narrow, whole))}
+%rounds = load i64, ptr %tf32
+%more = mul i64 %rounds, {_TF32}
+%sums.wide = add i64 %m.sums, %more
+%sums = trunc i64 %sums.wide to i32
 %entered = call i32 %enter(ptr %context)
 %code = call i32 %gemm(ptr %handle, i32 %first, i32 %second, i32 %rows, i32 %columns, i32 %terms, ptr %alpha, ptr %x2, i32 %type,
     i32 %leading.a, i64 %m.stride.a, ptr %x1, i32 %type, i32 %leading.b, i64 %m.stride.b, ptr %beta, ptr %x0, i32 %type.c, i32 %leading.c,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
+from weft.core import switches
 from weft.core.device import device_count
 from weft.core.restoring import contextmanager
 
@@ -174,11 +175,38 @@ class _Switches:
 class cuBLASModule(_Switches):  # noqa: N801 (PyTorch's name)
     """Switches of products on CUDA."""
 
-    allow_tf32 = False
     allow_fp16_reduced_precision_reduction: Any = True
     allow_bf16_reduced_precision_reduction: Any = True
     allow_fp16_accumulation = False
-    fp32_precision = "none"
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether cuBLAS may round the operands of products of float32 to TF32.
+
+        Raises: RuntimeError for other values than bools.
+        """
+        return bool(switches.rounds_to_tf32.value)
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise RuntimeError(f"set_allow_tf32_cublas expects a bool, but got {type(value).__name__}")
+        self.fp32_precision = "tf32" if value else "ieee"
+
+    @property
+    def fp32_precision(self) -> str:
+        """The same by name: "tf32", or else "ieee" or "none".
+
+        Raises: RuntimeError for other names.
+        """
+        return switches.get_products_precision()
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        if value not in ("tf32", "ieee", "none"):
+            raise RuntimeError(f"Unknown precision: {value}")
+        switches.set_float32_matmul_precision("high" if value == "tf32" else "highest")
+        switches.set_products_precision(value)
 
 
 matmul = cuBLASModule()

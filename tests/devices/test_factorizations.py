@@ -1,4 +1,4 @@
-"""LU factorizations of a device, and what solves with them, give what the CPU's give: in one block of columns and in several.
+"""LU and QR factorizations of a device, and what is made of them, give what the CPU's give: in one block of columns and in several.
 
 The device is the reference device, or the one that TESTED_DEVICE names. If that has kernels for matrices, nothing is computed on the host.
 """
@@ -155,9 +155,55 @@ def test_pivots_that_no_factorization_gives():
         torch.linalg.lu_solve(a, torch.tensor([1, 2, 9], dtype=torch.int32, device=HERE), b)
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, (1000, 3), (2, 3, 1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+def test_qr(shape, dtype):
+    a = torch.randn(*shape, dtype=dtype)
+    check(torch.geqrf, a)
+    for mode in ("reduced", "complete", "r"):
+        check(lambda a, mode=mode: torch.linalg.qr(a, mode)[mode == "r" :], a)
+
+
+@pytest.mark.parametrize("dtype", [REAL, COMPLEX])
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_products_with_q(dtype, left, transpose):
+    a, c = torch.randn(2, 70, 40, dtype=dtype), torch.randn(2, 70, 5, dtype=dtype)
+    check(lambda a: torch.linalg.householder_product(*torch.geqrf(a)), a)
+    check(lambda a: torch.linalg.householder_product(*torch.geqrf(a[..., :30])), a)
+
+    def multiply(a, c):
+        return torch.ormqr(*torch.geqrf(a), c if left else c.mT, left, transpose)
+
+    check(multiply, a, c)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-42, 1e30, 0])
+def test_reflections_of_extreme_numbers(scale):
+    a = (torch.randn(40, 20) * scale).to(HERE)
+    a[:, 3] = 0
+    Q, R = torch.linalg.qr(a)
+    torch.testing.assert_close((Q.mT @ Q).cpu(), torch.eye(20), rtol=0, atol=1e-5)
+    exact, scale = a.double(), max(scale, 1e-45)
+    torch.testing.assert_close(
+        Q.double() @ R.double() / scale, exact / scale, rtol=0, atol=4 if scale < 1e-40 else 1e-5
+    )
+
+
+def test_qr_of_numbers_that_are_not_finite():
+    a = torch.randn(40, 20)
+    a[3, 4] = float("nan")
+    R = torch.linalg.qr(a.to(HERE)).R
+    assert R[:, :4].isfinite().all()
+    assert R[4:, 4:].triu().isnan().any()
+
+
 @pytest.mark.parametrize(
     "function",
     [
+        torch.linalg.qr,
+        lambda a: torch.linalg.qr(a[..., :2, :]).R,
+        lambda a: torch.linalg.householder_product(a, a[..., 0, :]),
         torch.linalg.inv,
         torch.linalg.det,
         lambda a: torch.linalg.slogdet(a).logabsdet,

@@ -137,6 +137,8 @@ PROGRAMS = {
     "conv3d of bfloat16": lambda: F.conv3d(half(2, 20, 8, 8, 8), half(20, 20, 3, 3, 3), half(20), padding=1),
     "cholesky": lambda: weft.linalg.cholesky_ex(new(3, 100, 100)),
     "cholesky of complex": lambda: weft.linalg.cholesky_ex(new(100, 100, dtype=weft.complex128)),
+    "qr": lambda: weft.linalg.qr(new(3, 100, 70)),
+    "qr of complex": lambda: weft.linalg.qr(new(100, 70, dtype=weft.complex128)),
     "solve": lambda: weft.linalg.solve_ex(new(3, 100, 100), new(3, 100, 2)),
     "solve of complex": lambda: weft.linalg.solve_ex(*2 * [new(100, 100, dtype=weft.complex128)]),
     "fft of long signals": lambda: weft.fft.ifft(new(3, 10_000, dtype=weft.complex128)),

@@ -47,6 +47,7 @@ from .memory import Pool
 from .pinned import pinned_storage
 from .pivoting import Pivoting
 from .reductions import prepare_reduction
+from .reflections import Reflections
 from .runtime import Runtime
 from .stages import GpuStage, cut
 from .triangles import Triangles
@@ -82,6 +83,7 @@ class Gpu(Mirrored):
             "fourier": Fourier(self),
             "triangles": (triangles := Triangles(self)),
             "pivoting": Pivoting(self, triangles),
+            "reflections": Reflections(self),
         }
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()

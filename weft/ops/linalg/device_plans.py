@@ -1,4 +1,4 @@
-"""Plans of linear algebra by kernels of a device that has them ("triangles" and "pivoting" among its extras).
+"""Plans of linear algebra by kernels of a device that has them ("triangles", "pivoting" and "reflections" among its extras).
 
 Each `..._plan` takes the specs of the tensors and the static arguments of a MatrixOp, and returns a function of the tensors. It is None where
 there are no kernels: then the op computes on arrays of the host. All work stays on the device, and no value is read.
@@ -245,6 +245,86 @@ def _lu_solve(factors: Tensor, pivots: Tensor, b: Tensor, adjoint: bool) -> Tens
     else:
         _substitute(own, swaps, result)
     return result
+
+
+# ---- QR ------------------------------------------------------------------------------------------------------------------
+
+
+def qr_plan(a: Spec, mode: str) -> Callable | None:
+    """Return the plan of (Q, R), or of (R,) for the mode "r"."""
+    return functools.partial(_qr, mode=mode) if _has(a) else None
+
+
+def _qr(a: Tensor, mode: str) -> tuple[Tensor, ...]:
+    vectors, factors = _geqrf(a)
+    *batch, m, n = a.spec.shape
+    width = m if mode == "complete" else min(m, n)
+    upper = _by_columns(vectors.narrow(-2, 0, width).triu())
+    if mode == "r":
+        return (upper,)
+    return _first_columns(vectors, factors, columns_like((*batch, m, width), a.spec)), upper
+
+
+def geqrf_plan(a: Spec) -> Callable | None:
+    """Return the plan of (R and the vectors of reflections, their factors)."""
+    return _geqrf if _has(a) else None
+
+
+def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
+    vectors = _by_columns(_bare(a))
+    *batch, m, n = a.spec.shape
+    factors = _new(contiguous_spec((*batch, min(m, n)), a.spec.dtype), a)
+    _kernels("reflections", a).factorize(
+        _matrices(vectors), factors._storage.ptr, math.prod(batch), (m, n), a.spec.dtype
+    )
+    return vectors, factors
+
+
+def householder_product_plan(a: Spec, factors: Spec) -> Callable | None:
+    """Return the plan of the first columns of Q."""
+    return _householder_product if _has(a, factors) else None
+
+
+def _householder_product(a: Tensor, factors: Tensor) -> Tensor:
+    return _first_columns(
+        _by_columns(_bare(a)), _bare(factors).contiguous(), columns_like(a.spec.shape, a.spec)
+    )
+
+
+def _first_columns(vectors: Tensor, factors: Tensor, spec: Spec) -> Tensor:
+    result = identities(spec.like(device=vectors.spec.device))
+    _reflect(vectors, factors, result, is_adjoint=False, is_identity=True)
+    return result
+
+
+def _reflect(
+    vectors: Tensor, factors: Tensor, dense: Tensor, *, is_adjoint: bool, is_identity: bool = False
+) -> None:
+    """Multiply a dense stack of matrices by Q, or Q.mH, from the left. vectors: dense; factors: contiguous."""
+    *batch, rows, columns = dense.spec.shape
+    _kernels("reflections", dense).multiply(
+        _matrices(vectors),
+        factors._storage.ptr + factors._byte_offset,
+        factors.spec.shape[-1],
+        _matrices(dense),
+        (math.prod(batch), rows, columns),
+        dense.spec.dtype,
+        is_adjoint=is_adjoint,
+        is_identity=is_identity,
+    )
+
+
+def ormqr_plan(a: Spec, factors: Spec, c: Spec, left: bool, transpose: bool) -> Callable | None:
+    """Return the plan of the product with the whole Q."""
+    return functools.partial(_ormqr, left=left, transpose=transpose) if _has(a, factors, c) else None
+
+
+def _ormqr(a: Tensor, factors: Tensor, c: Tensor, left: bool, transpose: bool) -> Tensor:
+    own, scales = _by_columns(_bare(a)), _bare(factors).contiguous()
+    # C Q is the adjoint of Q.mH C.mH.
+    result = _by_columns(_bare(c if left else c.mH))
+    _reflect(own, scales, result, is_adjoint=transpose == left)
+    return result if left else _by_columns(result.mH)
 
 
 # ---- Determinants --------------------------------------------------------------------------------------------------------

@@ -483,6 +483,7 @@ def _qr_of_large(a: np.ndarray, mode: str) -> tuple[Tensor, ...]:
 
 
 _linalg_qr.on_memory(native.qr_plan)
+_linalg_qr.on_device(device_plans.qr_plan)
 
 
 @_linalg_qr.spec_rule
@@ -560,6 +561,9 @@ def _geqrf(a: np.ndarray) -> tuple[Tensor, Tensor]:
     return columns(reflectors.swapaxes(-1, -2)), rows(scales)
 
 
+_geqrf.on_device(device_plans.geqrf_plan)
+
+
 @_geqrf.spec_rule
 def _geqrf_specs(a: Spec) -> tuple[Spec, ...]:
     *batch, m, n = a.shape
@@ -585,6 +589,9 @@ def _linalg_householder_product(a: np.ndarray, tau: np.ndarray) -> Tensor:
             work = work_size(product(a[i], tau[i], lwork=-1)[1])
             result[i] = product(a[i], tau[i], lwork=work)[0]
     return columns(result)
+
+
+_linalg_householder_product.on_device(device_plans.householder_product_plan)
 
 
 @_linalg_householder_product.spec_rule
@@ -680,6 +687,9 @@ def _ormqr(a: np.ndarray, tau: np.ndarray, c: np.ndarray, *, left: bool, transpo
             work = work_size(multiply(side, operation, reflectors, tau[i], c[i], -1)[1])
             result[i] = multiply(side, operation, reflectors, tau[i], c[i], work)[0]
     return columns(result)
+
+
+_ormqr.on_device(device_plans.ormqr_plan)
 
 
 @_ormqr.spec_rule

@@ -1,13 +1,15 @@
-"""`python -m bench.collectives`: collectives between two processes of this machine, weft beside PyTorch's Gloo.
+"""`python -m bench.collectives`: collectives between two processes of this machine, weft beside PyTorch's Gloo and beside mpi4py.
 
 Each implementation has one group, whose processes use one thread each. A time is the median over the calls, of the slower rank: every
-call follows a barrier. A step of DistributedDataParallel is forward, backward and an update of an MLP.
+call follows a barrier. A step of DistributedDataParallel is forward, backward and an update of an MLP. mpi4py and weft on MPI take turns
+in the same processes, weft once through shared memory and once through MPI's messages, as on several machines.
 """
 
 import argparse
 import importlib
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -51,17 +53,68 @@ def work(library: str, rank: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
+def work_on_mpi(folder: str) -> None:
+    """What a process that mpiexec has started measures: each collective through mpi4py and through both engines of weft."""
+    import weft as torch
+    from weft.distributed.engine import mpi
+
+    torch.set_num_threads(1)
+    dist = torch.distributed
+    dist.init_process_group("mpi")
+    meet, mpi.meet = mpi.meet, lambda comm: None
+    messages = dist.new_group()
+    mpi.meet = meet
+    found = {}
+    for size, nbytes in SIZES.items():
+        for name, ways in ways_on_mpi(torch, nbytes, messages).items():
+            found[f"{name}, {size}"] = medians(torch, ways, CALLS[size])
+    if dist.get_rank() == 0:
+        Path(folder, "times").write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+def ways_on_mpi(torch, nbytes: int, messages) -> dict:
+    """Each collective by mpi4py, by weft's default group, and by its group `messages`."""
+    import numpy
+    from mpi4py import MPI
+
+    dist, comm = torch.distributed, MPI.COMM_WORLD
+    x, outputs = torch.zeros(nbytes // 4), [torch.zeros(nbytes // 4) for _ in range(RANKS)]
+    own, every = x.numpy(), numpy.zeros(RANKS * nbytes // 4, numpy.float32)
+    return {
+        "all_reduce": [
+            lambda: comm.Allreduce(MPI.IN_PLACE, own),
+            *(lambda group=group: dist.all_reduce(x, group=group) for group in (None, messages)),
+        ],
+        "all_gather": [
+            lambda: comm.Allgather(own, every),
+            *(lambda group=group: dist.all_gather(outputs, x, group) for group in (None, messages)),
+        ],
+        "broadcast": [
+            lambda: comm.Bcast(own, 0),
+            *(lambda group=group: dist.broadcast(x, 0, group) for group in (None, messages)),
+        ],
+    }
+
+
 def median(torch, call, count: int) -> float:
     """The median time of a call on the slower rank, in seconds."""
+    return medians(torch, [call], count)[0]
+
+
+def medians(torch, calls, count: int) -> list[float]:
+    """The median times of calls that take turns, on the slower rank."""
     times = []
     for _ in range(count):
-        torch.distributed.barrier()
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
+        times.append([])
+        for call in calls:
+            torch.distributed.barrier()
+            start = time.perf_counter()
+            call()
+            times[-1].append(time.perf_counter() - start)
     slowest = torch.tensor(times[count // 10 :], dtype=torch.float64)
     torch.distributed.all_reduce(slowest, op=torch.distributed.ReduceOp.MAX)
-    return statistics.median(slowest.tolist())
+    return [statistics.median(each) for each in slowest.t().tolist()]
 
 
 def step_of(torch):
@@ -96,6 +149,27 @@ def measured(library: str) -> dict[str, float]:
         return json.loads(times.read_text())
 
 
+def measured_on_mpi() -> dict[str, list[float]]:
+    """The times of mpi4py, and of weft through shared memory and through messages."""
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    mpiexec = shutil.which("mpiexec", path=folders)
+    if mpiexec is None:
+        raise SystemExit("python -m bench.collectives: no mpiexec: pip install 'weft[distributed]'")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            mpiexec,
+            "-n",
+            str(RANKS),
+            sys.executable,
+            "-m",
+            "bench.collectives",
+            "--work-on-mpi",
+            folder,
+        ]
+        subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=ROOT, check=True)
+        return json.loads(Path(folder, "times").read_text())
+
+
 def table(torch: dict[str, float], weft: dict[str, float]) -> str:
     lines = ["| collective | PyTorch (gloo) | weft | PyTorch / weft |", "| :-- | --: | --: | --: |"]
     for name, theirs in torch.items():
@@ -104,7 +178,20 @@ def table(torch: dict[str, float], weft: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
+def table_of_mpi(times: dict[str, list[float]]) -> str:
+    lines = [
+        "| collective | mpi4py | weft, one machine | mpi4py / weft | weft, messages | mpi4py / weft |",
+        "| :-- | --: | --: | --: | --: | --: |",
+    ]
+    for name, (theirs, *ours) in times.items():
+        cells = [f"{_time(each)} | {theirs / each:.2f}" for each in ours]
+        lines.append(f"| {name} | {_time(theirs)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def _time(seconds: float) -> str:
+    if seconds < 1e-5:
+        return f"{seconds * 1e6:.1f} us"
     return f"{seconds * 1e6:.0f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
 
 
@@ -112,13 +199,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.collectives", description=__doc__)
     parser.add_argument("--work", nargs=2, metavar=("LIBRARY", "FOLDER"), help=argparse.SUPPRESS)
     parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--work-on-mpi", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.work_on_mpi:
+        work_on_mpi(options.work_on_mpi)
+        return
     if options.work:
         work(options.work[0], options.rank, options.work[1])
         return
     here = machine.describe()
     print(f"{here['processor']} ({here['model']}), {here['cores']} processors, {RANKS} processes\n")
-    print(table(measured("torch"), measured("weft")))
+    print(table(measured("torch"), measured("weft")), end="\n\n")
+    print(table_of_mpi(measured_on_mpi()))
 
 
 if __name__ == "__main__":

@@ -33,14 +33,14 @@ def mpiexec(*command, size=2, folder):
     )
 
 
-@pytest.mark.parametrize("size", [2, 3])
-def test_same_as_through_shared_memory(tmp_path, size):
+@pytest.mark.parametrize(("size", "way"), [(2, "mpi"), (2, "mpi messages"), (3, "mpi messages")])
+def test_same_as_without_mpi(tmp_path, size, way):
     done = mpiexec(
         str(Path(TESTS) / "several_ranks.py"),
         MODULE,
         "weft",
         str(tmp_path),
-        "mpi",
+        way,
         size=size,
         folder=tmp_path,
     )
@@ -62,12 +62,23 @@ dist.all_reduce(torch.ones(2))
     assert done.returncode and "KeyError: 'a reason'" in done.stderr
 
 
-def test_a_timeout(tmp_path):
-    program = """
+MESSAGES = "import weft.distributed.engine.mpi as mpi; mpi.meet = lambda comm: None"
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("", "barrier(): timed out after 0.5 s: rank 0 waited for rank 1"),
+        (MESSAGES, "rank 0: barrier: timed out after 0.5 s"),
+    ],
+)
+def test_a_timeout(tmp_path, way, message):
+    program = f"""
 import time
 from datetime import timedelta
 import weft as torch
 dist = torch.distributed
+{way}
 dist.init_process_group("mpi", timeout=timedelta(seconds=0.5))
 try:
     time.sleep(2) if dist.get_rank() else dist.barrier()
@@ -75,4 +86,4 @@ except RuntimeError as error:
     print(error)
 dist.barrier() if dist.get_rank() else None
 """
-    assert "rank 0: barrier: timed out after 0.5 s" in mpiexec("-c", program, folder=tmp_path).stdout
+    assert message in mpiexec("-c", program, folder=tmp_path).stdout

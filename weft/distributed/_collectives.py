@@ -22,16 +22,7 @@ from ._options import (
     ScatterOptions,
 )
 from ._reduce_op import RedOpType, ReduceOp
-from ._repeats import (
-    all_gather_again,
-    all_reduce_again,
-    barrier_again,
-    broadcast_again,
-    remember_all_gather,
-    remember_all_reduce,
-    remember_barrier,
-    remember_broadcast,
-)
+from ._repeats import remember_all_gather, remember_in_place, repeated
 from ._world import _canonicalize_group_rank, _group_or_default_group, _member_group
 
 _SUM = ReduceOp.SUM
@@ -136,7 +127,8 @@ def broadcast(
     group_src: int | None = None,
 ) -> Any:
     """Write the tensor of rank `src` into `tensor` on every rank."""
-    if not async_op and broadcast_again(tensor, src, group_src, group):
+    call = "broadcast", getattr(tensor, "spec", None), src, group_src
+    if not async_op and (again := repeated(group, call)) and again(tensor):
         return None
     members = _group_or_default_group(group) if not _outside(group, "broadcast") else None
     if members is None:
@@ -145,7 +137,7 @@ def broadcast(
     _check_single_tensor(tensor, "tensor")
     options = _options(BroadcastOptions, async_op, rootRank=root)
     work = _finish(members.broadcast([tensor], options), async_op)  # type: ignore[attr-defined]
-    remember_broadcast(members, tensor, src, group_src, root)
+    remember_in_place(members, call, tensor, "broadcast", root)
     return work
 
 
@@ -167,7 +159,8 @@ def all_reduce(
     tensor([1., 1.])
     >>> dist.destroy_process_group()
     """
-    if not async_op and all_reduce_again(tensor, op, group):
+    call = "all_reduce", getattr(tensor, "spec", None), op
+    if not async_op and (again := repeated(group, call)) and again(tensor):
         return None
     _check_single_tensor(tensor, "tensor")
     members = _member_group(group, "all_reduce")
@@ -176,7 +169,8 @@ def all_reduce(
     _check_complex("all_reduce", op, [tensor])
     options = _options(AllreduceOptions, async_op, reduceOp=_checked_op(op))
     work = _finish(members.allreduce([tensor], options), async_op)  # type: ignore[attr-defined]
-    remember_all_reduce(members, tensor, op)
+    if isinstance(op, RedOpType) and op is not RedOpType.AVG:  # an average is a sum and a division
+        remember_in_place(members, call, tensor, "reduce", op, None)
     return work
 
 
@@ -221,7 +215,8 @@ def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
     """Write the tensors of all ranks into `tensor_list` on every rank."""
-    if not async_op and all_gather_again(tensor_list, tensor, group):
+    call = "all_gather", getattr(tensor, "spec", None)
+    if not async_op and (again := repeated(group, call)) and again(tensor_list, tensor):
         return None
     _check_tensor_list(tensor_list, "tensor_list")
     _check_single_tensor(tensor, "tensor")
@@ -231,7 +226,7 @@ def all_gather(
         return None
     options = _options(AllgatherOptions, async_op)
     work = _finish(members.allgather([tensor_list], [tensor], options), async_op)  # type: ignore[attr-defined]
-    remember_all_gather(members, tensor_list, tensor)
+    remember_all_gather(members, call, tensor_list, tensor)
     return work
 
 
@@ -430,17 +425,13 @@ def barrier(
     timeout: timedelta | None = None,
 ) -> Any:
     """Return when all ranks have come here."""
-    if not async_op and timeout is None and barrier_again(group):
-        return None
     members = _member_group(group, "barrier")
     if members is None:
         return None
     options = _options(BarrierOptions, async_op)
     if timeout is not None:
         options.timeout = timeout
-    work = _finish(members.barrier(options), async_op)  # type: ignore[attr-defined]
-    remember_barrier(members)
-    return work
+    return _finish(members.barrier(options), async_op)  # type: ignore[attr-defined]
 
 
 def monitored_barrier(

@@ -61,19 +61,6 @@ class ProcessGroupGloo:
         wait = self._size == 1 or not getattr(opts, "asyncOp", True)
         return self._carrier.carry_out(job, result, wait)
 
-    def repeat(self, written: Sequence[Tensor], name: str, *arguments: Any) -> bool:
-        """Carry out a method of the engine, whose arguments were checked before; whether nothing was under way before it."""
-        carrier = self._carrier
-        if carrier.queue or not carrier.turn.acquire(False):
-            return False
-        try:
-            getattr(self._engine, name)(*arguments)
-        finally:
-            for tensor in written:
-                tensor._storage.version += 1
-            carrier.turn.release()
-        return True
-
     # ---- What is changed in place
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
@@ -350,9 +337,9 @@ class ProcessGroupMPI(ProcessGroupGloo):
     """
 
     def __init__(self, ranks: Sequence[int], timeout: timedelta) -> None:
-        from .engine.mpi import Mpi  # loaded when first used
+        from .engine.mpi import engine  # loaded when first used
 
-        self._start(Mpi(ranks, timeout))
+        self._start(engine(ranks, timeout))
 
     def name(self) -> str:
         return "mpi"
@@ -373,9 +360,10 @@ class ProcessGroupFake(ProcessGroupGloo):
 def _engine(store: Any, rank: int, size: int, timeout: timedelta) -> Engine:
     if size == 1:
         return Alone()
-    from .engine.shared_memory import SharedMemory  # loaded when first used
+    from .engine.meeting import meet  # loaded when first used
+    from .engine.shared_memory import SharedMemory
 
-    return SharedMemory(store, rank, size, timeout)
+    return SharedMemory(*meet(store, rank, size, timeout), rank, timeout)
 
 
 class _Written:

@@ -1,90 +1,85 @@
-"""Collectives that a program repeats. Their arguments were checked at the first call, and the checks depend on specs alone."""
+"""Collectives that a program repeats. Their arguments were checked at the first call, and most checks depend on specs alone."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from ..autograd.inplace import check_write
 from ..core.tensor import Tensor
 from ._gloo import ProcessGroupGloo, is_plain
 from ._group import ProcessGroup
-from ._reduce_op import RedOpType
 from ._world import _world
 
 KEPT = 256  # calls that a group remembers
 
-_NONE: dict[Hashable, Any] = {}
 
+def repeated(group: Any, call: Hashable) -> Callable[..., bool] | None:
+    """What carries out a call that the group remembers, from the tensors of the call; None for others.
 
-def broadcast_again(tensor: Any, src: Any, group_src: Any, group: Any) -> bool:
-    """Carry a `broadcast` out if it is a repeated one; whether it was."""
-    found = _found(group, ("broadcast", getattr(tensor, "spec", None), src, group_src))
-    return found is not None and found[0].repeat((tensor,), "broadcast", tensor, found[1])
-
-
-def all_reduce_again(tensor: Any, op: Any, group: Any) -> bool:
-    """Carry an `all_reduce` out if it is a repeated one; whether it was."""
-    found = _found(group, ("all_reduce", getattr(tensor, "spec", None), op))
-    return found is not None and found[0].repeat((tensor,), "reduce", tensor, op, None)
-
-
-def all_gather_again(outputs: Any, tensor: Any, group: Any) -> bool:
-    """Carry an `all_gather` out if it is a repeated one; whether it was."""
-    spec = getattr(tensor, "spec", None)
-    found = _found(group, ("all_gather", spec))
-    if found is None or type(outputs) is not list or len(outputs) != found[1]:
-        return False
-    for output in outputs:
-        if getattr(output, "spec", None) is not spec:
-            return False
-        check_write(output)
-    return found[0].repeat(outputs, "gather", outputs, tensor, None)
-
-
-def barrier_again(group: Any) -> bool:
-    """Carry a `barrier` out if it is a repeated one; whether it was."""
-    found = _found(group, ("barrier",))
-    return found is not None and found[0].repeat((), "barrier")
-
-
-def _found(group: Any, call: Hashable) -> Any:
-    members = _world.default_pg if group is None else group
+    It returns False, and does nothing, while other collectives are under way, or if a tensor has to be checked again.
+    """
+    members: Any = _world.default_pg if group is None else group
     try:
-        return getattr(members, "_repeats", _NONE).get(call)
-    except TypeError:  # a wrong argument that has no hash
+        return members._repeats.get(call)
+    except (AttributeError, TypeError):  # there is no such group, or a wrong argument has no hash
         return None
 
 
-# ---- What may be repeated
-
-
-def remember_broadcast(
-    members: ProcessGroup, tensor: Tensor, src: int | None, group_src: int | None, root: int
+def remember_in_place(
+    members: ProcessGroup, call: Hashable, tensor: Tensor, method: str, *arguments: Any
 ) -> None:
-    _remember(members, ("broadcast", tensor.spec, src, group_src), tensor, root)
+    """Remember a collective that changes one tensor: a method of the engine, and its arguments after the tensor."""
+    backend = _backend(members, tensor)
+    if backend is None:
+        return
+    queue, turn = backend._carrier.queue, backend._carrier.turn
+
+    def again(tensor: Tensor) -> bool:
+        if queue or not turn.acquire(False):
+            return False
+        try:
+            getattr(backend._engine, method)(tensor, *arguments)
+        finally:
+            tensor._storage.version += 1
+            turn.release()
+        return True
+
+    members._repeats[call] = again
 
 
-def remember_all_reduce(members: ProcessGroup, tensor: Tensor, op: Any) -> None:
-    if isinstance(op, RedOpType) and op is not RedOpType.AVG:  # an average is a sum and a division
-        _remember(members, ("all_reduce", tensor.spec, op), tensor)
+def remember_all_gather(members: ProcessGroup, call: Hashable, outputs: list[Tensor], tensor: Tensor) -> None:
+    """Remember an `all_gather`, if all tensors have one spec."""
+    backend, spec, count = _backend(members, tensor), tensor.spec, len(outputs)
+    if backend is None or any(output.spec is not spec for output in outputs):
+        return
+    queue, turn = backend._carrier.queue, backend._carrier.turn
+
+    def again(outputs: Any, tensor: Tensor) -> bool:
+        if type(outputs) is not list or len(outputs) != count or queue:
+            return False
+        for output in outputs:
+            if getattr(output, "spec", None) is not spec:
+                return False
+            check_write(output)
+        if not turn.acquire(False):
+            return False
+        try:
+            backend._engine.gather(outputs, tensor, None)
+        finally:
+            for output in outputs:
+                output._storage.version += 1
+            turn.release()
+        return True
+
+    members._repeats[call] = again
 
 
-def remember_all_gather(members: ProcessGroup, outputs: list[Tensor], tensor: Tensor) -> None:
-    if all(output.spec is tensor.spec for output in outputs):
-        _remember(members, ("all_gather", tensor.spec), tensor, len(outputs))
-
-
-def remember_barrier(members: ProcessGroup) -> None:
-    _remember(members, ("barrier",))
-
-
-def _remember(
-    members: ProcessGroup, call: Hashable, tensor: Tensor | None = None, detail: int | None = None
-) -> None:
-    """Remember a call that was carried out, if an engine of weft reads and writes the memory of the tensor itself."""
+def _backend(members: ProcessGroup, tensor: Tensor) -> ProcessGroupGloo | None:
+    """The backend of a group, if an engine of weft reads and writes the memory of the tensor itself."""
     backend = members._backends.get("cpu")
-    if isinstance(backend, ProcessGroupGloo) and (tensor is None or is_plain(tensor)):
-        if len(members._repeats) == KEPT:
-            members._repeats.clear()
-        members._repeats[call] = backend, detail
+    if not isinstance(backend, ProcessGroupGloo) or not is_plain(tensor):
+        return None
+    if len(members._repeats) == KEPT:
+        members._repeats.clear()
+    return backend

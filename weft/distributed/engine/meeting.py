@@ -27,19 +27,20 @@ def meet(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Segmen
     Raises: NotImplementedError for processes on several machines, DistStoreError if one does not come within the timeout.
     """
     segment = Segment(size) if rank == 0 else None
-    place = f"/proc/{os.getpid()}/fd/{segment.memory.fd}" if segment else ""
+    place = segment.place() if segment else ""
     turn = store.add(f"turn{rank}", 1)  # a store may serve several groups, one after the other
-    store.set(f"{turn}/rank{rank}", f"{_machine()} {os.getpid()} {place}")
+    store.set(f"{turn}/rank{rank}", f"{machine()} {os.getpid()} {place}")
     keys = [f"{turn}/rank{other}" for other in range(size)]
     _await(store, keys, rank, timeout)
     told = [store.get(key).decode().split(" ") for key in keys]
     _check_one_machine([machine for machine, *_ in told])
     if segment is None:
-        segment = _opened(told[0][2], size)
+        segment = opened(told[0][2], size)
     return segment, [Peer(int(pid)) for _, pid, _ in told]
 
 
-def _opened(place: str, size: int) -> Segment:
+def opened(place: str, size: int) -> Segment:
+    """The segment that another process has made."""
     try:
         return Segment(size, os.open(place, os.O_RDWR))
     except OSError as error:
@@ -69,15 +70,15 @@ def _await(store: Store, keys: Sequence[str], rank: int, timeout: timedelta) -> 
 
 def _check_alive(store: Store, keys: Mapping[int, str]) -> None:
     for rank, key in keys.items():
-        machine, pid, _ = store.get(key).decode().split(" ")
-        if machine == _machine() and Peer(int(pid)).has_ended():
+        where, pid, _ = store.get(key).decode().split(" ")
+        if where == machine() and Peer(int(pid)).has_ended():
             raise RuntimeError(f"rank {rank} (process {pid}) has ended before all ranks had joined the group")
 
 
-def _machine() -> str:
-    """What tells this machine from others: its name, and what Linux makes up at each start."""
+def machine() -> str:
+    """What tells this machine from others: its name, what Linux makes up at each start, and which processes this one sees."""
     with open("/proc/sys/kernel/random/boot_id") as file:
-        return f"{socket.gethostname()}/{file.read().strip()}"
+        return f"{socket.gethostname()}/{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
 
 
 def _check_one_machine(machines: Sequence[str]) -> None:

@@ -8,8 +8,9 @@ as long as that number stays even or odd: two slots take turns.
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...core.dtype import DTYPES
@@ -17,10 +18,11 @@ from ...core.spec import Spec
 from .._reduce_op import RedOpType
 from .reductions import Loop, fold, loop
 from .segment import AREA, CHUNK, KEY, Segment
-from .steps import Argument, Steps, Word
+from .steps import Argument, Steps
 
 # Bytes; up to here every rank combines all of a tensor. Measured on two processors (AMD Zen 3) with two ranks and float32.
 SMALL = 1 << 15
+SHOWN = 1 << 19  # bytes of a tensor that a rank shows at once
 ALIGNED = 64  # bytes; shares of a piece begin at multiples
 
 KINDS = ("barrier", "broadcast", "reduce", "all_reduce", "reduce_scatter", "gather", "all_gather", "scatter", "all_to_all")  # fmt: skip
@@ -96,6 +98,11 @@ class Script:
     def next_phase(self) -> None:
         self.phases += 1
 
+    @functools.cached_property
+    def start(self) -> Callable[..., int]:
+        """As that of the steps."""
+        return self.steps.start
+
     # ---- Collectives
 
     def write(self, call: Call) -> None:
@@ -107,11 +114,10 @@ class Script:
         nbytes, own = call.spec.nbytes, self.tensors[0]
         if call.kind == "broadcast":
             assert call.root is not None
-            self._show(nbytes, own if self.rank == call.root else None, {call.root: own})
+            is_root = self.rank == call.root
+            self._show(nbytes, own if is_root else None, {} if is_root else {call.root: own})
         elif call.kind in ("gather", "all_gather"):
             self._show(nbytes, own, dict(enumerate(self.tensors[1:])))
-            if len(self.tensors) > 1:
-                self.steps.copy(self.tensors[1 + self.rank], own, nbytes)
         elif call.kind == "scatter":
             assert call.root is not None
             sent = [nbytes if self.rank == call.root else 0] * self.size
@@ -126,18 +132,23 @@ class Script:
                 reduce = self._reduce_at_once if nbytes <= SMALL else self._reduce_by_shares
                 reduce(call.spec, combine, is_target=call.root in (None, self.rank))
 
-    def _show(self, nbytes: int, shown: Word | None, read: Mapping[int, Argument]) -> None:
-        """Let the others read `shown`, and copy into `read[r]` what another rank r shows."""
+    def _show(self, nbytes: int, shown: Argument | None, read: Mapping[int, Argument]) -> None:
+        """Let the others read `shown`, and copy into `read[r]` what rank r shows. The root of a broadcast reads nothing."""
         segment = self.segment
-        for start, length in pieces(nbytes, AREA):
+        for start, length in pieces(nbytes, SHOWN):
             if start:
                 self.next_phase()
-            if isinstance(shown, Argument):
+            if shown is not None:
                 self.steps.copy(segment.area(self.rank, self.slot), shown + start, length)
             self.meet()
             for rank, target in read.items():
-                if rank != self.rank:
-                    self.steps.copy(target + start, segment.area(rank, self.slot), length)
+                # What this rank shows is still in the cache of its processor.
+                source = (
+                    shown + start
+                    if rank == self.rank and shown is not None
+                    else segment.area(rank, self.slot)
+                )
+                self.steps.copy(target + start, source, length)
 
     def deal(
         self,

@@ -8,6 +8,7 @@ for each pair of ranks.
 from __future__ import annotations
 
 import ctypes
+import os
 
 from ...core.shared import SharedMemory
 from .steps import LINE
@@ -38,6 +39,10 @@ class Segment:
         self._boxes = self._slots + 2 * size * self._slot
         self.memory = SharedMemory(self._boxes + size * size * self._box, descriptor)
         self.address = self.memory.address
+
+    def place(self) -> str:
+        """Where other processes can open the memory while this process runs."""
+        return f"/proc/{os.getpid()}/fd/{self.memory.fd}"
 
     def arrived(self, rank: int) -> int:
         """The line that says how many phases `rank` has come to."""

@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
-from ...core.tensor import Tensor, address
+from ...core.tensor import Tensor
 from ...core.warn import user_line
 from .._reduce_op import RedOpType
-from .._store import Store
 from .engine import Engine, Request
 from .mailboxes import Mail
-from .meeting import meet
+from .peers import Peer
 from .scripts import Call, Script
-from .segment import bytes_at, number_at
+from .segment import Segment, bytes_at, number_at
 from .steps import DONE, SAME, Steps
 from .waiting import Waiting
 
@@ -29,21 +28,16 @@ KEPT = 128  # scripts; one of 100 MiB has 50 KB
 
 
 class SharedMemory(Engine):
-    """Collectives of `size` processes that meet through `store`.
+    """Collectives of the processes `peers`, which share a segment."""
 
-    Raises: as `meet`.
-    """
-
-    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta):
-        super().__init__(rank, size, timeout)
-        self.segment, self.peers = meet(store, rank, size, timeout)
-        self.others = [other for other in range(size) if other != rank]
+    def __init__(self, segment: Segment, peers: Sequence[Peer], rank: int, timeout: timedelta):
+        super().__init__(rank, len(peers), timeout)
+        self.segment, self.peers = segment, peers
+        self.others = [other for other in range(self.size) if other != rank]
         self.phase = 0  # how many phases there were
         self.broken: str | None = None  # why the group cannot be used any more
-        self.mail = Mail(self.segment, self.peers, rank)
-        self._scripts: dict[
-            Any, Script
-        ] = {}  # by call, whether its first phase is even or odd, and the number of tensors
+        self.mail = Mail(segment, peers, rank)
+        self._scripts: dict[Any, Script] = {}  # by call, and whether the number of phases before is odd
         self.barrier()  # the process that keeps the store may end once all ranks are here
 
     def close(self) -> None:
@@ -58,18 +52,19 @@ class SharedMemory(Engine):
 
     def _call(self, call: tuple, *tensors: Tensor) -> None:
         """Carry out a collective, the fields of a Call, on these tensors. Its script is kept."""
-        key = call, self.phase % 2, len(tensors)
-        script = self._scripts.get(key)
-        if script is None:
-            script = self._script(Call(*call), len(tensors))
-            script.write(Call(*call))
-            if len(self._scripts) == KEPT:
-                del self._scripts[next(iter(self._scripts))]
-            self._scripts[key] = script
-        self._carry_out(script, call, tensors)
+        script = self._scripts.get((call, self.phase & 1))
+        self._carry_out(script or self._written(call, len(tensors)), call, tensors)
+
+    def _written(self, call: tuple, tensors: int) -> Script:
+        script = self._script(Call(*call), tensors)
+        script.write(Call(*call))
+        if len(self._scripts) == KEPT:
+            del self._scripts[next(iter(self._scripts))]
+        self._scripts[call, self.phase & 1] = script
+        return script
 
     def _script(self, call: Call, tensors: int = 0) -> Script:
-        return Script(self.segment, self.rank, self.phase % 2, tensors, call)
+        return Script(self.segment, self.rank, self.phase & 1, tensors, call)
 
     def _carry_out(
         self, script: Script, call: tuple, tensors: Sequence[Tensor] = (), timeout: timedelta | None = None
@@ -80,10 +75,12 @@ class SharedMemory(Engine):
                 f"{Call(*call)}: this group cannot be used any more, because of an error before: {self.broken}"
             )
         before = self.phase
-        self.phase += script.phases
+        self.phase = before + script.phases
         try:
-            kind = script.steps.start(before, *map(address, tensors))
-            if kind != DONE and kind != SAME:
+            kind = script.start(before, *[each._storage.ptr + each._byte_offset for each in tensors])
+            if kind == DONE:
+                return
+            if kind != SAME:
                 kind = self._go_on(script.steps, Call(*call), timeout or self.timeout)
         except BaseException as error:
             self.broken = str(error) or type(error).__name__
@@ -109,7 +106,7 @@ class SharedMemory(Engine):
         """Tell the others what this rank has called, and where. Raises: RuntimeError with what all of them have."""
         line = user_line()
         text = (str(call) if line is None else f"{call}, {line}").encode()[:TEXT]
-        script = Script(self.segment, self.rank, self.phase % 2)
+        script = Script(self.segment, self.rank, self.phase & 1)
         script.show(self.segment.area(self.rank, script.slot), text.ljust(TEXT))
         script.meet()
         self._carry_out(script, call)
@@ -148,7 +145,7 @@ class SharedMemory(Engine):
         call = "all_to_all", inputs[0].spec
         sent, received = ([each.spec.nbytes for each in tensors] for tensors in (inputs, outputs))
         longest = self._agree_on_sizes(Call(*call), sent, received)
-        script = Script(self.segment, self.rank, self.phase % 2, 2 * self.size)
+        script = Script(self.segment, self.rank, self.phase & 1, 2 * self.size)
         sources, targets = script.tensors[: self.size], script.tensors[self.size :]
         script.deal(sources, sent, dict(enumerate(targets)), received, longest)
         self._carry_out(script, call, [*inputs, *outputs])

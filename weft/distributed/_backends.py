@@ -167,8 +167,10 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether there is the backend "nccl": no."""
-    return False
+    """Whether there is the backend "nccl": if NVIDIA's NCCL is installed."""
+    from .engine.nccl import library  # loaded when first used
+
+    return library() is not None
 
 
 def is_mpi_available() -> bool:
@@ -192,7 +194,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a group can use `backend`: "gloo", or one that was registered.
+    """Whether a group can use `backend`.
 
     >>> import weft as torch
     >>> torch.distributed.is_backend_available("gloo"), torch.distributed.is_backend_available("nccl")
@@ -200,6 +202,8 @@ def is_backend_available(backend: str) -> bool:
     """
     if backend.lower() == Backend.MPI:
         return is_mpi_available()
+    if backend.lower() == Backend.NCCL:
+        return is_nccl_available()
     return backend.lower() == Backend.GLOO or backend.upper() in Backend._plugins
 
 

@@ -61,6 +61,16 @@ class ProcessGroupGloo:
         wait = self._size == 1 or not getattr(opts, "asyncOp", True)
         return self._carrier.carry_out(job, result, wait)
 
+    def _readable(self, tensor: Tensor) -> Tensor:
+        """The tensor, or a contiguous copy, in memory that the engine reads and writes. Its bytes are there when this returns."""
+        return in_host_memory(tensor)
+
+    def _copied(self, tensors: Sequence[Tensor]) -> _Written:
+        """Outputs that a collective copies into. Raises: RuntimeError for leaves that require grad."""
+        for tensor in tensors:
+            check_write(tensor)
+        return _Written(tensors, self._readable)
+
     # ---- What is changed in place
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> Work:
@@ -76,8 +86,8 @@ class ProcessGroupGloo:
     def _reduce(self, tensors: Sequence[Tensor], op: RedOpType, root: int | None, opts: Any) -> Work:
         for tensor in tensors:
             _check_reduction(op, tensor)
-        written = _Written(tensors if root in (None, self._rank) else ())
-        buffers = written.buffers or [_readable(tensor) for tensor in tensors]
+        written = _Written(tensors if root in (None, self._rank) else (), self._readable)
+        buffers = written.buffers or [self._readable(tensor) for tensor in tensors]
 
         def job() -> None:
             for buffer in buffers:
@@ -93,7 +103,7 @@ class ProcessGroupGloo:
         tensors = _listed(tensors)
         for tensor in tensors:
             _check_dtype(tensor)
-        written = _Written(tensors)
+        written = _Written(tensors, self._readable)
 
         def job() -> None:
             for buffer in written.buffers:
@@ -155,8 +165,8 @@ class ProcessGroupGloo:
             _check_dtype(tensor)
             for index, output in enumerate(outputs):
                 _check_alike(name, index, tensor, output)
-        outputs = [_copied(outputs) for outputs in output_lists]
-        buffers = [_readable(tensor) for tensor in inputs]
+        outputs = [self._copied(outputs) for outputs in output_lists]
+        buffers = [self._readable(tensor) for tensor in inputs]
 
         def job() -> None:
             for written, buffer in zip(outputs, buffers):
@@ -175,8 +185,8 @@ class ProcessGroupGloo:
             self._check_list("scatter", "input", _listed(inputs))
             for index, tensor in enumerate(inputs):
                 _check_alike("scatter", index, output, tensor)
-        written = _copied([output])
-        buffers = [_readable(tensor) for tensor in inputs]
+        written = self._copied([output])
+        buffers = [self._readable(tensor) for tensor in inputs]
 
         def job() -> None:
             self._engine.scatter(written.buffers[0], buffers, root)
@@ -194,8 +204,8 @@ class ProcessGroupGloo:
             for index, tensor in enumerate(inputs):
                 _check_reduction(op, tensor)
                 _check_alike("reduce_scatter", index, output, tensor)
-        written = _copied(outputs)
-        buffer_lists = [[_readable(tensor) for tensor in inputs] for inputs in input_lists]
+        written = self._copied(outputs)
+        buffer_lists = [[self._readable(tensor) for tensor in inputs] for inputs in input_lists]
 
         def job() -> None:
             for output, buffers in zip(written.buffers, buffer_lists):
@@ -251,8 +261,8 @@ class ProcessGroupGloo:
         return self._exchange(parts[0], parts[1], opts)
 
     def _exchange(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any) -> Work:
-        written = _copied(outputs)
-        buffers = [_readable(tensor) for tensor in inputs]
+        written = self._copied(outputs)
+        buffers = [self._readable(tensor) for tensor in inputs]
 
         def job() -> None:
             self._engine.all_to_all(written.buffers, buffers)
@@ -293,7 +303,7 @@ class ProcessGroupGloo:
         (tensor,) = tensors
         _check_dtype(tensor)
         self._check_peer("send to", dst_rank)
-        return MessageWork(self._engine.send(_readable(tensor), dst_rank, tag), [tensor])
+        return MessageWork(self._engine.send(self._readable(tensor), dst_rank, tag), [tensor])
 
     def recv(self, tensors: Sequence[Tensor], src_rank: int, tag: int = 0) -> Work:
         self._check_peer("recv from", src_rank)
@@ -305,9 +315,9 @@ class ProcessGroupGloo:
     def _recv(self, tensors: Sequence[Tensor], src_rank: int | None, tag: int) -> Work:
         (tensor,) = tensors
         _check_dtype(tensor)
-        if not is_plain(tensor):
+        if self._readable(tensor) is not tensor:
             raise ValueError("Tensors must be contiguous")
-        written = _Written([tensor])
+        written = _Written([tensor], self._readable)
         return MessageWork(self._engine.recv(written.buffers[0], src_rank, tag), [tensor])
 
     # ---- Checks
@@ -345,6 +355,32 @@ class ProcessGroupMPI(ProcessGroupGloo):
         return "mpi"
 
 
+class ProcessGroupNCCL(ProcessGroupGloo):
+    """The backend "nccl": one CUDA device of each process. Its collectives have the checks of "gloo".
+
+    The work is done on the device, in its order, so that every Work is complete for the program when it is returned.
+    """
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
+        from .engine.nccl import Nccl  # loaded when first used
+
+        self._start(Nccl(store, rank, size, timeout))
+
+    def name(self) -> str:
+        return "nccl"
+
+    def _begin(self, opts: Any, job: Callable[[], None], result: Any) -> Work:
+        # In the thread of the caller: what it computes on the device afterwards has to come afterwards.
+        return self._carrier.carry_out(job, result, wait=True)
+
+    def _readable(self, tensor: Tensor) -> Tensor:
+        spec = tensor.spec
+        if not spec.is_contiguous or spec.conj or spec.neg:
+            raise ValueError("Tensors must be contiguous")
+        address(tensor)  # computes what was deferred
+        return tensor
+
+
 class ProcessGroupFake(ProcessGroupGloo):
     """The backend "fake": this process is one of many that do not exist. Its collectives have the checks of "gloo"."""
 
@@ -367,11 +403,11 @@ def _engine(store: Any, rank: int, size: int, timeout: timedelta) -> Engine:
 
 
 class _Written:
-    """Tensors that a collective writes, and for each the contiguous buffer in host memory that the engine writes."""
+    """Tensors that a collective writes, and for each the contiguous buffer that the engine writes."""
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
+    def __init__(self, tensors: Sequence[Tensor], readable: Callable[[Tensor], Tensor]) -> None:
         self.tensors = list(tensors)
-        self.buffers = [_readable(tensor) for tensor in tensors]
+        self.buffers = [readable(tensor) for tensor in tensors]
         for tensor in tensors:
             tensor._storage.version += 1
 
@@ -389,20 +425,13 @@ class _Written:
                     tensor.detach().copy_(buffer)
 
 
-def _copied(tensors: Sequence[Tensor]) -> _Written:
-    """Outputs that a collective copies into. Raises: RuntimeError for leaves that require grad."""
-    for tensor in tensors:
-        check_write(tensor)
-    return _Written(tensors)
-
-
 def is_plain(tensor: Tensor) -> bool:
     """Whether the memory of a tensor is what an engine reads and writes."""
     spec = tensor.spec
     return spec.is_contiguous and spec.device is CPU and not spec.conj and not spec.neg
 
 
-def _readable(tensor: Tensor) -> Tensor:
+def in_host_memory(tensor: Tensor) -> Tensor:
     """The tensor, or a contiguous copy in host memory. Its bytes are there when this returns."""
     if not is_plain(tensor):
         tensor = tensor.detach().cpu().resolve_conj().resolve_neg().clone(memory_format=contiguous_format)
@@ -443,7 +472,9 @@ def check_root(name: str, rank: int, size: int) -> None:
 
 def _check_dtype(tensor: Tensor) -> None:
     if tensor.dtype.name not in _KINDS:
-        raise RuntimeError(f"Invalid scalar type: Gloo cannot send {tensor.dtype}; convert the tensor first")
+        raise RuntimeError(
+            f"Invalid scalar type: collectives cannot send {tensor.dtype}; convert the tensor first"
+        )
 
 
 def _check_reduction(op: RedOpType, tensor: Tensor) -> None:

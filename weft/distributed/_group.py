@@ -188,7 +188,12 @@ def _through_backend(name: str) -> Callable[..., Any]:
     """A method of ProcessGroup that the backend of the tensors' device carries out."""
 
     def method(self: ProcessGroup, *arguments: Any, **keywords: Any) -> Any:
-        backend = self._backends.get(_device_type(arguments)) or self._get_backend("cpu")
+        where = _device_type(arguments)
+        backend = self._backends.get(where or "cpu")
+        if (
+            backend is None
+        ):  # a barrier has no tensors; the backend of the host's memory copies those of other devices
+            backend = self._get_backend("cpu") if where else next(iter(self._backends.values()))
         return getattr(backend, name)(*arguments, **keywords)
 
     method.__name__ = name
@@ -197,12 +202,13 @@ def _through_backend(name: str) -> Callable[..., Any]:
     return method
 
 
-def _device_type(value: Any) -> str:
+def _device_type(value: Any) -> str | None:
+    """The type of the device of the first tensor; None without tensors."""
     while isinstance(value, Sequence) and not isinstance(value, str):
         if not value:
-            return "cpu"
+            return None
         value = value[0]
-    return getattr(getattr(value, "device", None), "type", "cpu")
+    return getattr(getattr(value, "device", None), "type", None)
 
 
 COLLECTIVES = (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from ._backends import Backend, BackendConfig, is_mpi_available
-from ._gloo import ProcessGroupFake, ProcessGroupGloo, ProcessGroupMPI
+from ._backends import Backend, BackendConfig, is_mpi_available, is_nccl_available
+from ._gloo import ProcessGroupFake, ProcessGroupGloo, ProcessGroupMPI, ProcessGroupNCCL
 from ._group import ProcessGroup
 from ._store import HashStore, PrefixStore, Store
 from ._world import (
@@ -92,9 +92,15 @@ def _check_backend(name: str) -> None:
         name in (Backend.GLOO, Backend.FAKE)
         or name.upper() in Backend._plugins
         or (name == Backend.MPI and is_mpi_available())
+        or (name == Backend.NCCL and is_nccl_available())
     ):
         return
-    if name in (Backend.NCCL, Backend.MPI, Backend.UCC, Backend.XCCL):
+    if name == Backend.NCCL:
+        raise RuntimeError(
+            "Distributed package doesn't have NCCL built in: the library libnccl.so.2 is not installed. Install NVIDIA's package "
+            "(pip install nvidia-nccl-cu12), or use the backend gloo, which copies CUDA tensors through the host's memory"
+        )
+    if name in (Backend.MPI, Backend.UCC, Backend.XCCL):
         raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
     raise AssertionError(f"Unknown backend type {name}")
 
@@ -146,6 +152,8 @@ def _make_backend(
     plugin = Backend._plugins.get(name.upper())
     if name == Backend.MPI:
         return ProcessGroupMPI(ranks, timeout)
+    if name == Backend.NCCL:
+        return ProcessGroupNCCL(store, rank, size, timeout)
     if name == Backend.FAKE:
         return ProcessGroupFake(rank, size)
     if plugin is None:

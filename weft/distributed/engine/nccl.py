@@ -252,7 +252,8 @@ class Enqueued(Request):
 
 def enter(where: Device) -> None:
     """Make a device that of this thread."""
-    where.backend.runtime.enter()
+    backend: Any = where.backend
+    backend.runtime.enter()
 
 
 def _follow(places: Sequence[int], nbytes: int) -> bool:

@@ -49,6 +49,22 @@ def test_same_as_without_mpi(tmp_path, size, way):
         assert [name for name in programs(MODULE) if ours[name] != theirs[name]] == []
 
 
+def test_programs_for_gloo_run_under_mpiexec(tmp_path):
+    program = """
+import weft as torch
+dist = torch.distributed
+dist.init_process_group("gloo")
+x = torch.ones(2) + dist.get_rank()
+dist.all_reduce(x)
+own = torch.ones(1)
+dist.all_reduce(own, group=dist.new_subgroups_by_enumeration([[1], [0]])[0])
+print(dist.get_backend(), dist.group.WORLD.name(), dist.get_world_size(), x.tolist(), own.item())
+dist.destroy_process_group()
+"""
+    done = mpiexec("-c", program, folder=tmp_path)
+    assert done.stdout == "gloo gloo 2 [3.0, 3.0] 1.0\n" * 2, done.stderr
+
+
 def test_an_error_ends_all_processes(tmp_path):
     program = """
 import weft as torch

@@ -341,18 +341,19 @@ class ProcessGroupGloo:
 
 
 class ProcessGroupMPI(ProcessGroupGloo):
-    """The backend "mpi": processes that mpiexec has started, on one machine or several. `ranks`: their numbers in MPI's world.
+    """The backend "mpi", or "gloo", of processes that mpiexec has started, on one machine or several. `ranks`: their numbers in MPI's world.
 
     Its collectives have the checks of "gloo".
     """
 
-    def __init__(self, ranks: Sequence[int], timeout: timedelta) -> None:
+    def __init__(self, ranks: Sequence[int], timeout: timedelta, name: str) -> None:
+        self._name = name
         from .engine.mpi import engine  # loaded when first used
 
         self._start(engine(ranks, timeout))
 
     def name(self) -> str:
-        return "mpi"
+        return self._name
 
 
 class ProcessGroupNCCL(ProcessGroupGloo):

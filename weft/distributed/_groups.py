@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -21,6 +22,9 @@ from ._world import (
 from .constants import default_pg_timeout
 from .rendezvous import rendezvous
 
+# Variables that tell a process its rank: of MPICH and Slurm, of Open MPI, and of both with PMIx.
+_OF_MPI = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+
 
 def init_process_group(
     backend: str | None = None,
@@ -38,7 +42,8 @@ def init_process_group(
     "mpi" of those that mpiexec has started, or with "fake" of `world_size` processes of which only this one exists.
 
     The process gets its rank and the number of processes from the arguments, from the URL `init_method`, or, without
-    one, from the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+    one, from the environment variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Where mpiexec or srun has started it, and RANK is
+    not set, MPI knows both, and the backend "gloo" is as "mpi".
 
     Raises: ValueError if a group is there already or a value is missing, NotImplementedError for processes on several machines.
 
@@ -57,12 +62,15 @@ def init_process_group(
     if store is not None:
         assert world_size > 0, "world_size must be positive if using store"
         assert rank >= 0, "rank must be non-negative if using store"
-    elif name == Backend.MPI:  # MPI knows the processes
-        _check_backend(name)
+    elif name == Backend.MPI or (
+        name in (Backend.UNDEFINED, Backend.GLOO) and _mpi_knows(init_method, rank, world_size)
+    ):
+        _check_backend(Backend(Backend.MPI))
         from .engine.mpi import world  # loaded when first used
 
         store = HashStore()
         rank, world_size = world()
+        _world.is_on_mpi = True
     elif name == Backend.FAKE:
         store = HashStore()
     else:
@@ -74,6 +82,17 @@ def init_process_group(
     group = _new_group(name, PrefixStore("default_pg", store), rank, ranks, timeout, "default_pg", pg_options)
     group.bound_device_id = device_id
     _world.default_pg = group
+
+
+def _mpi_knows(init_method: str | None, rank: int, world_size: int) -> bool:
+    """Whether the process was started by mpiexec or srun, and nothing else says which rank it is."""
+    return (
+        init_method in (None, "env://")
+        and (rank, world_size) == (-1, -1)
+        and "RANK" not in os.environ
+        and not os.environ.keys().isdisjoint(_OF_MPI)
+        and is_mpi_available()
+    )
 
 
 def _check_rank(rank: int, world_size: int) -> None:
@@ -150,8 +169,8 @@ def _make_backend(
 ) -> Any:
     _check_backend(name)
     plugin = Backend._plugins.get(name.upper())
-    if name == Backend.MPI:
-        return ProcessGroupMPI(ranks, timeout)
+    if name == Backend.MPI or (name == Backend.GLOO and _world.is_on_mpi):
+        return ProcessGroupMPI(ranks, timeout, name)
     if name == Backend.NCCL:
         return ProcessGroupNCCL(store, rank, size, timeout)
     if name == Backend.FAKE:
@@ -193,6 +212,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     _world.tags_to_pg.clear()
     _world.default_pg = None
     _world.group_count = 0
+    _world.is_on_mpi = False
     _world.made_before.clear()
 
 

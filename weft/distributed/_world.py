@@ -25,6 +25,7 @@ class _World:
         self.tags_to_pg: dict[str, list[ProcessGroup]] = {}
         self.pg_coalesce_state: dict[ProcessGroup, list[Any]] = {}
         self.group_count = 0
+        self.is_on_mpi = False  # whether the ranks are MPI's
         self.made_before: Counter[tuple[int, ...]] = (
             Counter()
         )  # how many groups of these ranks this process has made

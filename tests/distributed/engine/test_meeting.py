@@ -14,12 +14,5 @@ def test_several_machines_need_mpi():
     own = machine().partition("/")[0]
     with pytest.raises(NotImplementedError) as error:
         meet(store, 0, 2, timedelta(seconds=5))
-    for part in (
-        own,
-        "node7",
-        "one machine",
-        "pip install 'weft[distributed]'",
-        'init_process_group("mpi")',
-        "mpiexec -n 2",
-    ):
+    for part in (own, "node7", "one machine", "pip install 'weft[distributed]'", "mpiexec -n 2 -hosts"):
         assert part in str(error.value)

@@ -86,6 +86,6 @@ def _check_one_machine(machines: Sequence[str]) -> None:
     if len(set(machines)) > 1:
         raise NotImplementedError(
             f"torch.distributed: a group on several machines ({', '.join(names)}): the backend gloo connects the processes of one "
-            "machine. For several: pip install 'weft[distributed]', call init_process_group(\"mpi\"), and start the program with "
-            f"mpiexec -n {len(machines)} -hosts {','.join(names)} weft run program.py"
+            "machine. For several: pip install 'weft[distributed]', call init_process_group() without an address and a rank, which MPI "
+            f"knows, and start the program with mpiexec -n {len(machines)} -hosts {','.join(names)} weft run program.py"
         )

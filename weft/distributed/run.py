@@ -100,8 +100,8 @@ def run(args: argparse.Namespace, tell_rank: bool = False) -> None:
     """
     if args.nnodes not in ("1", "1:1") or args.node_rank:
         raise NotImplementedError(
-            f"torchrun --nnodes {args.nnodes} --node-rank {args.node_rank}: weft connects processes of one machine; "
-            "start all of them with --nproc-per-node; for several machines use the backend mpi and mpiexec"
+            f"torchrun --nnodes {args.nnodes} --node-rank {args.node_rank}: weft connects processes of one machine. On several, mpiexec starts "
+            f"the processes of all: pip install 'weft[distributed]', then once mpiexec -n RANKS -ppn {args.nproc_per_node} -hosts NAMES weft run {args.training_script}"
         )
     count = _number_of_processes(args.nproc_per_node)
     host, port = _place(args)

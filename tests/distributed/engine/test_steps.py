@@ -1,3 +1,6 @@
+import ctypes
+import os
+import subprocess
 import threading
 import time
 
@@ -8,7 +11,7 @@ from weft.core.tensor import address
 from weft.distributed import ReduceOp
 from weft.distributed.engine.reductions import fold, loop
 from weft.distributed.engine.segment import Segment, number_at
-from weft.distributed.engine.steps import AWAIT, DONE, SAME, Argument, Steps
+from weft.distributed.engine.steps import AWAIT, DONE, PULL, SAME, Argument, Steps
 
 
 def test_copies_and_reductions():
@@ -31,6 +34,19 @@ def test_the_same_steps_with_other_arguments():
         steps.start(address(a))
     with pytest.raises(TypeError):
         steps.start(address(a), "b")
+
+
+def test_the_memory_of_another_process():
+    """Here it is the same process, and one that has ended."""
+    a, b, place = weft.arange(5.0), weft.zeros(5), ctypes.c_int64()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for process, outcome in ((os.getpid(), DONE), (ended.pid, PULL)):
+        steps = Steps()
+        steps.store(ctypes.addressof(place), address(a) + 4)
+        steps.pull(address(b), ctypes.addressof(place), 16, process)
+        assert steps.carry_out() == outcome
+    assert b.tolist() == [1, 2, 3, 4, 0]
 
 
 def test_it_stops_where_others_are_missing_and_goes_on():

@@ -23,6 +23,8 @@ from .steps import Argument, Steps
 # Bytes; up to here every rank combines all of a tensor. Measured on two processors (AMD Zen 3) with two ranks and float32.
 SMALL = 1 << 15
 SHOWN = 1 << 19  # bytes of a tensor that a rank shows at once
+# Bytes; from here on ranks copy from each other's memory, once instead of twice. The system call takes longer to begin.
+LARGE = 1 << 22
 ALIGNED = 64  # bytes; shares of a piece begin at multiples
 
 KINDS = ("barrier", "broadcast", "reduce", "all_reduce", "reduce_scatter", "gather", "all_gather", "scatter", "all_to_all")  # fmt: skip
@@ -62,10 +64,20 @@ class Script:
     """Steps of one rank, which are written phase by phase. Argument 0 of the steps is the number of phases before, the others are tensors.
 
     turn: that number, modulo 2. call: what is compared with the calls of the other ranks in the first phase.
+    processes: those of the ranks, where they may read each other's memory.
     """
 
-    def __init__(self, segment: Segment, rank: int, turn: int, tensors: int = 0, call: Call | None = None):
+    def __init__(
+        self,
+        segment: Segment,
+        rank: int,
+        turn: int,
+        tensors: int = 0,
+        call: Call | None = None,
+        processes: Sequence[int] = (),
+    ):
         self.segment, self.rank, self.size = segment, rank, segment.size
+        self.processes = processes
         self.others = [other for other in range(self.size) if other != rank]
         self.steps = Steps(1 + tensors)
         self.tensors = [Argument(1 + number) for number in range(tensors)]
@@ -135,6 +147,9 @@ class Script:
     def _show(self, nbytes: int, shown: Argument | None, read: Mapping[int, Argument]) -> None:
         """Let the others read `shown`, and copy into `read[r]` what rank r shows. The root of a broadcast reads nothing."""
         segment = self.segment
+        if self.processes and nbytes >= LARGE:
+            self._let_pull(nbytes, shown, read)
+            return
         for start, length in pieces(nbytes, SHOWN):
             if start:
                 self.next_phase()
@@ -149,6 +164,20 @@ class Script:
                     else segment.area(rank, self.slot)
                 )
                 self.steps.copy(target + start, source, length)
+
+    def _let_pull(self, nbytes: int, shown: Argument | None, read: Mapping[int, Argument]) -> None:
+        """As `_show`, by addresses: the others copy from there, and this rank goes on when all have done so."""
+        segment = self.segment
+        if shown is not None:
+            self.steps.store(segment.numbers(self.rank, self.slot), shown)
+        self.meet()
+        for rank, target in read.items():
+            if rank == self.rank and shown is not None:
+                self.steps.copy(target, shown, nbytes)
+            else:
+                self.steps.pull(target, segment.numbers(rank, self.slot), nbytes, self.processes[rank])
+        self.next_phase()
+        self.meet()
 
     def deal(
         self,

@@ -6,6 +6,7 @@ dtype, and kept. The first phase also shows what is called, so that all ranks se
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import struct
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from .mailboxes import Mail
 from .peers import Peer
 from .scripts import Call, Script
 from .segment import Segment, bytes_at, number_at
-from .steps import DONE, SAME, Steps
+from .steps import DONE, PULL, SAME, Steps
 from .waiting import Waiting
 
 TEXT = 256  # bytes of the description of a call
@@ -38,7 +39,10 @@ class SharedMemory(Engine):
         self.broken: str | None = None  # why the group cannot be used any more
         self.mail = Mail(segment, peers, rank)
         self._scripts: dict[Any, Script] = {}  # by call, and whether the number of phases before is odd
+        self._processes: list[int] = []  # of the ranks, where they may read each other's memory
         self.barrier()  # the process that keeps the store may end once all ranks are here
+        if self._may_read_memory():
+            self._processes = [peer.pid for peer in peers]
 
     def close(self) -> None:
         """Leave: ranks that wait for this one raise an error."""
@@ -47,6 +51,22 @@ class SharedMemory(Engine):
         steps.carry_out()
         self.broken = "the group was destroyed"
         self.mail.close()
+
+    def _may_read_memory(self) -> bool:
+        """Whether the system lets all ranks read the memory of all others. Containers and hardened systems forbid it."""
+        word, steps = ctypes.c_int64(), Steps()
+        for rank, place in enumerate(self._exchange(self.segment.address)):
+            if rank != self.rank:
+                steps.pull(ctypes.addressof(word), place, ctypes.sizeof(word), self.peers[rank].pid)
+        return all(map(number_at, self._exchange(int(steps.carry_out() == DONE))))
+
+    def _exchange(self, number: int) -> list[int]:
+        """Show the others a number; where those of all ranks are."""
+        script = Script(self.segment, self.rank, self.phase & 1)
+        script.steps.store(self.segment.numbers(self.rank, script.slot), number)
+        script.meet()
+        self._carry_out(script, ("barrier",))
+        return [self.segment.numbers(rank, script.slot) for rank in range(self.size)]
 
     # ---- Carrying out
 
@@ -64,7 +84,7 @@ class SharedMemory(Engine):
         return script
 
     def _script(self, call: Call, tensors: int = 0) -> Script:
-        return Script(self.segment, self.rank, self.phase & 1, tensors, call)
+        return Script(self.segment, self.rank, self.phase & 1, tensors, call, self._processes)
 
     def _carry_out(
         self, script: Script, call: tuple, tensors: Sequence[Tensor] = (), timeout: timedelta | None = None
@@ -81,7 +101,7 @@ class SharedMemory(Engine):
             if kind == DONE:
                 return
             if kind != SAME:
-                kind = self._go_on(script.steps, Call(*call), timeout or self.timeout)
+                kind = self._go_on(script.steps, kind, Call(*call), timeout or self.timeout)
         except BaseException as error:
             self.broken = str(error) or type(error).__name__
             raise
@@ -89,18 +109,28 @@ class SharedMemory(Engine):
             self.phase = before + 1
             self._disagree(Call(*call))
 
-    def _go_on(self, steps: Steps, call: Call, timeout: timedelta) -> int:
-        """Wait for the others until all steps are done, or until two ranks disagree."""
+    def _go_on(self, steps: Steps, kind: int, call: Call, timeout: timedelta) -> int:
+        """Wait for the others, from a step of this kind on, until all steps are done or two ranks disagree."""
 
         def missing() -> list[int]:
             own = number_at(self.segment.arrived(self.rank))
             return [other for other in self.others if number_at(self.segment.arrived(other)) < own]
 
         waiting = Waiting(self.segment, self.peers, self.rank, call, missing, timeout.total_seconds())
-        waiting.look()
-        while (kind := steps.carry_out()) not in (DONE, SAME):
+        while kind not in (DONE, SAME):
+            if kind == PULL:
+                raise RuntimeError(
+                    f"{call}: {self._why_unreadable()}, while rank {self.rank} read its memory"
+                )
             waiting.look()
+            kind = steps.carry_out()
         return kind
+
+    def _why_unreadable(self) -> str:
+        for rank in self.others:
+            if self.peers[rank].has_ended():
+                return f"rank {rank} (process {self.peers[rank].pid}) has ended"
+        return "the system has refused"
 
     def _disagree(self, call: Call) -> NoReturn:
         """Tell the others what this rank has called, and where. Raises: RuntimeError with what all of them have."""

@@ -1,6 +1,6 @@
 """Steps: what a rank does in a collective, as a list that machine code carries out without the interpreter's lock.
 
-A rank copies, computes, tells the others how far it is, and waits for them. Python writes the list, and the machine code works through
+A rank copies, also from the memory of other processes, computes, tells the others how far it is, and waits for them. Python writes the list, and the machine code works through
 it. It returns to Python at the end, where two ranks disagree, or when it has waited for a while, so that Python can handle signals.
 
 A rank tells how far it is by a *line*, a cache line in shared memory: word 0 is a number that only grows, and word 1 counts the
@@ -21,7 +21,7 @@ from ...engine.host import ERROR_CHECKS, RETURN_IF_FAILED, binder, builtin, comp
 
 LINE = 64  # bytes
 WORDS = 8  # of a step: what to do, and up to seven numbers
-COPY, APPLY, ARRIVE, RING, AWAIT, SAME = range(6)
+COPY, APPLY, ARRIVE, RING, AWAIT, SAME, STORE, PULL = range(8)
 DONE = -1  # instead of a kind of step, at the end of the list
 # Words of the header of a program, after the number of the step where it stands: how many steps, places of arguments and arguments it has.
 COUNT, PLACES, ARGUMENTS, HEADER = range(1, 5)
@@ -36,7 +36,9 @@ SLICE_NS = (
 
 _ARM = platform.machine() in ("aarch64", "arm64")
 _PAUSE = "call void @llvm.aarch64.hint(i32 1)" if _ARM else "call void @llvm.x86.sse2.pause()"
-_FUTEX = 98 if _ARM else 202  # the number of the system call in Linux
+_FUTEX, _READ_PROCESS = (
+    (98, 270) if _ARM else (202, 310)
+)  # the numbers of system calls in Linux: futex, process_vm_readv
 _WAIT, _WAKE = 0, 1
 
 
@@ -136,6 +138,41 @@ yes:
 ret i1 1
 }}
 
+; Copy bytes from the memory of another process; whether it worked.
+define i1 @pull(ptr %to, i64 %from, i64 %nbytes, i64 %process) {{
+start:
+%target = alloca [2 x i64], align 16
+%source = alloca [2 x i64], align 16
+%target_size = getelementptr i64, ptr %target, i64 1
+%source_size = getelementptr i64, ptr %source, i64 1
+%first = ptrtoint ptr %to to i64
+br label %next
+next:
+%moved = phi i64 [0, %start], [%more, %some]
+%left = sub i64 %nbytes, %moved
+%over = icmp sle i64 %left, 0
+br i1 %over, label %yes, label %read
+read:
+%here = add i64 %first, %moved
+%there = add i64 %from, %moved
+store i64 %here, ptr %target
+store i64 %left, ptr %target_size
+store i64 %there, ptr %source
+store i64 %left, ptr %source_size
+%count = call i64 (i64, ...) @syscall(i64 {
+    _READ_PROCESS
+}, i64 %process, ptr %target, i64 1, ptr %source, i64 1, i64 0)
+%failed = icmp sle i64 %count, 0
+br i1 %failed, label %no, label %some
+some:
+%more = add i64 %moved, %count
+br label %next
+yes:
+ret i1 1
+no:
+ret i1 0
+}}
+
 ; Carry out the steps of a program from where it stands; returns the kind of the step at which it stops, {
     DONE
 } at the end.
@@ -162,7 +199,9 @@ switch i64 %kind, label %stop [ i64 {COPY}, label %copy
   i64 {ARRIVE}, label %arrive
   i64 {RING}, label %ring
   i64 {AWAIT}, label %await
-  i64 {SAME}, label %same ]
+  i64 {SAME}, label %same
+  i64 {STORE}, label %store
+  i64 {PULL}, label %pull ]
 copy: ; to, from, bytes
 call void @llvm.memcpy.p0.p0.i64(ptr %pa, ptr %pb, i64 %c, i1 false)
 br label %done
@@ -185,6 +224,13 @@ same: ; two addresses, bytes
 %order = call i32 @memcmp(ptr %pa, ptr %pb, i64 %c)
 %equal = icmp eq i32 %order, 0
 br i1 %equal, label %done, label %stop
+store: ; to, number
+store i64 %b, ptr %pa
+br label %done
+pull: ; to, where the address in the other process is, bytes, the process
+%remote = load i64, ptr %pb
+%whole = call i1 @pull(ptr %pa, i64 %remote, i64 %c, i64 %d)
+br i1 %whole, label %done, label %stop
 done:
 %k1 = add i64 %k, 1
 br label %next
@@ -336,6 +382,14 @@ class Steps:
 
     def same(self, a: int, b: int, nbytes: int) -> None:
         self._add(SAME, a, b, nbytes)
+
+    def store(self, to: int, number: Word) -> None:
+        self._add(STORE, to, number)
+
+    def pull(self, to: Word, place: int, nbytes: int, process: int) -> None:
+        """Copy from another process, in which the bytes are at the address that stands at `place`."""
+        if nbytes:
+            self._add(PULL, to, place, nbytes, process)
 
     @functools.cached_property
     def _packed(self) -> array:

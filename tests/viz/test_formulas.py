@@ -1,4 +1,6 @@
-from weft.viz.formulas import Formula, infix, letter, of_number
+from weft.core.dtype import bfloat16, float32
+from weft.engine.expr import cast, load, param
+from weft.viz.formulas import Formula, infix, letter, of_number, of_step
 
 A, B, C = map(Formula, "abc")
 
@@ -12,6 +14,21 @@ def test_parentheses_stand_where_the_order_of_operations_needs_them():
     assert infix("exp", [infix("add", [A, B])]).text == "exp(a + b)"
     assert infix("neg", [infix("add", [A, B])]).text == "-(a + b)"
     assert infix("div", [A, infix("neg", [B])]).text == "a / (-b)"
+
+
+def test_operands_of_an_operation_are_in_its_order():
+    x, number = load(0, float32), param(0, float32)
+
+    def leaf(expr):
+        return Formula("x" if expr.op == "load" else "2")
+
+    assert of_step("sub", (number - x,), leaf).text == "2 - x"
+    assert of_step("sub", (x - number,), leaf).text == "x - 2"
+    narrow = cast(load(0, bfloat16), float32)
+    assert of_step("sub", (cast(number - narrow, bfloat16),), leaf).text == "2 - x"
+    assert of_step("square", (x * x,), leaf).text == "square(x)"
+    assert of_step("mul", (x * x,), leaf).text == "x * x"
+    assert of_step("softplus", (number * x + x,), leaf).text == "softplus(x, 2)"
 
 
 def test_numbers_and_letters():

@@ -29,21 +29,23 @@ def hue(number: int) -> int:
 
 
 def _theme(side: int) -> str:
-    rules = [f".card{{fill:{_CARD[side]};stroke:{_RULE[side]}}}.rule{{stroke:{_RULE[side]};fill:none}}"]
-    rules += [f".{name}{{fill:{colours[side]}}}" for name, colours in _INKS.items()]
+    """The rules of the colours on a light (0) or dark (1) background: t for text, l for lines, b for boxes."""
+    rules = {"card": f"fill:{_CARD[side]};stroke:{_RULE[side]}", "rule": f"stroke:{_RULE[side]};fill:none"}
+    rules |= {name: f"fill:{colours[side]}" for name, colours in _INKS.items()}
     for number, colours in enumerate(_HUES):
         colour = colours[side]
-        rules.append(
-            f".t{number}{{fill:{colour}}}.l{number}{{stroke:{colour};fill:none}}.b{number}{{stroke:{colour};fill:{colour}}}"
-        )
-    return "".join(f"svg.weft {rule}}}" for each in rules for rule in each.split("}") if rule)
+        rules[f"t{number}"] = f"fill:{colour}"
+        rules[f"l{number}"] = f"stroke:{colour};fill:none"
+        rules[f"b{number}"] = f"stroke:{colour};fill:{colour}"
+    return "".join(f"svg.weft .{name}{{{rule}}}" for name, rule in rules.items())
 
 
 _STYLE = (
     "svg.weft text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;font-size:13px}"
     "svg.weft .mono{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;font-size:12px}"
     "svg.weft .small{font-size:11px}svg.weft .bold{font-weight:600}svg.weft .title{font-size:15px;font-weight:600}"
-    "svg.weft .pale{fill-opacity:.16}svg.weft .paler{fill-opacity:.07;stroke-opacity:.45}svg.weft path{stroke-width:1.4}svg.weft .bar{stroke:none;fill-opacity:.75}"
+    "svg.weft .pale{fill-opacity:.16}svg.weft .paler{fill-opacity:.07;stroke-opacity:.45}svg.weft path{stroke-width:1.4}"
+    "svg.weft .bar{fill-opacity:.75}"
     "svg.weft rect[fill]{shape-rendering:crispEdges}svg.weft .light{fill:#f7fafc}svg.weft .dark{fill:#1a202c}"
     + _theme(0)
     + "@media(prefers-color-scheme:dark){"

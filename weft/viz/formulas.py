@@ -48,13 +48,11 @@ def of_step(name: str, parts: tuple[Expr, ...], leaf: Callable[[Expr], Formula])
         if each.op in ("load", "param"):
             place = each.value[0] if type(each.value) is tuple else each.value
             leaves.setdefault((each.op == "param", place), each)
-    root = _bare(parts[0])
-    if len(parts) == 1 and len(root.args) == 2 and all(_bare(each) in leaves.values() for each in root.args):
-        operands = [
-            _bare(each) for each in root.args
-        ]  # in their order, which names of other operations need not have
-    else:
-        operands = [leaves[key] for key in sorted(leaves)]
+    operands = [leaves[key] for key in sorted(leaves)]  # tensors before numbers
+    if name in _INFIX and len(parts) == 1:
+        in_order = [_bare(each) for each in _bare(parts[0]).args]
+        if all(each in operands for each in in_order):
+            operands = in_order
     return infix(name, [leaf(each) for each in operands])
 
 

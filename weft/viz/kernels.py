@@ -96,11 +96,8 @@ def kernels(function: Callable, *args: Any, **kwargs: Any) -> Picture:
     note = f"{plural(len(found), 'kernel')}, {of_bytes(moved)} moved"
     if views:
         note += f", {plural(views, 'view')}"
-    drawing = Drawing(
-        plural(len(found), "kernel"),
-        f"Kernels of {clip('a function' if name == '<lambda>' else name, 40)}",
-        note,
-    )
+    title = f"Kernels of {'a function' if name == '<lambda>' else clip(name, 40)}"
+    drawing = Drawing(plural(len(found), "kernel"), title, note)
     most = max((each.moved for each in found), default=0)
     for number, kernel in enumerate(found[:_MOST_KERNELS], 1):
         _draw_kernel(drawing, number, kernel, most)
@@ -118,9 +115,8 @@ def _launched(
     While calls are observed, a reduction reads the result of a chain. In `fused`, the run before, it is a part of the
     chain's kernel. So such a kernel takes the place of both.
     """
-    events: list[
-        tuple[str, _Kernel] | int
-    ] = []  # the name of an operation with its kernel, or the number of a run
+    # The name of a reduction (of other operations "") with its kernel, or the number of a run of deferred work.
+    events: list[tuple[str, _Kernel] | int] = []
     views = 0
 
     def tell(call: Call) -> None:
@@ -160,21 +156,15 @@ def _of_run(run: Run, formula: tuple[str, str]) -> _Kernel:
         label, hue = f"{count} fused", _FUSED
     else:
         label, hue = plural(run.kernels, "kernel"), _SINGLE
-    return _Kernel(
-        label, hue, *formula, run.moved, run.least, run.seconds, run.lines[-1] if run.lines else run.asked
-    )
+    return _Kernel(label, hue, *formula, run.moved, run.least, run.seconds, run.lines[-1])
 
 
 def _of_call(call: Call) -> _Kernel:
     inputs, results = call.inputs, call.results
-    moved = sum(_reach(each) for each in {id(each): each for each in inputs}.values()) + sum(
-        map(_reach, results)
-    )
-    label, hue, formula = (
-        "kernel",
-        _SINGLE,
-        f"{call.op.name}({', '.join(letter(k) for k in range(len(inputs)))})",
-    )
+    distinct = {id(each): each for each in (*inputs, *results)}.values()
+    moved = sum(map(_reach, distinct))
+    letters = [letter(k) for k in range(len(inputs))]
+    label, hue, formula = "kernel", _SINGLE, f"{call.op.name}({', '.join(letters)})"
     if isinstance(call.op, KernelGraph):
         steps = steps_of(call.op, *call.args)
         if len(steps) > 1:
@@ -184,17 +174,9 @@ def _of_call(call: Call) -> _Kernel:
         label, hue, formula = "product", _PRODUCT, "a @ b"
     elif isinstance(call.op, Map):
         formula = _of_map(call).text
-    shapes = [f"{letter(k)} {of_shape(each.shape)}" for k, each in enumerate(inputs)]
-    return _Kernel(
-        label,
-        hue,
-        formula,
-        _arrow(shapes, [each.spec for each in results]),
-        moved,
-        moved,
-        call.seconds,
-        call.line,
-    )
+    operands = [f"{name} {of_shape(each.shape)}" for name, each in zip(letters, inputs)]
+    shapes = _arrow(operands, [each.spec for each in results])
+    return _Kernel(label, hue, formula, shapes, moved, moved, call.seconds, call.line)
 
 
 def _of_map(call: Call) -> Formula:

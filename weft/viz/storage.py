@@ -146,15 +146,13 @@ def _draw_row(drawing: Drawing, row: _Row) -> None:
         style = f"b{colour} {'paler' if colour == UNUSED else 'pale'}"
         drawing.box(x, top, row.cell, 26, style, 2, hint=f"position {place}, byte {place * row.unit}")
         label = row.labels[place - row.first]
-        drawing.text(
-            x + row.cell / 2, top + 17, label, f"mono {'dim' if colour == UNUSED else 'ink'}", "middle"
-        )
+        ink = "dim" if colour == UNUSED else "ink"
+        drawing.text(x + row.cell / 2, top + 17, label, f"mono {ink}", "middle")
     if row.first:
         drawing.text(row.left - 8, top + 17, f"{row.first:,} …", "dim small", "end")
     if row.last < row.total:
-        drawing.text(
-            row.x(row.last * row.unit) + 8, top + 17, f"… {row.total - row.last:,} more", "dim small"
-        )
+        end = row.x(row.last * row.unit)
+        drawing.text(end + 8, top + 17, f"… {row.total - row.last:,} more", "dim small")
     drawing.y = top + 26
 
 
@@ -163,11 +161,10 @@ def _draw_tensor(drawing: Drawing, each: Named, row: _Row) -> None:
     tensor, colour = each.tensor, hue(each.number)
     y = drawing.y + 30
     drawing.text(MARGIN, y, each.name, f"bold t{colour}")
+    # Em spaces between the words, because SVG joins other spaces.
     words = [f"size {of_shape(tensor.shape)}", f"stride {of_shape(tensor.stride())}"]
     words += [f"offset {tensor.storage_offset()}", tensor.dtype.name]
-    drawing.text(
-        WIDTH - MARGIN, y, " \u2003".join(words), "mono dim", "end"
-    )  # an em space, because SVG joins others
+    drawing.text(WIDTH - MARGIN, y, " \u2003".join(words), "mono dim", "end")
     drawing.y = y + 8
     if tensor.numel():
         _draw_arrows(drawing, each, row)
@@ -192,12 +189,8 @@ def _draw_arrows(drawing: Drawing, each: Named, row: _Row) -> None:
     middle = row.x(each.start) + itemsize / row.unit * row.cell / 2
     end = row.x(row.last * row.unit)
     if middle > end:
-        drawing.text(
-            MARGIN,
-            drawing.y + 14,
-            "its elements lie behind the part of the storage that is drawn",
-            "dim small",
-        )
+        words = "its elements lie behind the part of the storage that is drawn"
+        drawing.text(MARGIN, drawing.y + 14, words, "dim small")
         drawing.y += 24
         return
     strip = drawing.y + max([16.0, *(height + 17 for height in heights)])

@@ -29,6 +29,17 @@ def test_cells_share_a_namespace_and_show_the_value_of_the_last_line(reader):
     assert ran(reader, "import sys; print('e', file=sys.stderr); input()")[0] == "e\n"
 
 
+def test_models_of_cells_can_be_saved(reader):
+    code = """
+import pickle
+import weft
+class Network(weft.nn.Linear):
+    pass
+type(pickle.loads(pickle.dumps(Network(2, 3)))) is Network
+"""
+    assert ran(reader, code) == ("True\n", "")
+
+
 def test_what_libraries_write_does_not_disturb(reader):
     assert ran(reader, "import os; os.write(1, b'x')") == ("1\n", "")
 

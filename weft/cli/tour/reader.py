@@ -43,7 +43,7 @@ class Reader:
                 yield event
                 if "done" in event:
                     return
-        except OSError:  # the process has just ended; the answer below says so
+        except (OSError, ValueError):  # the process has just ended, in the middle of a line perhaps
             pass
         except GeneratorExit:  # nobody reads the answers any more, so the next cell needs a new process
             self._kill()

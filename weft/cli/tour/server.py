@@ -20,6 +20,11 @@ from .reader import Reader
 MOST_READERS = 4  # processes; the one that was used least recently ends when a new reader comes
 _MOST_BYTES = 1 << 20  # of a request
 _LOOPBACK = "127.0.0.1"
+# Nothing is loaded from elsewhere, and only the script of the page runs, even if the output of a cell contains another one.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
 
 
 class Tour(ThreadingHTTPServer):
@@ -89,15 +94,8 @@ class _Handler(BaseHTTPRequestHandler):
         nonce = secrets.token_urlsafe(16)
         content = document(nonce).encode()
         self.send_response(HTTPStatus.OK)
-        # Nothing is loaded from elsewhere, and only the script of the page runs, even if a cell's output contains another one.
-        policy = f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-        self._send_headers(
-            {
-                "Content-Type": "text/html; charset=utf-8",
-                "Content-Security-Policy": policy,
-                "Content-Length": str(len(content)),
-            }
-        )
+        headers = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(content))}
+        self._send_headers({**headers, "Content-Security-Policy": f"{_POLICY}; script-src 'nonce-{nonce}'"})
         self.wfile.write(content)
 
     def do_POST(self) -> None:
@@ -120,10 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_allowed(self, token: str) -> bool:
         """Whether the request comes from the page of the tour; if not, it is refused."""
         origin = self.headers.get("Origin")
+        # A name of another site can lead to this machine (DNS rebinding), and then its pages are of the origin of this server.
         if self.headers.get("Host") not in self.server.hosts:
-            self._refuse(
-                HTTPStatus.FORBIDDEN, "this host is not served"
-            )  # another name that leads to this machine
+            self._refuse(HTTPStatus.FORBIDDEN, "this host is not served")
         elif origin is not None and origin not in [f"http://{host}" for host in self.server.hosts]:
             self._refuse(HTTPStatus.FORBIDDEN, "pages of other origins are not served")
         elif not hmac.compare_digest(token.encode(), self.server.token.encode()):

@@ -18,7 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ...engine.explain import is_ours
@@ -52,7 +52,10 @@ class Worker:
     def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
         self._tell = tell
         self._output = _Output(tell)
-        self.namespace: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+        # A module, so that functions and classes of cells pickle: `torch.save` of a model names the module of its class.
+        module = ModuleType("__main__")
+        sys.modules["__main__"] = module
+        self.namespace = module.__dict__
         self.is_running = False
 
     def interrupt(self, *_: Any) -> None:
@@ -82,12 +85,8 @@ class Worker:
     def _value(self, code: str) -> Any:
         """Execute the cell. Returns the value of its last line if that is an expression, else None."""
         name = f"<cell {next(_numbers)}>"
-        linecache.cache[name] = (
-            len(code),
-            None,
-            code.splitlines(keepends=True),
-            name,
-        )  # for tracebacks and pictures
+        # Tracebacks and pictures quote lines of cells.
+        linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name
         tree = ast.parse(code, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, name, "exec"), self.namespace)

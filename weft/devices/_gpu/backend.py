@@ -151,7 +151,7 @@ class Gpu(Mirrored):
         with self.in_order:
             self.runtime.send(target, address, nbytes)
             self._sent.append((self.runtime.mark(), owner))
-            while self._sent[0][0].is_done() and len(self._sent) > 1:
+            while self._sent and self._sent[0][0].is_done():
                 self._sent.popleft()
         return True
 

@@ -182,7 +182,8 @@ class DriverRuntime(Runtime):
         if other is self or type(other) is not type(self):
             return super().copy_from(other, target, source, nbytes)
         if nbytes:
-            self.refuse_recording()
+            for each in (self, other):
+                each.refuse_recording()
             self._enable_access(other)
             self._wait_for(other)  # for what writes the source
             code = self.driver.cuMemcpyPeerAsync(

@@ -25,7 +25,7 @@ ON_LEVELS := $(patsubst %,tests/engine/test_%.py,byte_gemm complexes convert gem
 	$(patsubst %,tests/ops/%.py,nn/test_linear nn/test_conv_products reductions/test_softmax)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test dist stubs test-gpu performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
+.PHONY: demo test dist docs stubs test-gpu performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -64,6 +64,10 @@ dist:
 		(cd /; $(CURDIR)/.venv-wheel/bin/weft --version); \
 	done
 	rm -rf .venv-wheel
+
+# The documentation site, in build/site; a broken link or a page that no menu has is an error.
+docs: .venv-docs/installed
+	.venv-docs/bin/mkdocs build --quiet --strict --config-file website/mkdocs.yml
 
 # The types that checkers and editors read (.pyi), from the tables and signatures of the run time: a few seconds.
 stubs: .venv-test/installed
@@ -129,5 +133,10 @@ hunt-interruptions: .venv-test/installed
 	$(LIBRARIES)/pip install --quiet --requirement tests/libraries/requirements.txt
 	@touch $@
 
+.venv-docs/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --editable '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-test .venv-libraries .venv-dist .venv-wheel dist pictures
+	rm -rf .venv .venv-test .venv-libraries .venv-dist .venv-wheel .venv-docs build dist pictures

@@ -13,16 +13,21 @@ import pytest
 import weft
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {page.name: page.read_text() for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+DOCS = ROOT / "docs"
+# The text of each page by its path in docs/, and the README.
+PAGES = {"README.md": (ROOT / "README.md").read_text()} | {
+    page.relative_to(DOCS).as_posix(): page.read_text() for page in sorted(DOCS.rglob("*.md"))
+}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SUFFIXES = (".py", ".md", ".txt", ".toml")
-# A script of the reader's, a name that stands for any, a node whose name PyTorch gives too.
-FOREIGN = {"script.py", "weft.name", "SincBackward0"}
+# A page that is made with the site, a script of the reader's, a name that stands for any, a node whose name PyTorch gives too.
+FOREIGN = {"reference/index.md", "script.py", "weft.name", "SincBackward0"}
 
 
 def folders():
     for name in ("weft", "tests", "bench", "examples", "docs"):
         yield from (path for path in (ROOT / name).rglob("*") if path.suffix in SUFFIXES)
+    yield from (ROOT / "website").glob("*.py")
     yield from (ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / "README.md")
 
 
@@ -78,11 +83,30 @@ def resolve(name):
     return found
 
 
+@functools.cache
+def anchors(path):
+    """What links to the headings of a page name, as MkDocs makes it of them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", each).strip().lower()) for each in headings}
+
+
+def test_the_site_has_every_page():
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "website" / "mkdocs.yml").read_text())
+    assert sorted(listed) == sorted(set(PAGES) - {"README.md"})
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    folder = ROOT if page == "README.md" else ROOT / "docs"
-    targets = re.findall(r"\]\(([^)#]+)\)", PAGES[page])
-    assert [each for each in targets if "://" not in each and not (folder / each).exists()] == []
+    """To files, to headings of pages, and to the pages of the reference, which are made when the site is built."""
+    here = ROOT / "README.md" if page == "README.md" else DOCS / page
+    wrong = []
+    for path, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", PAGES[page]):
+        if "://" in path or path.startswith("reference/"):
+            continue
+        target = (here.parent / path).resolve() if path else here
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            wrong.append(f"{path}#{anchor}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize("page", PAGES)

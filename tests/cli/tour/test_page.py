@@ -5,13 +5,15 @@ import threading
 import browser
 import pytest
 
+from weft.cli.tour import reader
 from weft.cli.tour.server import Tour
 
 pytestmark = pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium, which is not installed")
 
 
 @pytest.fixture
-def tab(tmp_path):
+def tab(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "PATIENCE", 60.0)  # for machines with much else to do
     tour = Tour()
     threading.Thread(target=tour.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     found = browser.Browser(tmp_path)
@@ -38,9 +40,8 @@ def test_run_a_page_change_a_cell_and_stop_a_loop(tab):
     assert tab.run("document.querySelector('#storage .output').innerText").strip() == "42"
 
     tab.run(f"{{{write.format('while True: pass')} document.querySelector('#storage .run').click()}}")
-    tab.run("new Promise(done => setTimeout(done, 300))")
-    tab.run("document.querySelector('#storage .stop').click()")
-    tab.run(wait)
+    stop = "document.querySelector('#storage .stop').click()"  # in vain before the cell has begun
+    tab.run(wait.replace("await", f"{stop}, await"))
     assert "The cell was stopped" in tab.run("document.querySelector('#storage .error').innerText")
 
     tab.run("location.hash = '#views'")

@@ -1,6 +1,5 @@
 import re
 import threading
-import time
 
 import pytest
 
@@ -78,7 +77,8 @@ def stopped(reader, code):
     return "".join(each.get("error", "") for each in events)
 
 
-def test_an_endless_loop_is_stopped(reader):
+def test_an_endless_loop_is_stopped(reader, monkeypatch):
+    monkeypatch.setattr(readers, "PATIENCE", 60.0)  # for machines with much else to do
     ran(reader, "x = 5")
     assert stopped(reader, "print('go')\nwhile True: pass") == (
         "The cell was stopped. Its variables are still there."
@@ -116,12 +116,9 @@ def test_the_process_ends_when_nobody_reads(reader):
 
 
 def test_the_process_ends_with_its_input(reader):
-    ran(reader, "x = 1")
+    events = reader.run("print('go')\nwhile True: pass")
+    next(events)
     process = reader._process
-    cell = threading.Thread(target=lambda: list(reader.run("while True: pass")))
-    cell.start()
-    time.sleep(0.2)
     process.stdin.close()
-    assert process.wait(10) == 0
-    cell.join(10)
-    assert not cell.is_alive()
+    assert list(events)[-1] == {"done": True}
+    assert process.returncode == 0

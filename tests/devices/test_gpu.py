@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_properties"),
         ("cuda", "test_sizes"),
         ("cuda", "test_sparse"),
+        ("cuda", "test_special"),
         ("cuda", "test_triangles"),
         ("xpu", "test_calls"),
     ],

@@ -39,7 +39,7 @@ from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.templates import add_atoms
 from ..core.tensor import Tensor, as_new, is_whole, make
 from ..engine.kernel import Launch
-from .map import COPY, Map, Plan, common_device, keyed
+from .map import COPY, FILL, Map, Plan, common_device, keyed
 
 add_atoms(np.dtype)
 
@@ -356,9 +356,14 @@ class ArrayMap(Map):
     """An elementwise op whose `element` computes on arrays (with SciPy, say) instead of building a kernel.
 
     It gets an array or number per operand: the narrow floats as float32, else in the dtype of the promotion rule.
+    `by_kernels` computes the same of tensors, on devices that prefer kernels; None where it cannot.
     """
 
     is_kernel = False
+
+    def __init__(self, *parts: Any, by_kernels: Callable[..., Tensor | None] | None = None, **options: Any):
+        super().__init__(*parts, **options)
+        self.by_kernels = by_kernels
 
     def _launch(self, result: Spec, operands, types) -> Plan:
         return Plan(result, Launch(None, 0, 0, None), None, types.operands)
@@ -381,6 +386,10 @@ class ArrayMap(Map):
     def _compute(self, target: Tensor, operands, dtype: DType) -> Tensor:
         if not target.spec.device.backend.has_memory or target.spec.numel == 0:
             return target
+        if self.by_kernels is not None and target.spec.device.backend.prefers_kernels:
+            found = self.by_kernels(*[_as_tensor(each, compute_type(dtype), target) for each in operands])
+            if found is not None:
+                return COPY.write(target, found.to(self.promotion(dtype).result).expand(target.spec.shape))
         tensors = [operand for operand in operands if isinstance(operand, Tensor)]
         with inside(self.name, [target, *tensors]):
             return self._compute_inside(target, operands, dtype)
@@ -398,3 +407,14 @@ class ArrayMap(Map):
             all="ignore"
         ):  # rounded to the dtype of the result first, as if the op had run alone
             return COPY.write(target, tensor_of(self.element(*values), result))
+
+
+def _as_tensor(operand: Any, dtype: DType, target: Tensor) -> Tensor:
+    """An operand, or a number, as a tensor of a dtype on the device of the target, outside of autograd."""
+    where = target.spec.device
+    if not isinstance(operand, Tensor):
+        return FILL.write(_empty(contiguous_spec((), dtype, where)), operand)
+    bare = make(operand._storage, operand._byte_offset, operand.spec)
+    if operand.spec.dtype is dtype and operand.spec.device is where:
+        return bare
+    return COPY.write(_empty(contiguous_spec(operand.spec.shape, dtype, where)), bare)

@@ -9,8 +9,9 @@ import numpy as np
 from ...core.arguments import text
 from ...core.batched import beneath
 from ...core.derivative import nondifferentiable
-from ...core.dtype import bool_, float32, float64, uint64
+from ...core.dtype import bool_, float32, float64, int32, uint64
 from ...core.plans import PlanCache
+from ...core.promotion import promote_types
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...engine.expr import load, slow_path
@@ -301,7 +302,34 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
 
 # ---- Integers --------------------------------------------------------------------------------------------------------
 
-GCD = ArrayMap("gcd", same_dtype, np.gcd, check=refuse("bfc"), derivative=nondifferentiable)
+STEPS_AT_ONCE = 8  # of Euclid's algorithm, before the host waits to learn whether all elements are done
+
+
+def _gcd_by_kernels(a: Tensor, b: Tensor) -> Tensor:
+    """By Euclid's algorithm."""
+    while bool(a.any()):
+        for _ in range(STEPS_AT_ONCE):
+            goes_on = a != 0
+            rest = b.fmod(a.masked_fill(~goes_on, 1))
+            a, b = rest.masked_fill(~goes_on, 0), a.where(goes_on, b)
+    return b.abs()
+
+
+def _lcm_by_kernels(a: Tensor, b: Tensor) -> Tensor:
+    wide = promote_types(a.spec.dtype, int32)
+    a, b = a.to(wide), b.to(wide)
+    divisor = _gcd_by_kernels(a, b)
+    return (a.div(divisor.masked_fill(divisor == 0, 1), rounding_mode="trunc") * b).abs()
+
+
+GCD = ArrayMap(
+    "gcd",
+    same_dtype,
+    np.gcd,
+    check=refuse("bfc"),
+    derivative=nondifferentiable,
+    by_kernels=_gcd_by_kernels,
+)
 
 
 def _lcm(a, b):
@@ -310,6 +338,13 @@ def _lcm(a, b):
     return np.abs(np.lcm(a.astype(wide), b.astype(wide))).astype(a.dtype)
 
 
-LCM = ArrayMap("lcm", same_dtype, _lcm, check=refuse("bfc"), derivative=nondifferentiable)
+LCM = ArrayMap(
+    "lcm",
+    same_dtype,
+    _lcm,
+    check=refuse("bfc"),
+    derivative=nondifferentiable,
+    by_kernels=_lcm_by_kernels,
+)
 gcd = publish(GCD, 2, "function method inplace", numbers="", doc="The greatest common divisor, elementwise.")
 lcm = publish(LCM, 2, "function method inplace", numbers="", doc="The least common multiple, elementwise.")

@@ -6,12 +6,15 @@ import functools
 import math
 import operator
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from ...core.derivative import nondifferentiable
+from ...core.dtype import DType, float64
 from ...core.public import add_inplace
-from ...core.registry import add_member
+from ...core.registry import FUNCTIONS, add_member
 from ...core.tensor import Tensor
 from ...engine import bessel, blas, normal
 from ...engine import scalar as s
@@ -88,6 +91,50 @@ def _gammainc(upper: bool) -> Callable:
     return lower
 
 
+# The Euler-Maclaurin sum of zeta: terms that are added one by one, and how many of the rest. B(2k) / (2k)! for k = 1, 2, ...
+_TERMS, _MOST_LEFT_OF_0 = 10, 100
+_BERNOULLI = tuple(
+    float(Fraction(top, bottom) / math.factorial(2 * k))
+    for k, (top, bottom) in enumerate(
+        ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510), (43867, 798)), 1
+    )
+)
+
+
+def _zeta(s: Any, q: Tensor) -> Tensor | None:
+    """The sum of (q + k)**-s over all k from 0 on, for `s` a number or a tensor. Source: DLMF 25.11.5.
+
+    None if some q lies so far left of 0 that its sum has many terms.
+    """
+    left = float(q.masked_fill(q.isnan(), 0).amin())
+    if left < -_MOST_LEFT_OF_0:
+        return None
+    q = q.double()
+    s = s.double() if isinstance(s, Tensor) else q.new_full((), s)
+    total = q.new_zeros(())
+    terms = _TERMS + (math.ceil(-left) if left < 0 else 0)
+    for k in range(terms):
+        total = total + (q + k) ** -s
+    end = q + terms
+    power = end**-s
+    total = total + power * end / (s - 1) + power * 0.5
+    factor = s / end
+    for k, coefficient in enumerate(_BERNOULLI):
+        term = coefficient * factor * power
+        total = total + term.where(term.isfinite(), 0)
+        factor = factor * ((s + (2 * k + 1)) * (s + (2 * k + 2)) / (end * end))
+    # Beside the domain as SciPy, which has NaN for some q where s is infinite.
+    total = total.masked_fill(q == math.inf, 0)
+    is_nan = ~(s >= 1) | ((q < 0) & (s != s.floor()))
+    at_pole = (q <= 0) & (q == q.floor()) & ~(s < 1)
+    return total.masked_fill(is_nan, math.nan).masked_fill(at_pole | (s == 1), math.inf)
+
+
+def _polygamma_by_kernels(n: int, factor: float, x: Tensor) -> Tensor | None:
+    found = _zeta(n + 1, x)
+    return None if found is None else found * factor
+
+
 @functools.lru_cache(maxsize=64)
 def _polygamma(n: int) -> Map:
     if n == 0:
@@ -100,6 +147,7 @@ def _polygamma(n: int) -> Map:
         to_float,
         lambda x: factor * scipy("zeta")(n + 1, x),
         check=NO_COMPLEX,
+        by_kernels=functools.partial(_polygamma_by_kernels, n, factor),
         derivative=lambda ct, out, a: ct * a.polygamma(n + 1),
     )
 
@@ -206,6 +254,7 @@ OPS["special.zeta"] = ArrayMap(
     to_float,
     scipy("zeta"),
     check=NO_COMPLEX,
+    by_kernels=_zeta,
     derivative=(unknown("zeta"), lambda ct, out, a, b: ct * -a * OPS["special.zeta"](a + 1, b)),
 )
 publish(
@@ -268,82 +317,95 @@ def mvlgamma(input: Tensor, p: int):
 _CLOSED_FROM, _LAST_STEP = 64, 1 << 20
 
 
+class _Functions:
+    """The public functions of tensors, in NumPy's place."""
+
+    float64 = float64
+
+    def __getattr__(self, name: str) -> Callable:
+        return FUNCTIONS[name]
+
+    @staticmethod
+    def astype(x: Tensor, dtype: DType) -> Tensor:
+        return x.to(dtype)
+
+
 def _recurrence(first: Callable, step: Callable, known: Callable) -> Callable:
     """Compute P_n(x) from P_0 = 1, P_1 = first(x), P_(k+1) = step(x, P_k, P_(k-1), k); 0 for negative n.
 
-    The degree may differ from element to element, so each element keeps its value when its own n is reached. `known(x, n)`
-    returns a mask of the elements that need no steps, and their values.
+    The degree may differ from element to element, so each element keeps its value when its own n is reached. `known(xp, x, n)`
+    returns a mask of the elements that need no steps, and their values. `xp` is NumPy, or has functions of tensors under its names.
     """
 
-    def element(x, n):
-        x, n = np.broadcast_arrays(x, n)
+    def element(xp, x, n):
         # PyTorch converts all other numbers, NaN included, to the least int64.
-        n = np.where(np.abs(n) < 2.0**63, np.trunc(n), -1)
-        result = np.where(n < 0, 0, np.ones_like(x))
-        before, current = np.ones_like(x), first(x)
-        result = np.where(np.isnan(x), np.where(n < 0, 0, x), result)
-        direct, values = known(x, n)
-        top = int(np.max(np.where(direct | np.isnan(x), -1, n), initial=-1))
+        n = xp.where(xp.abs(n) < 2.0**63, xp.trunc(n), -1)
+        ones = xp.ones_like(x + n)
+        result = xp.where(n < 0, 0, ones)
+        before, current = ones, first(x)
+        result = xp.where(xp.isnan(x), xp.where(n < 0, 0, x), result)
+        direct, values = known(xp, x, n)
+        top = int(xp.amax(xp.where(direct | xp.isnan(x), -1, n)))
         if top > _LAST_STEP:
             raise RuntimeError(
                 f"A polynomial of degree {top} takes as many steps, and weft makes at most {_LAST_STEP}"
             )
         for k in range(1, top + 1):
-            result = np.where(n == k, current, result)
+            result = xp.where(n == k, current, result)
             before, current = current, step(x, current, before, k)
-        return np.where(direct & (n >= 0), values, result).astype(x.dtype)
+        return xp.astype(xp.where(direct & (n >= 0), values, result), x.dtype)
 
     return element
 
 
-def _chebyshev_closed(kind: str, x: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _chebyshev_closed(xp: Any, kind: str, x: Any, n: Any) -> Any:
     """Computed from the angle: x = cos(angle), and outside of [-1, 1] x = cosh(angle) or -cosh(angle)."""
-    x, n = x.astype(np.float64), n.astype(np.float64)
-    size, sign = np.abs(x), np.where((x < 0) & (n % 2 == 1), -1.0, 1.0)  # sign is that of x**n
+    x, n = xp.astype(x, xp.float64), xp.astype(n, xp.float64)
+    size, sign = xp.abs(x), xp.where((x < 0) & (n % 2 == 1), -1.0, 1.0)  # sign is that of x**n
     inside = size < 1
-    angle = np.where(inside, np.arccos(np.where(inside, x, 0)), np.arccosh(np.where(inside, 1, size)))
+    angle = xp.where(inside, xp.arccos(xp.where(inside, x, 0)), xp.arccosh(xp.where(inside, 1, size)))
 
     def cos(t):
-        return np.where(inside, np.cos(t), np.cosh(t))
+        return xp.where(inside, xp.cos(t), xp.cosh(t))
 
     def sin(t):
-        return np.where(inside, np.sin(t), np.sinh(t))
+        return xp.where(inside, xp.sin(t), xp.sinh(t))
 
     if kind == "t":
-        return np.where(inside, 1, sign) * cos(n * angle)
+        return xp.where(inside, 1, sign) * cos(n * angle)
     if kind == "u":
-        return np.where(inside, 1, sign) * np.where(size == 1, n + 1, sin((n + 1) * angle) / sin(angle))
+        return xp.where(inside, 1, sign) * xp.where(size == 1, n + 1, sin((n + 1) * angle) / sin(angle))
     v = cos((n + 0.5) * angle) / cos(angle / 2)
-    w = np.where(size == 1, 2 * n + 1, sin((n + 0.5) * angle) / sin(angle / 2))
+    w = xp.where(size == 1, 2 * n + 1, sin((n + 0.5) * angle) / sin(angle / 2))
     own, other = (v, w) if kind == "v" else (w, v)
-    return np.where(x <= -1, sign * other, own)  # V_n(-x) is W_n(x) with the sign of (-1)**n
+    return xp.where(x <= -1, sign * other, own)  # V_n(-x) is W_n(x) with the sign of (-1)**n
 
 
 def _chebyshev(kind: str, first: Callable, shifted: bool) -> Callable:
     def argument(x):
         return 2 * x - 1 if shifted else x
 
-    def known(x, n):
-        values = _chebyshev_closed(kind, argument(x), n)
+    def known(xp, x, n):
+        values = _chebyshev_closed(xp, kind, argument(x), n)
         # If the result is infinite, PyTorch's recurrence ends with a difference of infinities, which is NaN.
-        return n > _CLOSED_FROM, np.where(np.isfinite(values), values, np.nan)
+        return n > _CLOSED_FROM, xp.where(xp.isfinite(values), values, math.nan)
 
     return _recurrence(
         lambda x: first(argument(x)), lambda x, p, before, k: 2 * argument(x) * p - before, known
     )
 
 
-def _hermite_known(x, n):
+def _hermite_known(xp, x, n):
     """NaN from the degree on at which PyTorch's recurrence stops."""
-    return n > (128 if x.dtype == np.float32 else 512), np.nan
+    return n > (128 if x.dtype.itemsize == 4 else 512), math.nan
 
 
-def _laguerre_known(x, n):
+def _laguerre_known(xp, x, n):
     return x == 0, 1.0
 
 
-def _legendre_known(x, n):
-    return np.abs(x) == 1, np.where(n % 2 == 0, 1.0, x)
+def _legendre_known(xp, x, n):
+    return xp.abs(x) == 1, xp.where(n % 2 == 0, 1.0, x)
 
 
 # fmt: off
@@ -359,7 +421,14 @@ _POLYNOMIALS = {
 # fmt: on
 for _name, _element in _POLYNOMIALS.items():
     _name = f"special.{_name}"
-    OPS[_name] = ArrayMap(_name, to_float, _element, check=NO_COMPLEX, derivative=nondifferentiable)
+    OPS[_name] = ArrayMap(
+        _name,
+        to_float,
+        functools.partial(_element, np),
+        check=NO_COMPLEX,
+        derivative=nondifferentiable,
+        by_kernels=functools.partial(_element, _Functions()),
+    )
     publish(
         OPS[_name], 2, "function", numbers="input other", doc="The polynomial of degree `other` at `input`."
     )

@@ -64,7 +64,8 @@ class Backend(ABC):
     # By the name of a dtype: the type of ctypes for its numbers, and its `from_address`. Empty where the host has no pointers.
     c_types: Mapping[str, Any] = MappingProxyType({})
     readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})
-    # Arrays are copies on the host, so an op that either arrays or several kernels can compute is computed by kernels.
+    # Arrays are copies on the host, so an op that either arrays or several kernels can compute is computed by kernels. Then `extras` has
+    # "ordered_rows", "search_rows", "occurrences" and "shuffle_runs".
     prefers_kernels = False
     faults: Sequence[int]  # faults[0] counts the launches that met an index out of range; it only grows
 

@@ -15,7 +15,7 @@ from ...core.return_types import return_type
 from ...core.spec import Spec, contiguous_spec, contiguous_stride
 from ...core.tensor import Tensor, empty, make, wrap_dim
 from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
-from ...families.map import COPY
+from ...families.map import COPY, FILL
 from ...families.reduce import reduced_sizes
 from ..assembly.copying import formatted_spec
 from ..indexing.gather import GATHER
@@ -62,16 +62,12 @@ def stable_order(key: np.ndarray) -> np.ndarray:
 
 
 def rows_of(values: np.ndarray, dim: int) -> np.ndarray:
-    """The array with `dim` moved to the end, contiguous; 0-dim as one row of one."""
-    if values.ndim == 0:
-        return values.reshape(1)
+    """The array with `dim` moved to the end, contiguous."""
     return np.ascontiguousarray(values if dim == values.ndim - 1 else np.moveaxis(values, dim, -1))
 
 
 def back(rows: np.ndarray, dim: int, ndim: int) -> np.ndarray:
     """The inverse of `rows_of`: the last axis becomes `dim`."""
-    if ndim == 0:
-        return rows.reshape(())
     return rows if dim == ndim - 1 else np.moveaxis(rows, -1, dim)
 
 
@@ -130,11 +126,18 @@ def check_not_empty(input: Tensor, dim: int, name: str) -> None:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
 
 
+def _alone(input: Tensor) -> tuple[Tensor, Tensor]:
+    """The element of a 0-dim tensor, and its position."""
+    where = input.spec.device
+    value = COPY.write(empty(contiguous_spec((), input.spec.dtype, where)), kernels.bare(input))
+    return value, FILL.write(empty(contiguous_spec((), int64, where)), 0)
+
+
 def take_rows(input: Tensor, dim: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the elements at `order` (rows: the last axis runs along `dim`), and `order`, in the dims of the input."""
     ndim = len(input.spec.shape)
     rows = rows_of(array(input), dim)
-    values = rows[order] if ndim <= 1 else np.take_along_axis(rows, order, -1)
+    values = rows[order] if ndim == 1 else np.take_along_axis(rows, order, -1)
     return back(values, dim, ndim), back(order, dim, ndim)
 
 
@@ -162,7 +165,9 @@ def _order_rule(ct, out, input, dim, descending, *, specs):
 @array_op(derivative=_order_rule)
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     spec = input.spec
-    if spec.shape and (found := _in_order(input, dim, descending, spec.shape[dim])) is not None:
+    if not spec.shape:
+        return _alone(input)
+    if (found := _in_order(input, dim, descending, spec.shape[dim])) is not None:
         if spec.stride == contiguous_stride(spec.shape):
             return found
         values, indices = (COPY.write(empty(in_order_of(spec, each.spec.dtype)), each) for each in found)
@@ -251,6 +256,12 @@ def _topk_rule(ct, out, input, k, dim, largest, *, specs):
 
 @array_op(derivative=_topk_rule)
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
+    if not input.spec.shape:
+        return _alone(input)
+    if not k:
+        specs = _topk_specs(input.spec, k, dim, largest)
+        values, indices = (empty(each.like(device=input.spec.device)) for each in specs)
+        return values, indices
     found = _in_order(input, dim, largest, k)
     if found is not None:
         return found
@@ -309,15 +320,15 @@ def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
 def _chosen(input: Tensor, dim: int, keepdim: bool, choose: _Choice) -> tuple[Tensor, Tensor]:
     """One element of each row along `dim` and its position."""
     spec = input.spec
-    if spec.device.backend.prefers_kernels and spec.shape and spec.numel:
+    if not spec.shape:  # it may be complex, because nothing is compared
+        return _alone(input)
+    if spec.device.backend.prefers_kernels and spec.numel:
         place = choose.in_tensor(kernels.keys_of(input), dim)
         found = _taken(input, place, dim), place
     else:
-        # A 0-dim tensor may be complex, because nothing is compared.
-        row = choose.in_array(order_keys(input, dim)) if spec.shape else np.zeros(1, np.int64)
-        chosen, where = take_rows(input, dim, row)
+        chosen, where = take_rows(input, dim, choose.in_array(order_keys(input, dim)))
         found = tensor_of(chosen), tensor_of(where)
-    if keepdim or not spec.shape:
+    if keepdim:
         return found
     values, indices = (each.squeeze(dim) for each in found)
     # The results are not views, because users never see their bases.

@@ -42,10 +42,10 @@ _MOST_POINTS = 700  # one a pixel
 class _Block:
     """A storage while it is alive: what it was made for, who has held it, and its bytes after each call."""
 
-    __slots__ = ("reference", "shape", "dtype", "maker", "line", "kind", "holders", "sizes", "first")
+    __slots__ = ("storage", "shape", "dtype", "maker", "line", "kind", "holders", "sizes", "first")
 
     def __init__(self, tensor: Tensor, maker: str, line: Line | None, first: int) -> None:
-        self.reference = weakref.ref(tensor._storage)
+        self.storage = weakref.ref(tensor._storage)
         self.shape, self.dtype = tuple(tensor.shape), tensor.dtype.name
         self.maker, self.line, self.first = maker, line, first
         self.kind = TEMPORARY
@@ -53,7 +53,7 @@ class _Block:
         self.sizes: list[int] = []  # from call number `first` on
 
     def measure(self) -> int:
-        storage: Storage | None = self.reference()
+        storage: Storage | None = self.storage()
         self.sizes.append(0 if storage is None or type(storage) is Promised else storage.nbytes_)
         return self.sizes[-1]
 
@@ -91,16 +91,14 @@ class _Timeline:
 
     def _follow(self, tensor: Tensor, maker: str, line: Line | None, first: int) -> None:
         known = self._alive.get(id(tensor._storage))
-        if known is None or known.reference() is not tensor._storage:
+        if known is None or known.storage() is not tensor._storage:
             block = self._alive[id(tensor._storage)] = _Block(tensor, maker, line, first)
             self.blocks.append(block)
 
     def measure(self) -> None:
         total = sum(block.measure() for block in self._alive.values())
         self._alive = {
-            key: block
-            for key, block in self._alive.items()
-            if block.sizes[-1] or block.reference() is not None
+            key: block for key, block in self._alive.items() if block.sizes[-1] or block.storage() is not None
         }
         if total > self.peak:
             self.peak, self.peak_call = total, len(self.calls) - 1

@@ -216,3 +216,13 @@ def test_clearing_removes_kernels_and_nothing_else(cache):
     assert cache.load(cache.key("c")) is None
     cache.store(cache.key("c"), b"code")
     assert again(cache).load(cache.key("c")) == b"code"
+
+
+def test_a_user_without_a_folder_has_no_cache_on_disk(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", home)
+    for name in ("WEFT_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    assert DiskCache.for_user("salt").directory is None

@@ -130,10 +130,18 @@ def cache_root() -> Path:
     if chosen:
         return Path(chosen)
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "weft" / "kernels"
+        return _home() / "Library" / "Caches" / "weft" / "kernels"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "weft" / "kernels"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "weft" / "kernels"
+        return Path(os.environ.get("LOCALAPPDATA", _home())) / "weft" / "kernels"
+    return Path(os.environ.get("XDG_CACHE_HOME", _home() / ".cache")) / "weft" / "kernels"
+
+
+def _home() -> Path:
+    """The user's folder, or a path that cannot be made for a user without one, as in containers that run under a number only."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(os.devnull)
 
 
 def _private(directory: Path) -> Path | None:

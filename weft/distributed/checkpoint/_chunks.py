@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...core.size import Size
 from ...core.tensor import Tensor
-from ..tensor import DTensor, Shard
+from ..tensor import DTensor
+from ..tensor._storage import own_piece
 from .metadata import ChunkStorageMetadata
 
 
@@ -16,14 +17,13 @@ def chunk_of(tensor: Tensor) -> ChunkStorageMetadata | None:
     sizes, offsets = list(tensor.shape), [0] * tensor.dim()
     if not isinstance(tensor, DTensor):
         return ChunkStorageMetadata(Size(offsets), Size(sizes))
-    for group, place in zip(tensor.device_mesh.get_all_groups(), tensor.placements):
-        if place.is_partial():
-            raise NotImplementedError(
-                f"checkpoints of a DTensor with the placement {place}: redistribute it first"
-            )
-        if isinstance(place, Shard):
-            own = Shard.local_shard_size_and_offset(sizes[place.dim], group.size(), group.rank())
-            sizes[place.dim], start = own
-            offsets[place.dim] += start
+    mesh, places = tensor.device_mesh, tensor.placements
+    partial = next((place for place in places if place.is_partial()), None)
+    if partial is not None:
+        raise NotImplementedError(
+            f"checkpoints of a DTensor with the placement {partial}: redistribute it first"
+        )
+    pieces = [own_piece(size, dim, mesh, places) for dim, size in enumerate(tensor.shape)]
+    sizes, offsets = [size for size, _ in pieces], [start for _, start in pieces]
     is_empty = 0 in sizes and 0 not in tensor.shape
     return None if is_empty else ChunkStorageMetadata(Size(offsets), Size(sizes))

@@ -13,8 +13,12 @@ from typing import Any
 from ...autograd import no_grad
 from ...core.tensor import Tensor
 from ...nn.module import Module
-from ...ops.creation.creation import zeros_like
+from ...ops.creation.creation import empty, zeros_like
 from ...optim import Optimizer
+from .. import _collectives
+from .._objects import broadcast_object_list
+from .._world import get_rank, is_initialized
+from ..tensor import DTensor, distribute_tensor
 
 __all__ = [
     "FQNS_T",
@@ -45,9 +49,10 @@ _WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module")
 
 @dataclass
 class StateDictOptions:
-    """How state dicts are made and taken over. One process has whole tensors anyway.
+    """How state dicts are made and taken over.
 
-    `ignore_frozen_params` leaves out parameters that require no gradient; `strict` refuses names that do not fit.
+    `full_state_dict`: whole tensors in the place of DTensors; with `cpu_offload` only the first process gets them, and others nothing. `broadcast_from_rank0`: the
+    others take over what the first process has. `ignore_frozen_params` leaves out parameters that require no gradient; `strict` refuses names that do not fit.
     """
 
     full_state_dict: bool = False
@@ -98,9 +103,41 @@ def get_model_state_dict(
                 state.pop(_name(model, path), None)
     if submodules:
         state = _of_submodules(model, state, submodules, options.keep_submodule_prefixes)
-    if options.cpu_offload:
-        state = _on_cpu(state)
-    return state
+    return _asked_for(state, options)
+
+
+def _asked_for(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """A state dict as options want it."""
+    if options.full_state_dict:
+        state = _whole(state)
+        if options.cpu_offload and is_initialized() and get_rank():
+            return {}
+    return _on_cpu(state) if options.cpu_offload else state
+
+
+def _whole(state: Any) -> Any:
+    """A state dict with whole tensors in the place of DTensors."""
+    if isinstance(state, dict):
+        return {name: _whole(each) for name, each in state.items()}
+    return state.full_tensor() if isinstance(state, DTensor) else state
+
+
+def _divided(given: Mapping[str, Any], like: Mapping[str, Any], from_first: bool) -> dict[str, Any]:
+    """Whole tensors laid out as those of `like` are. from_first: process 0 has them all, and others need not have any."""
+    found: dict[str, Any] = dict(given)
+    for name, own in like.items():
+        value: Any = given.get(name)
+        if not isinstance(own, Tensor) or isinstance(value, DTensor) or value is None and not from_first:
+            continue
+        if from_first and not (is_initialized() and get_rank() == 0):
+            value = empty(own.shape, dtype=own.dtype)
+        if isinstance(own, DTensor):
+            source = 0 if from_first else None
+            found[name] = distribute_tensor(value, own.device_mesh, own.placements, src_data_rank=source)
+        elif from_first and is_initialized():
+            found[name] = value.detach().clone().contiguous()
+            _collectives.broadcast(found[name], 0)
+    return found
 
 
 def _of_submodules(
@@ -126,7 +163,12 @@ def set_model_state_dict(
     """
     options = options or StateDictOptions()
     given = _by_full_names(model, model_state_dict)
-    paths = {_name(model, path): path for path in model.state_dict()}
+    own = model.state_dict()
+    paths = {_name(model, path): path for path in own}
+    if options.full_state_dict or options.broadcast_from_rank0:
+        given = _divided(
+            given, {_name(model, path): each for path, each in own.items()}, options.broadcast_from_rank0
+        )
     state = {paths.get(name, name): value for name, value in given.items()}
     return model.load_state_dict(state, strict=options.strict)
 
@@ -201,6 +243,10 @@ def get_optimizer_state_dict(
         groups += [{**group, "params": own} for group, own in zip(saved["param_groups"], by_group)]
     if submodules:
         states, groups = _only_of_submodules(model, states, groups, submodules)
+    if options.full_state_dict:
+        states = _whole(states)
+        if options.cpu_offload and is_initialized() and get_rank():
+            return {}
     if options.cpu_offload:
         states = {name: _on_cpu(state) for name, state in states.items()}
     result = {"state": states, "param_groups": groups}
@@ -262,8 +308,33 @@ def set_optimizer_state_dict(
         given: Mapping[str, Any] = optim_state_dict
         if given and "param_groups" not in given:
             given = _unflattened(model, optimizer, given)
+        if options.broadcast_from_rank0 and not options.full_state_dict:
+            raise NotImplementedError(
+                "set_optimizer_state_dict(broadcast_from_rank0=True): set full_state_dict=True as well"
+            )
+        if given or options.broadcast_from_rank0:
+            given = _divided_states(model, optimizer, given, options)
         if given:
             optimizer.load_state_dict(_numbered(model, optimizer, given))
+
+
+def _divided_states(
+    model: Module, optimizer: Optimizer, given: Mapping[str, Any], options: StateDictOptions
+) -> Mapping[str, Any]:
+    """A state dict with whole tensors laid out as those of the optimizer are."""
+    if not options.full_state_dict:
+        return given
+    from_first, groups = options.broadcast_from_rank0, given.get("param_groups")
+    if from_first and is_initialized():
+        shared = [groups]
+        broadcast_object_list(shared, 0)
+        groups = shared[0]
+    states = {}
+    for group, names in zip(optimizer.param_groups, _names_by_group(model, optimizer)):
+        for parameter, name in zip(group["params"], names):
+            own = optimizer.state.get(parameter, {})
+            states[name] = _divided(given.get("state", {}).get(name, {}), own, from_first)
+    return {"state": states, "param_groups": groups}
 
 
 def _numbered(model: Module, optimizer: Optimizer, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 from ...autograd.function import Function
 from ...autograd.parameter import Parameter
@@ -21,10 +22,8 @@ from ...core.tensor import Tensor
 from ...nn.module import Module
 from .._world import get_world_size, is_initialized
 from ..device_mesh import DeviceMesh, init_device_mesh
-from ..tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-from ..tensor._redistribute import redistributed
-from ..tensor._rules import everywhere
-from ..tensor._storage import wrap
+from ..tensor import DTensor, Placement, Shard
+from ._parameters import Cut, Gathering, averaged
 
 __all__ = [
     "CPUOffloadPolicy",
@@ -60,43 +59,29 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 
 class UnshardHandle:
-    """What `unshard(async_op=True)` returns. The parameters are whole already."""
+    """What `unshard(async_op=True)` returns."""
+
+    def __init__(self, state: Any):
+        self._state = state
 
     def wait(self) -> None:
-        """Return at once."""
+        """Wait until the parameters are whole."""
+        self._state.unshard()
 
 
-class _Cut:
-    """A parameter that is cut, and the modules that have it under a name."""
-
-    def __init__(self, parameter: Any):
-        self.parameter = parameter
-        self.owners: list[tuple[Module, str]] = []
-
-    def whole(self, dtype: DType | None) -> Tensor:
-        """The whole tensor, gathered now."""
-        storage, sizes = self.parameter._storage, self.parameter.shape
-        local = storage.local if dtype is None else storage.local.to(dtype)
-        found = redistributed(local, sizes, storage.mesh, storage.placements, everywhere(storage.mesh))
-        return found.clone() if found._storage is storage.local._storage else found
-
-    def part_of_gradient(self, gradient: Tensor, dtype: DType | None) -> Any:
-        """The part of this process of the average over all processes."""
-        storage, spec = self.parameter._storage, self.parameter.spec
-        given = gradient if dtype is None else gradient.to(dtype)
-        places = storage.placements
-        average = (Partial("avg"),) * len(places)
-        local = redistributed(given, spec.shape, storage.mesh, average, places)
-        return wrap(local.to(spec.dtype), spec, storage.mesh, places)
+def _nothing() -> None:
+    """Stand for a weak reference to nothing."""
 
 
-class _Pass:
+class Pass:
     """The whole parameters of one forward pass, until its backward pass has used them."""
 
-    def __init__(self, state: _State):
+    def __init__(self, state: State):
         self.state = state
         self.wholes: list[Tensor] = []
         self.is_freed = False
+        self.coming: Gathering | None = None
+        self.before: Any = _nothing  # a reference to the pass that ended before this one, whose backward pass comes after that of this one
 
     def free(self) -> None:
         """Give the memory back, and keep the storages, which steps of the graph refer to."""
@@ -106,27 +91,38 @@ class _Pass:
             storage._move(storage.device.backend.allocate(0))
         self.is_freed = True
 
+    def begin(self) -> None:
+        """Begin to gather the parameters again."""
+        if self.is_freed and self.wholes and self.coming is None:
+            self.coming = self.state.gathering(async_op=True)
+
     def fill(self) -> None:
-        """Gather the parameters again."""
+        """Gather the parameters again, and begin to gather those of the pass that comes next."""
         if not self.is_freed:
             return
-        for cut, each in zip(self.state.cuts, self.wholes, strict=True):
+        coming, self.coming = self.coming or self.state.gathering(), None
+        for whole, each in zip(coming.wait(), self.wholes, strict=True):
             storage, version = each._storage, each._storage.version
             storage._move(storage.device.backend.allocate(each.spec.nbytes))
             storage.nbytes_ = each.spec.nbytes
-            each.copy_(cut.whole(self.state.policy.param_dtype))
+            each.copy_(whole)
             storage.version = version  # the values are those that were saved
         self.is_freed = False
+        following = self.state.backward_prefetch
+        for each in [self.before] if following is None else [state.last for state in following]:
+            now = each()
+            if now is not None:
+                now.begin()
 
 
 class _Gather(Function):
     """From the parts of parameters to the whole ones."""
 
     @staticmethod
-    def forward(ctx: Any, now: _Pass, *parameters: Any) -> Any:
+    def forward(ctx: Any, now: Pass, coming: Gathering, *parameters: Any) -> Any:
         ctx.now = now
         ctx.set_materialize_grads(False)
-        found = tuple([cut.whole(now.state.policy.param_dtype) for cut in now.state.cuts])
+        found = tuple(coming.wait())
         now.wholes = [each.detach() for each in found]
         ctx.mark_non_differentiable(
             *[whole for whole, each in zip(found, parameters, strict=True) if not each.requires_grad]
@@ -135,34 +131,60 @@ class _Gather(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        state, wanted = ctx.now.state, ctx.needs_input_grad[1:]
+        state, wanted = ctx.now.state, ctx.needs_input_grad[2:]
         ctx.now.wholes = []
-        found = state.reduced(gradients, wanted)
-        return None, *found
+        return None, None, *state.reduced(gradients, wanted)
 
 
-class _State:
-    """What `fully_shard` knows of a module."""
+class State:
+    """What is known of a module whose parameters are cut."""
+
+    inside = 0  # how many modules are computing, one within the other
+    latest: Any = (
+        _nothing  # a reference to the pass that ended last, in this forward pass of the outermost module
+    )
 
     def __init__(
-        self, module: Module, mesh: DeviceMesh, reshards: bool, policy: MixedPrecisionPolicy, cuts: list[_Cut]
+        self, module: Module, mesh: DeviceMesh, reshards: bool, policy: MixedPrecisionPolicy, cuts: list[Cut]
     ):
         self.module, self.mesh, self.reshards, self.policy, self.cuts = module, mesh, reshards, policy, cuts
         self.syncs = True  # whether backward passes send gradients
         self.pending: list[Tensor | None] = [None] * len(cuts)  # gradients that were not sent yet
-        self.current: _Pass | None = None
+        self.current: Pass | None = None
+        self.last: Any = _nothing  # a reference to the pass that began last
+        self.coming: Gathering | None = None
+        self.forward_prefetch: list[State] = []
+        self.backward_prefetch: list[State] | None = (
+            None  # None: the modules in the order of the backward pass
+        )
+
+    def gathering(self, async_op: bool = False) -> Gathering:
+        return Gathering(self.cuts, self.policy.param_dtype, async_op)
+
+    def begin(self) -> None:
+        """Begin to gather the parameters."""
+        if self.current is None and self.coming is None:
+            self.coming = self.gathering(async_op=True)
 
     def unshard(self) -> None:
         """Let the modules find whole parameters."""
         if self.current is not None:
             return
-        self.current = now = _Pass(self)
-        wholes = _Gather.apply(now, *[cut.parameter for cut in self.cuts]) if self.cuts else ()
+        self.current = now = Pass(self)
+        self.last = ref(now)
+        coming, self.coming = self.coming, None
+        if coming is not None and not coming.is_current:  # an optimizer has changed the parameters meanwhile
+            coming.wait()
+            coming = None
+        if not self.cuts:
+            return
+        wholes = _Gather.apply(now, coming or self.gathering(), *[cut.parameter for cut in self.cuts])
         for cut, whole in zip(self.cuts, wholes, strict=True):
+            used = cut.as_used(whole)
             for module, name in cut.owners:
-                module.__dict__[name] = whole  # which Python finds before the parameter
+                module.__dict__[name] = used  # which Python finds before the parameter
 
-    def reshard(self) -> _Pass | None:
+    def reshard(self) -> Pass | None:
         """Let the modules find their parts again. The pass that ends."""
         now, self.current = self.current, None
         for cut in self.cuts:
@@ -172,28 +194,31 @@ class _State:
 
     def reduced(self, gradients: Iterable[Tensor | None], wanted: Iterable[bool]) -> list[Any]:
         """The gradients of the parts; None while gradients are only collected."""
-        found: list[Any] = []
+        found: list[Any] = [None] * len(self.cuts)
+        sent: dict[int, Tensor] = {}
         for place, (cut, gradient, is_wanted) in enumerate(zip(self.cuts, gradients, wanted, strict=True)):
             before = self.pending[place]
             if before is not None:
                 gradient = before if gradient is None else before + gradient
-            if not self.syncs:
-                self.pending[place], gradient = gradient, None
-                found.append(None)
-                continue
-            self.pending[place] = None
-            if not is_wanted:
-                found.append(None)
-                continue
-            if gradient is None:  # the other processes may have one
-                gradient = cut.parameter._storage.local.new_zeros(cut.parameter.shape)
-            found.append(cut.part_of_gradient(gradient, self.policy.reduce_dtype))
+            self.pending[place] = None if self.syncs else gradient
+            if self.syncs and is_wanted:  # also if this process has no gradient, because others may have one
+                sent[place] = cut.local.new_zeros(cut.spec.shape) if gradient is None else gradient
+        if sent:
+            cuts = [self.cuts[place] for place in sent]
+            parts = averaged(cuts, list(sent.values()), self.policy.reduce_dtype)
+            for place, part in zip(sent, parts, strict=True):
+                found[place] = part
         return found
 
     # -- hooks ---------------------------------------------------------------------------------------------------------
 
     def before(self, module: Module, args: Any, kwargs: Any) -> Any:
+        if not State.inside:
+            State.latest = _nothing
+        State.inside += 1
         self.unshard()
+        for each in self.forward_prefetch:
+            each.begin()
         dtype = self.policy.param_dtype
         if dtype is None or not self.policy.cast_forward_inputs:
             return args, kwargs
@@ -202,12 +227,15 @@ class _State:
     def after(self, module: Module, args: Any, output: Any) -> Any:
         if self.policy.output_dtype is not None:
             output = tree_map(lambda value: _converted(value, self.policy.output_dtype), output)
+        State.inside -= 1
         now = self.reshard()
+        if now is not None and mode.enabled:
+            now.before, State.latest = State.latest, ref(now)
         if now is not None and self.reshards and mode.enabled:
             self._free_until_backward(now, output)
         return output
 
-    def _free_until_backward(self, now: _Pass, output: Any) -> None:
+    def _free_until_backward(self, now: Pass, output: Any) -> None:
         results = [each for each in tree_leaves(output) if isinstance(each, Tensor) and each.requires_grad]
         shared = {each._storage for each in tree_leaves(output) if isinstance(each, Tensor)}
         if any(each._storage in shared for each in now.wholes):
@@ -236,8 +264,11 @@ class FSDPModule:
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
         """Gather the parameters of this module, until `reshard` or the end of the next forward pass."""
-        self._fsdp_state.unshard()
-        return UnshardHandle() if async_op else None
+        if not async_op:
+            self._fsdp_state.unshard()
+            return None
+        self._fsdp_state.begin()
+        return UnshardHandle(self._fsdp_state)
 
     def reshard(self) -> None:
         """Let the module have the parts of its parameters only."""
@@ -257,10 +288,22 @@ class FSDPModule:
         """Do nothing: each backward pass is complete when it ends."""
 
     def set_modules_to_forward_prefetch(self, modules: list[Any]) -> None:
-        """Do nothing: parameters are gathered when a module needs them."""
+        """Begin to gather the parameters of these modules when the forward pass of this one begins; without it, when they need them."""
+        self._fsdp_state.forward_prefetch = [each._fsdp_state for each in _checked(modules)]
 
     def set_modules_to_backward_prefetch(self, modules: list[Any]) -> None:
-        """Do nothing: parameters are gathered when a module needs them."""
+        """Begin to gather the parameters of these modules when the backward pass of this one begins; without it, those of the module that computed before it."""
+        self._fsdp_state.backward_prefetch = [each._fsdp_state for each in _checked(modules)]
+
+
+def _checked(modules: list[Any]) -> list[Any]:
+    """Raises: ValueError for a module that is not sharded."""
+    for each in modules:
+        if not isinstance(each, FSDPModule):
+            raise ValueError(
+                f"prefetching needs modules to which fully_shard() was applied, but got a {type(each).__name__}"
+            )
+    return modules
 
 
 _classes: dict[type, type] = {}
@@ -317,10 +360,12 @@ def fully_shard(
         mesh = init_device_mesh("cpu", (get_world_size() if is_initialized() else 1,))
     if mesh.ndim > 2:
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
-    cuts = _cut(module, mesh, shard_placement_fn or (lambda parameter: None), ignored_params or set())
+    cuts = cut_parameters(
+        module, mesh, shard_placement_fn or (lambda parameter: None), ignored_params or set()
+    )
     is_outer = any(isinstance(each, FSDPModule) for each in module.modules())
     reshards = not is_outer if reshard_after_forward is None else bool(reshard_after_forward)
-    state = _State(module, mesh, reshards, mp_policy, cuts)
+    state = State(module, mesh, reshards, mp_policy, cuts)
     module.__dict__["_fsdp_state"] = state
     module.__class__ = _sharded_class(type(module))
     module.register_forward_pre_hook(state.before, prepend=True, with_kwargs=True)
@@ -328,28 +373,30 @@ def fully_shard(
     return module
 
 
-def _cut(
-    module: Module,
-    mesh: DeviceMesh,
-    chosen: Callable[[Parameter], Shard | None],
-    ignored: set[Parameter],
-) -> list[_Cut]:
+def cut_parameters(
+    module: Module, mesh: DeviceMesh, chosen: Callable[[Parameter], Placement | None], ignored: set[Parameter]
+) -> list[Cut]:
     """Cut the parameters that no inner module has cut."""
-    found: dict[Parameter, _Cut] = {}
+    found: dict[Parameter, Cut] = {}
     for owner in _own_modules(module):
         for name, parameter in owner._parameters.items():
-            if parameter is None or parameter in ignored or isinstance(parameter, DTensor):
+            if parameter is None or parameter in ignored or _lies_on(parameter, mesh):
                 continue
             if parameter not in found:
-                place = chosen(parameter) or Shard(0)
-                places = [place] if mesh.ndim == 1 else [Replicate(), place]
-                cut = distribute_tensor(parameter.detach(), mesh, places, src_data_rank=None)
-                found[parameter] = _Cut(Parameter(cut, requires_grad=parameter.requires_grad))
+                found[parameter] = Cut(parameter, mesh, chosen(parameter) or Shard(0))
             found[parameter].owners.append((owner, name))
     for each in found.values():
         for owner, name in each.owners:
             owner._parameters[name] = each.parameter
     return list(found.values())
+
+
+def _lies_on(parameter: Any, mesh: DeviceMesh) -> bool:
+    """Whether a parameter was cut along this mesh before."""
+    if not isinstance(parameter, DTensor):
+        return False
+    own, names = parameter.device_mesh, set(mesh.mesh_dim_names or ())
+    return own == mesh or bool(names) and names <= set(own.mesh_dim_names or ())
 
 
 def _own_modules(module: Module) -> Iterable[Module]:

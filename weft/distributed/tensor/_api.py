@@ -19,7 +19,7 @@ from ..device_mesh import DeviceMesh, _mesh_resources
 from ._redistribute import redistributed, sent
 from ._rules import as_distributed, everywhere, local_as
 from ._storage import Placements, ShardedStorage, local_sizes, strides_like, wrap
-from .placement_types import Placement, Replicate, Shard
+from .placement_types import Placement, Replicate, Shard, is_cut
 
 __all__ = [
     "DTensor",
@@ -183,7 +183,7 @@ def _whole_sizes(sizes: Sequence[int], mesh: DeviceMesh, placements: Placements)
     """The sizes of the whole, if all parts have these sizes."""
     found = list(sizes)
     for mesh_dim, place in enumerate(placements):
-        if isinstance(place, Shard):
+        if is_cut(place):
             found[place.dim] *= mesh.size(mesh_dim)
     return found
 

@@ -22,7 +22,7 @@ from ._rules import (
     shards,
 )
 from ._storage import NoPlacementRule, is_distributed, local_spec, wrap
-from .placement_types import Partial, Placement, Replicate, Shard
+from .placement_types import Partial, Placement, Replicate, along, is_cut
 
 # Ops that may work on summands: of all operands (`a + b`), of one operand (`a * b`), of the first one (`a / b`).
 _SUMS = frozenset("add sub rsub neg clone to_copy".split())
@@ -49,9 +49,9 @@ def _leading(operands: Sequence[Any]) -> Any:
 def _result_placement(
     op: Map, operands: Sequence[Any], lead: Tensor, whole: Spec, place: Placement
 ) -> Placement:
-    if isinstance(place, Shard):
+    if is_cut(place):
         dim = place.dim + len(whole.shape) - len(lead.spec.shape)
-        return Shard(dim) if whole.shape[dim] == lead.spec.shape[place.dim] else Replicate()
+        return along(place, dim) if whole.shape[dim] == lead.spec.shape[place.dim] else Replicate()
     return place if _may_stay(place, op, operands, lead) else Replicate()
 
 

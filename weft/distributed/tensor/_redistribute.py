@@ -10,8 +10,8 @@ from ...core.tensor import Tensor
 from ...ops.assembly.joining import cat
 from .. import _collectives
 from .._reduce_op import ReduceOp
-from ._storage import Placements, own_piece
-from .placement_types import Partial, Placement, Replicate, Shard
+from ._storage import Placements, in_order, own_piece
+from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 _REDUCE_OPS = {
     "sum": ReduceOp.SUM,
@@ -32,6 +32,8 @@ def redistributed(local: Tensor, sizes: Sequence[int], mesh: Any, old: Placement
     """
     if old == new:
         return local
+    if any(isinstance(each, _StridedShard) for each in (*old, *new)):
+        return _through_plain(local, sizes, mesh, old, new)
     current = list(old)
     for mesh_dim in reversed(range(len(old))):
         if current[mesh_dim] != new[mesh_dim] or _lies_within(mesh_dim, current, new):
@@ -40,6 +42,24 @@ def redistributed(local: Tensor, sizes: Sequence[int], mesh: Any, old: Placement
             local = _step(local, sizes, mesh, mesh_dim, current, step)
     for mesh_dim, place in enumerate(new):
         local = _step(local, sizes, mesh, mesh_dim, current, place)
+    return local
+
+
+def _through_plain(
+    local: Tensor, sizes: Sequence[int], mesh: Any, old: Placements, new: Placements
+) -> Tensor:
+    """Undo the cuts in turns, which are the innermost ones, and make those of the new placements last."""
+    current = list(old)
+    for mesh_dim, place in reversed(in_order(old)):
+        if isinstance(place, _StridedShard):
+            current[mesh_dim] = Replicate()
+            size, _ = own_piece(sizes[place.dim], place.dim, mesh, current)
+            local = _gathered(local, size, place.dim, mesh.get_group(mesh_dim))
+    wanted = tuple([Replicate() if isinstance(each, _StridedShard) else each for each in new])
+    local = redistributed(local, sizes, mesh, tuple(current), wanted)
+    for mesh_dim, place in enumerate(new):
+        if isinstance(place, _StridedShard):
+            local = _cut(local, place.dim, mesh.get_group(mesh_dim))
     return local
 
 

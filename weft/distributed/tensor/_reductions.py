@@ -13,7 +13,7 @@ from ...families.reduce import Reduce
 from ...families.scan import Scan
 from ._rules import broadcast_placements, is_even, local_as, mesh_of, placement_rule, placements_of, recorded
 from ._storage import wrap
-from .placement_types import Partial, Placement, Replicate, Shard
+from .placement_types import Partial, Placement, Replicate, Shard, along, is_cut
 
 # How the parts of a reduction over cut dims become the result.
 _COMBINE = {
@@ -49,11 +49,7 @@ def _of_parts(op: Reduce, static: dict[str, Any], wanted: list[Placement], mesh:
     """The arguments of the reduction of a part. The mean of a part divides by the average number of elements of the parts."""
     if not op.counted:
         return static
-    cut = [
-        mesh.size(k)
-        for k, each in enumerate(wanted)
-        if isinstance(each, Shard) and each.dim in static["dims"]
-    ]
+    cut = [mesh.size(k) for k, each in enumerate(wanted) if is_cut(each) and each.dim in static["dims"]]
     return {**static, "params": tuple([count / math.prod(cut) for count in static.get("params", ())])}
 
 
@@ -69,10 +65,11 @@ def _reduced_placement(
 ) -> tuple[Placement, Placement]:
     """The placements of the input and of the result along one dim of the mesh."""
     combine = _COMBINE.get(op.name) if results == 1 else None
-    if isinstance(place, Shard):
-        if place.dim not in dims:
-            return place, place if keepdim else Shard(place.dim - sum(dim < place.dim for dim in dims))
-        may_be_empty = not is_even(input.shape[place.dim], mesh, mesh_dim)
+    if is_cut(place):
+        own = place.dim
+        if own not in dims:
+            return place, place if keepdim else along(place, own - sum(dim < own for dim in dims))
+        may_be_empty = not is_even(input.shape[own], mesh, mesh_dim)
         if combine is not None and not (may_be_empty and combine in ("min", "max")):
             return place, Partial(combine)
     if isinstance(place, Partial) and place.reduce_op in ("sum", "avg") and combine in ("sum", "avg"):

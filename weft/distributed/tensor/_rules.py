@@ -27,7 +27,7 @@ from ._storage import (
     is_distributed,
     wrap,
 )
-from .placement_types import Placement, Replicate, Shard
+from .placement_types import Placement, Replicate, along, is_cut
 
 # A rule: (op, args, static) -> result
 _table = OpRules()
@@ -150,10 +150,10 @@ def broadcast_placements(
     missing = len(whole.shape) - len(operand.shape)
     found: list[Placement] = []
     for place in placements:
-        if isinstance(place, Shard):
+        if is_cut(place):
             dim = place.dim - missing
-            follows = dim >= 0 and operand.shape[dim] == whole.shape[place.dim]
-            found.append(Shard(dim) if follows else Replicate())
+            follows = dim >= 0 and operand.shape[dim] == whole.shape[dim + missing]
+            found.append(along(place, dim) if follows else Replicate())
         else:
             found.append(place if stays else Replicate())
     return found
@@ -209,7 +209,7 @@ def run_whole(op: Any, args: Sequence[Any], static: dict[str, Any]) -> Any:
 
 
 def shards(placements: Placements) -> int:
-    return sum(isinstance(each, Shard) for each in placements)
+    return sum(map(is_cut, placements))
 
 
 def is_even(size: int, mesh: Any, mesh_dim: int) -> bool:

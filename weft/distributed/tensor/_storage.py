@@ -13,7 +13,7 @@ from ...core.size import Size, shape
 from ...core.spec import Spec, make_spec
 from ...core.storage import FOREIGN, Storage
 from ...core.tensor import Tensor, make
-from .placement_types import Placement, Shard
+from .placement_types import Placement, Shard, _StridedShard, is_cut
 
 Placements = tuple[Placement, ...]
 
@@ -93,11 +93,16 @@ def is_distributed(value: Any) -> bool:
     return isinstance(value, Tensor) and type(value._storage) is ShardedStorage
 
 
+def in_order(placements: Sequence[Placement]) -> list[tuple[int, Placement]]:
+    """Each dim of the mesh with its placement, from the outermost cut to the innermost: cuts in turns come last."""
+    return sorted(enumerate(placements), key=lambda each: isinstance(each[1], _StridedShard))
+
+
 def own_piece(size: int, dim: int, mesh: Any, placements: Sequence[Placement]) -> tuple[int, int]:
     """How many of the `size` elements along `dim` this process has, and from which on. Cuts of one dim are nested."""
     start = 0
-    for mesh_dim, place in enumerate(placements):
-        if isinstance(place, Shard) and place.dim == dim:
+    for mesh_dim, place in in_order(placements):
+        if is_cut(place) and place.dim == dim:
             size, further = Shard.local_shard_size_and_offset(
                 size, mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
             )

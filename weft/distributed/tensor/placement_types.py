@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import Any, TypeGuard
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -84,7 +84,11 @@ class Shard(Placement):
 
 
 class _StridedShard(Placement):
-    """As `Shard`, but each process holds one piece of each of `split_factor` parts."""
+    """As `Shard`, but each process holds one piece of each of `split_factor` parts, into which later dims of the mesh cut the same dim with `Shard`.
+
+    So those cut first: with (_StridedShard(0, split_factor=2), Shard(0)) each of two processes along the second dim has one half of the rows, and those along the
+    first dim have pieces of this half.
+    """
 
     __slots__ = ("_dim", "_split_factor")
 
@@ -110,6 +114,16 @@ class _StridedShard(Placement):
 
     def __str__(self) -> str:
         return f"_S({self._dim}, {self._split_factor})"
+
+
+def is_cut(place: Placement) -> TypeGuard[Shard | _StridedShard]:
+    """Whether a placement cuts a dim, in order or in turns."""
+    return isinstance(place, (Shard, _StridedShard))
+
+
+def along(place: Any, dim: int) -> Placement:
+    """The same cut of another dim."""
+    return Shard(dim) if isinstance(place, Shard) else _StridedShard(dim, split_factor=place.split_factor)
 
 
 def _strided(dim: int, split_factor: int) -> _StridedShard:

@@ -1,0 +1,132 @@
+"""Programs with sharded models for several ranks, see several_ranks.py: fully_shard with tensor parallelism, and FullyShardedDataParallel."""
+
+import importlib
+
+
+def _fsdp(torch):
+    return importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+
+
+def _model(torch, bias=True):
+    class Layer(torch.nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(width)
+            self.up, self.down = torch.nn.Linear(width, 10, bias), torch.nn.Linear(10, width, bias)
+
+        def forward(self, x):
+            return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Embedding(11, 6)
+            self.layers = torch.nn.ModuleList([Layer(6) for _ in range(3)])
+            self.out = torch.nn.Linear(6, 11)
+
+        def forward(self, x):
+            h = self.embed(x)
+            for layer in self.layers:
+                h = layer(h)
+            return self.out(h)
+
+    torch.manual_seed(3)
+    return Net(), Layer
+
+
+def _batch(torch, rank, step):
+    return (torch.arange(8).reshape(2, 4) * 3 + rank * 5 + step) % 11
+
+
+def _loss(torch, model, rank, step):
+    x = _batch(torch, rank, step)
+    return torch.nn.functional.cross_entropy(model(x).flatten(0, 1), (x + 1).flatten() % 11)
+
+
+def tensor_parallel_and_sharded(torch, rank, size):
+    """A mesh of two dims: layers are cut by tensor parallelism first, then all parameters once more."""
+    if size % 2:
+        return None
+    fsdp, parallel = _fsdp(torch), importlib.import_module(f"{torch.__name__}.distributed.tensor.parallel")
+    mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("dp", "tp"))
+    model, _ = _model(torch, bias=False)
+    plan = {"up": parallel.ColwiseParallel(), "down": parallel.RowwiseParallel()}
+    for layer in model.layers:
+        parallel.parallelize_module(layer, mesh["tp"], plan)
+        fsdp.fully_shard(layer, mesh=mesh["dp"])
+    fsdp.fully_shard(model, mesh=mesh["dp"])
+    found = [
+        (name, str(each.placements), tuple(each.shape), tuple(each.to_local().shape))
+        for name, each in model.named_parameters()
+    ]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05, foreach=False)
+    for step in range(3):
+        loss = _loss(torch, model, rank // 2, step)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.item())
+    state = model.state_dict()
+    return [*found, *[(name, each.full_tensor()) for name, each in state.items()]]
+
+
+def prefetching(torch, rank, size):
+    """Modules gather the parameters of others in advance, also such as are changed or not used meanwhile."""
+    fsdp = _fsdp(torch)
+    model, _ = _model(torch)
+    for layer in model.layers:
+        fsdp.fully_shard(layer)
+    fsdp.fully_shard(model)
+    layers = list(model.layers)
+    for layer, following in zip(layers, layers[1:]):
+        layer.set_modules_to_forward_prefetch([following])
+        following.set_modules_to_backward_prefetch([layer])
+    layers[-1].set_modules_to_forward_prefetch([layers[0]])  # whose parameters the optimizer changes
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    found = []
+    for step in range(4):
+        handle = model.unshard(async_op=True)
+        handle.wait()
+        loss = _loss(torch, model, rank, step)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.item())
+    return found
+
+
+def whole_state_dicts(torch, rank, size):
+    """Whole tensors on the first process, and back to all."""
+    fsdp = _fsdp(torch)
+    states = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
+
+    def made():
+        model, _ = _model(torch)
+        for layer in model.layers:
+            fsdp.fully_shard(layer)
+        fsdp.fully_shard(model)
+        return model, torch.optim.Adam(model.parameters(), lr=0.1)
+
+    model, optimizer = made()
+    _loss(torch, model, rank, 0).backward()
+    optimizer.step()
+    whole = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    of_model = states.get_model_state_dict(model, options=whole)
+    of_optimizer = states.get_optimizer_state_dict(model, optimizer, options=whole)
+    found = [list(of_model), list(of_optimizer)]
+    if rank == 0:
+        found += [list(of_model.values()), of_optimizer["state"]["out.weight"]]
+    taken = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    model, optimizer = made()
+    with torch.no_grad():
+        for each in model.parameters():
+            each.zero_()
+    states.set_model_state_dict(model, of_model, options=taken)
+    states.set_optimizer_state_dict(model, optimizer, of_optimizer, options=taken)
+    for step in (1, 2):
+        optimizer.zero_grad()
+        loss = _loss(torch, model, rank, step)
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found

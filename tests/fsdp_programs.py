@@ -1,13 +1,13 @@
-"""Programs with sharded models for several ranks, see several_ranks.py: fully_shard with tensor parallelism, and FullyShardedDataParallel."""
+"""Programs with models that fully_shard has cut for several ranks, see several_ranks.py."""
 
 import importlib
 
 
-def _fsdp(torch):
+def fsdp_of(torch):
     return importlib.import_module(f"{torch.__name__}.distributed.fsdp")
 
 
-def _model(torch, bias=True):
+def model_of(torch, bias=True):
     class Layer(torch.nn.Module):
         def __init__(self, width):
             super().__init__()
@@ -38,7 +38,7 @@ def _batch(torch, rank, step):
     return (torch.arange(8).reshape(2, 4) * 3 + rank * 5 + step) % 11
 
 
-def _loss(torch, model, rank, step):
+def loss_of(torch, model, rank, step):
     x = _batch(torch, rank, step)
     return torch.nn.functional.cross_entropy(model(x).flatten(0, 1), (x + 1).flatten() % 11)
 
@@ -47,9 +47,9 @@ def tensor_parallel_and_sharded(torch, rank, size):
     """A mesh of two dims: layers are cut by tensor parallelism first, then all parameters once more."""
     if size % 2:
         return None
-    fsdp, parallel = _fsdp(torch), importlib.import_module(f"{torch.__name__}.distributed.tensor.parallel")
+    fsdp, parallel = fsdp_of(torch), importlib.import_module(f"{torch.__name__}.distributed.tensor.parallel")
     mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("dp", "tp"))
-    model, _ = _model(torch, bias=False)
+    model, _ = model_of(torch, bias=False)
     plan = {"up": parallel.ColwiseParallel(), "down": parallel.RowwiseParallel()}
     for layer in model.layers:
         parallel.parallelize_module(layer, mesh["tp"], plan)
@@ -61,7 +61,7 @@ def tensor_parallel_and_sharded(torch, rank, size):
     ]
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.05, foreach=False)
     for step in range(3):
-        loss = _loss(torch, model, rank // 2, step)
+        loss = loss_of(torch, model, rank // 2, step)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -72,8 +72,8 @@ def tensor_parallel_and_sharded(torch, rank, size):
 
 def prefetching(torch, rank, size):
     """Modules gather the parameters of others in advance, also such as are changed or not used meanwhile."""
-    fsdp = _fsdp(torch)
-    model, _ = _model(torch)
+    fsdp = fsdp_of(torch)
+    model, _ = model_of(torch)
     for layer in model.layers:
         fsdp.fully_shard(layer)
     fsdp.fully_shard(model)
@@ -87,7 +87,7 @@ def prefetching(torch, rank, size):
     for step in range(4):
         handle = model.unshard(async_op=True)
         handle.wait()
-        loss = _loss(torch, model, rank, step)
+        loss = loss_of(torch, model, rank, step)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -97,25 +97,26 @@ def prefetching(torch, rank, size):
 
 def whole_state_dicts(torch, rank, size):
     """Whole tensors on the first process, and back to all."""
-    fsdp = _fsdp(torch)
+    fsdp = fsdp_of(torch)
     states = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
 
     def made():
-        model, _ = _model(torch)
+        model, _ = model_of(torch)
         for layer in model.layers:
             fsdp.fully_shard(layer)
         fsdp.fully_shard(model)
         return model, torch.optim.Adam(model.parameters(), lr=0.1)
 
     model, optimizer = made()
-    _loss(torch, model, rank, 0).backward()
+    loss_of(torch, model, rank, 0).backward()
     optimizer.step()
     whole = states.StateDictOptions(full_state_dict=True, cpu_offload=True)
     of_model = states.get_model_state_dict(model, options=whole)
     of_optimizer = states.get_optimizer_state_dict(model, optimizer, options=whole)
     found = [list(of_model), list(of_optimizer)]
     if rank == 0:
-        found += [list(of_model.values()), of_optimizer["state"]["out.weight"]]
+        own = of_optimizer["state"]["out.weight"]
+        found += [list(of_model.values()), [(key, each.clone()) for key, each in own.items()]]
     taken = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     model, optimizer = made()
     with torch.no_grad():
@@ -125,7 +126,7 @@ def whole_state_dicts(torch, rank, size):
     states.set_optimizer_state_dict(model, optimizer, of_optimizer, options=taken)
     for step in (1, 2):
         optimizer.zero_grad()
-        loss = _loss(torch, model, rank, step)
+        loss = loss_of(torch, model, rank, step)
         loss.backward()
         optimizer.step()
         found.append(loss.item())

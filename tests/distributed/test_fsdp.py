@@ -98,3 +98,17 @@ def test_what_cannot_be_sharded():
     fsdp = weft.distributed.fsdp
     with pytest.raises(ValueError, match="containers that do not implement forward"):
         fsdp.fully_shard(weft.nn.ModuleList([weft.nn.Linear(2, 2)]))
+
+
+def test_options_that_are_not_there():
+    fsdp = weft.distributed.fsdp
+    layer = weft.nn.Linear(2, 2)
+    wide = fsdp.MixedPrecision(keep_low_precision_grads=True)
+    for options, said in (
+        ({"device_id": "cuda"}, "leave device_id out"),
+        ({"mixed_precision": wide}, "keep_low"),
+    ):
+        with pytest.raises(NotImplementedError, match=said):
+            fsdp.FullyShardedDataParallel(layer, **options)
+    with pytest.raises(NotImplementedError, match="wrap the layers in it"):
+        fsdp.FullyShardedDataParallel(weft.nn.ModuleList([layer]))

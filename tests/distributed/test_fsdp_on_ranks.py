@@ -1,9 +1,9 @@
 """Sharded models on several processes train as PyTorch's do with Gloo."""
 
 import pytest
-from several_ranks import assert_same_on_every_rank
+from several_ranks import assert_same_on_every_rank, outcomes
 
-MODULE = "fsdp_programs"
+MODULE, WRAPPED = "fsdp_programs", "wrapped_programs"
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -19,3 +19,18 @@ def test_with_tensor_parallelism(size):
 @pytest.mark.parametrize("size", [2, 3])
 def test_whole_state_dicts(size):
     assert_same_on_every_rank(size, MODULE, "whole_state_dicts", relative=1e-4, absolute=1e-6)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(
+    "name", ["wrapped_training", "narrow_training", "wrapped_state_dicts", "whole_parameters"]
+)
+def test_fully_sharded_data_parallel(size, name):
+    # Products of bfloat16 are rounded in other places.
+    relative = 2e-2 if name == "narrow_training" else 1e-4
+    assert_same_on_every_rank(size, WRAPPED, name, relative=relative, absolute=1e-6)
+
+
+def test_what_pytorch_does_not_do_on_the_cpu():
+    for rank in outcomes("weft", 3, WRAPPED):
+        assert rank["only_in_weft"] == [True] * 8

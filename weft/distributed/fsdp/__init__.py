@@ -1,4 +1,4 @@
-"""`torch.distributed.fsdp`: parameters that are divided among processes. `fully_shard` works, and the policies of wrapping."""
+"""`torch.distributed.fsdp`: parameters that are divided among processes. `fully_shard` and `FullyShardedDataParallel`, with policies of wrapping."""
 
 from ...compat.missing import package_names
 
@@ -7,6 +7,7 @@ __all__, __getattr__ = package_names(
     {
         "_fully_shard": "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy UnshardHandle fully_shard "
         "register_fsdp_forward_method",
+        "fully_sharded_data_parallel": "FullyShardedDataParallel OptimStateKeyType",
         "api": "",
         "wrap": "",
     },

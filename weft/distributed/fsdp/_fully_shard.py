@@ -222,11 +222,11 @@ class State:
         dtype = self.policy.param_dtype
         if dtype is None or not self.policy.cast_forward_inputs:
             return args, kwargs
-        return tree_map(lambda value: _converted(value, dtype), (args, kwargs))
+        return tree_map(lambda value: converted(value, dtype), (args, kwargs))
 
     def after(self, module: Module, args: Any, output: Any) -> Any:
         if self.policy.output_dtype is not None:
-            output = tree_map(lambda value: _converted(value, self.policy.output_dtype), output)
+            output = tree_map(lambda value: converted(value, self.policy.output_dtype), output)
         State.inside -= 1
         now = self.reshard()
         if now is not None and mode.enabled:
@@ -245,7 +245,7 @@ class State:
             each.register_hook(lambda gradient: now.fill())
 
 
-def _converted(value: Any, dtype: Any) -> Any:
+def converted(value: Any, dtype: Any) -> Any:
     return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
@@ -403,7 +403,7 @@ def _own_modules(module: Module) -> Iterable[Module]:
     """The module and its submodules, without those that are sharded themselves and what is within them."""
     yield module
     for child in module.children():
-        if not isinstance(child, FSDPModule):
+        if "_fsdp_state" not in child.__dict__:
             yield from _own_modules(child)
 
 

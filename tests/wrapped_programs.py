@@ -47,7 +47,7 @@ def narrow_training(torch, rank, size):
 
 
 def _curves(torch, rank, cases):
-    found = {}
+    found = []
     for name, options in cases.items():
         model = _wrapped(torch, **options)
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
@@ -65,7 +65,7 @@ def _curves(torch, rank, cases):
         model.eval()
         with torch.no_grad():
             losses.append(loss_of(torch, model, rank, 0).item())
-        found[name] = losses
+        found.append((name, losses))
     return found
 
 

@@ -1,5 +1,6 @@
 import functools
 
+import one_rank
 import pytest
 import torch
 import torch.distributed.fsdp
@@ -96,6 +97,10 @@ print(torch.allclose(x.grad[0], expected, atol=1e-4), layer.weight.grad.shape ==
 
 def test_what_cannot_be_sharded():
     fsdp = weft.distributed.fsdp
+    scaled = weft.nn.Linear(2, 2)
+    scaled.scale = weft.nn.Parameter(weft.tensor(1.0))
+    with one_rank.groups(), pytest.raises(ValueError, match="Change scale to a 1D tensor"):
+        fsdp.fully_shard(scaled)
     with pytest.raises(ValueError, match="containers that do not implement forward"):
         fsdp.fully_shard(weft.nn.ModuleList([weft.nn.Linear(2, 2)]))
 

@@ -3,6 +3,10 @@
 import pytest
 from several_ranks import assert_same_on_every_rank, outcomes
 
+import weft
+from weft.distributed.tensor.experimental import context_parallel
+from weft.distributed.traffic import traffic
+
 MODULE = "context_programs"
 
 
@@ -31,3 +35,20 @@ def test_training(size):
 def test_layers_of_plans(size):
     for rank in outcomes("weft", size, MODULE):
         assert rank["layer"] < 1e-14
+
+
+def test_only_blocks_of_keys_and_values_are_sent():
+    """This process is one of 8 that do not exist: blocks pass it by 7 times, and gradients 8 times."""
+    weft.distributed.init_process_group("fake", rank=3, world_size=8)
+    try:
+        q, k, v = (weft.ones(1, 2, 4, 8, requires_grad=True) for _ in range(3))
+        with context_parallel(weft.distributed.init_device_mesh("cpu", (8,))), traffic() as forward:
+            result = weft.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        with traffic() as backward:
+            result.sum().backward()
+    finally:
+        weft.distributed.destroy_process_group()
+    block = 2 * 4 * 8 * 4
+    assert [call.nbytes for call in forward.calls if call.name == "send"] == [block] * 2 * 7
+    assert [call.nbytes for call in backward.calls] == [block] * 2 * (7 + 8)
+    assert {call.name for call in backward.calls} == {"send"}

@@ -382,6 +382,10 @@ def cut_parameters(
         for name, parameter in owner._parameters.items():
             if parameter is None or parameter in ignored or _lies_on(parameter, mesh):
                 continue
+            if not parameter.dim():
+                raise ValueError(
+                    f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
+                )
             if parameter not in found:
                 found[parameter] = Cut(parameter, mesh, chosen(parameter) or Shard(0))
             found[parameter].owners.append((owner, name))

@@ -11,9 +11,16 @@ from ....ops.linalg import eigen
 from .._others import matrix_op_on_whole
 from .._rules import recorded, rule_for
 from .jacobi import orthogonalize
+from .qr import WIDTH
 from .rows import Rows, joined, part_of, rows_of
 
 STEPS = 10  # of the power method
+
+
+def _rows_of(a: Any) -> Rows | None:
+    """How the rows of a matrix are cut; None if it is so small that all processes may have it."""
+    rows = rows_of(a)
+    return None if rows is None or rows.height <= WIDTH else rows
 
 
 def _hermitian(a: Any, UPLO: str, rows: Rows) -> Tensor:  # noqa: N803 (PyTorch's name)
@@ -64,7 +71,7 @@ def decompose(part: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
 @rule_for(eigen._linalg_eigh)
 def _eigh(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,), UPLO = tensors, static["UPLO"]
-    rows = rows_of(a)
+    rows = _rows_of(a)
     if rows is None:
         return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
@@ -76,7 +83,7 @@ def _eigh(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
 @rule_for(eigen._eigvalsh)
 def _eigvalsh(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
-    rows = rows_of(a)
+    rows = _rows_of(a)
     if rows is None:
         return matrix_op_on_whole(op, tensors, static)
     with unrecorded():

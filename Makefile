@@ -75,7 +75,7 @@ stubs: .venv-test/installed
 
 # The tests of devices on an NVIDIA GPU, then weft beside PyTorch there: docs/gpu-performance.md. PyTorch must be one for CUDA. Ten minutes.
 test-gpu: .venv-test/installed
-	TESTED_DEVICE=cuda:0 CUDA_LAUNCH_BLOCKING=1 $(TEST)/pytest -n auto -q tests/devices/test_attention.py tests/devices/test_calls.py tests/devices/test_convolutions.py tests/devices/test_counting.py tests/devices/test_factorizations.py tests/devices/test_fourier.py tests/devices/test_fragments.py tests/devices/test_narrow_products.py tests/devices/test_large.py tests/devices/test_op_table.py tests/devices/test_order.py tests/devices/test_properties.py tests/devices/test_sizes.py tests/devices/test_sparse.py tests/devices/test_special.py tests/devices/test_triangles.py
+	TESTED_DEVICE=cuda:0 CUDA_LAUNCH_BLOCKING=1 $(TEST)/pytest -n auto -q tests/devices/test_attention.py tests/devices/test_calls.py tests/devices/test_convolutions.py tests/devices/test_counting.py tests/devices/test_factorizations.py tests/devices/test_fourier.py tests/devices/test_fragments.py tests/devices/test_narrow_products.py tests/devices/test_large.py tests/devices/test_op_table.py tests/devices/test_order.py tests/devices/test_properties.py tests/devices/test_sizes.py tests/devices/test_sparse.py tests/devices/test_special.py tests/devices/test_spectra.py tests/devices/test_triangles.py
 	$(TEST)/pytest -n auto -q tests/cuda
 	$(TEST)/python -m bench.gpu docs/gpu-performance.md
 

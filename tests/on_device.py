@@ -3,6 +3,7 @@
 import os
 
 import weft
+from weft.ops.linalg.lapack import MatrixOp
 
 HERE = os.environ.get("TESTED_DEVICE", "reference:0")
 
@@ -24,3 +25,18 @@ def check(function, *arguments, exactly=False):
         weft.testing.assert_close(
             result.cpu(), wanted, rtol=0 if exactly else None, atol=0 if exactly else None
         )
+
+
+def refuse_matrices_of_the_host(monkeypatch):
+    """On a device with kernels for matrices, let an op on matrices fail that is computed on arrays of the host."""
+    if "pivoting" not in weft.device(HERE).backend.extras:
+        return
+    on_arrays = MatrixOp._on_arrays
+
+    def refuse(self, tensors, static):
+        assert tensors[0].device.type == "cpu" or not tensors[0].numel(), (
+            f"{self.name} is computed on the host"
+        )
+        return on_arrays(self, tensors, static)
+
+    monkeypatch.setattr(MatrixOp, "_on_arrays", refuse)

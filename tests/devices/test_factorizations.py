@@ -6,10 +6,9 @@ The device is the reference device, or the one that TESTED_DEVICE names. If that
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from on_device import HERE
+from on_device import HERE, refuse_matrices_of_the_host
 
 import weft as torch
-from weft.ops.linalg.lapack import MatrixOp
 
 REAL, COMPLEX = torch.float32, torch.complex128
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-10, torch.complex64: 1e-3, torch.complex128: 1e-10}
@@ -36,18 +35,7 @@ def _seeded():
 
 @pytest.fixture(autouse=True)
 def _on_the_device(monkeypatch):
-    """An op that falls back to arrays of the host fails."""
-    if "pivoting" not in torch.device(HERE).backend.extras:
-        return
-    on_arrays = MatrixOp._on_arrays
-
-    def refuse(self, tensors, static):
-        assert tensors[0].device.type == "cpu" or not tensors[0].numel(), (
-            f"{self.name} is computed on the host"
-        )
-        return on_arrays(self, tensors, static)
-
-    monkeypatch.setattr(MatrixOp, "_on_arrays", refuse)
+    refuse_matrices_of_the_host(monkeypatch)
 
 
 def regular(*shape, dtype=REAL):

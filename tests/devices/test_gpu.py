@@ -28,6 +28,7 @@ FOLDER = Path(__file__).parent
         ("cuda", "test_sizes"),
         ("cuda", "test_sparse"),
         ("cuda", "test_special"),
+        ("cuda", "test_spectra"),
         ("cuda", "test_triangles"),
         ("xpu", "test_calls"),
     ],

@@ -48,6 +48,7 @@ from .pinned import pinned_storage
 from .pivoting import Pivoting
 from .reductions import prepare_reduction
 from .reflections import Reflections
+from .rotations import Rotations
 from .runtime import Runtime
 from .stages import GpuStage, cut
 from .triangles import Triangles
@@ -84,6 +85,7 @@ class Gpu(Mirrored):
             "triangles": (triangles := Triangles(self)),
             "pivoting": Pivoting(self, triangles),
             "reflections": Reflections(self),
+            "rotations": Rotations(self),
         }
         # Launches hold it that pass something to each other in memory that others use, too.
         self.in_order = new_lock()

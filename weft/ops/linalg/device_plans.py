@@ -24,7 +24,7 @@ from ..indexing.masking import where
 from .lapack import broadcast_columns, columns_like, identities, infos_spec
 
 
-def _has(*specs: Spec) -> bool:
+def has_kernels(*specs: Spec) -> bool:
     """Whether the device has kernels for matrices of these specs."""
     return (
         specs[0].dtype in (float32, float64, complex64, complex128)
@@ -33,29 +33,29 @@ def _has(*specs: Spec) -> bool:
     )
 
 
-def _kernels(name: str, tensor: Tensor) -> Any:
+def kernels(name: str, tensor: Tensor) -> Any:
     return tensor.spec.device.backend.extras[name]
 
 
-def _bare(tensor: Tensor) -> Tensor:
+def bare(tensor: Tensor) -> Tensor:
     """The tensor outside of autograd, with no pending conjugation or negation."""
     return make(tensor._storage, tensor._byte_offset, tensor.spec).resolve_conj().resolve_neg()
 
 
-def _new(spec: Spec, like: Tensor) -> Tensor:
+def new(spec: Spec, like: Tensor) -> Tensor:
     return empty(spec.like(device=like.spec.device))
 
 
-def _by_columns(values: Tensor) -> Tensor:
+def by_columns(values: Tensor) -> Tensor:
     """Return a copy of matrices, stored column by column."""
-    return COPY.write(_new(columns_like(values.spec.shape, values.spec), values), values)
+    return COPY.write(new(columns_like(values.spec.shape, values.spec), values), values)
 
 
 def _no_infos(a: Tensor) -> Tensor:
-    return FILL.write(_new(infos_spec(a.spec.shape[:-2]), a), 0)
+    return FILL.write(new(infos_spec(a.spec.shape[:-2]), a), 0)
 
 
-def _matrices(dense: Tensor) -> Matrices:
+def matrices_of(dense: Tensor) -> Matrices:
     """Return where a dense stack of matrices is."""
     spec = dense.spec
     step = math.prod(spec.shape[-2:]) * spec.dtype.itemsize
@@ -67,28 +67,28 @@ def _matrices(dense: Tensor) -> Matrices:
 
 def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
     """Return the plan of (factor, infos)."""
-    return functools.partial(_cholesky, upper=upper) if _has(a) else None
+    return functools.partial(_cholesky, upper=upper) if has_kernels(a) else None
 
 
 def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    own = _bare(a)
-    factor, infos = _by_columns(own.triu() if upper else own.tril()), _no_infos(a)
+    own = bare(a)
+    factor, infos = by_columns(own.triu() if upper else own.tril()), _no_infos(a)
     *batch, n, _ = factor.spec.shape
     # The upper triangle of a Hermitian matrix is the conjugate of the lower one, transposed. So is its factor.
-    matrices = _matrices(factor.mT if upper else factor)
-    _kernels("triangles", a).factorize(matrices, infos._storage.ptr, math.prod(batch), n, a.spec.dtype)
+    matrices = matrices_of(factor.mT if upper else factor)
+    kernels("triangles", a).factorize(matrices, infos._storage.ptr, math.prod(batch), n, a.spec.dtype)
     return factor, infos
 
 
 def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bool) -> Callable | None:
     """Return the plan of the solution."""
-    if not _has(a, b):
+    if not has_kernels(a, b):
         return None
     return functools.partial(_triangular, upper=upper, left=left, unitriangular=unitriangular)
 
 
 def _triangular(a: Tensor, b: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
-    result, triangles = _right_sides(a, b), _bare(a)
+    result, triangles = _right_sides(a, b), bare(a)
     if left:
         _solve_triangles(triangles, result, upper, unitriangular)
     else:  # X A = B is A.mT X.mT = B.mT
@@ -99,7 +99,7 @@ def _triangular(a: Tensor, b: Tensor, upper: bool, left: bool, unitriangular: bo
 def _right_sides(a: Tensor, b: Tensor) -> Tensor:
     """Return a copy of the right sides, for each matrix of the stacks broadcast."""
     spec = broadcast_columns(a.spec, b.spec)
-    return COPY.write(_new(spec, b), _bare(b).expand(spec.shape))
+    return COPY.write(new(spec, b), bare(b).expand(spec.shape))
 
 
 def _solve_triangles(
@@ -122,16 +122,16 @@ def _solve_triangles(
                 address, across = address + (n - 1) * across, -across
         given.append(Matrices(address, step, down, across))
     count, dtype = math.prod(sizes), result.spec.dtype
-    _kernels("triangles", result).solve(*given, count, n, columns, dtype, unitriangular, conjugated)
+    kernels("triangles", result).solve(*given, count, n, columns, dtype, unitriangular, conjugated)
 
 
 def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
     """Return the plan of the solution."""
-    return functools.partial(_cholesky_solve, upper=upper) if _has(factor, b) else None
+    return functools.partial(_cholesky_solve, upper=upper) if has_kernels(factor, b) else None
 
 
 def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
-    result, own = _right_sides(factor, b), _bare(factor)
+    result, own = _right_sides(factor, b), bare(factor)
     _solve_factors(own, result, upper)
     return result
 
@@ -144,12 +144,12 @@ def _solve_factors(factor: Tensor, result: Tensor, upper: bool) -> None:
 
 def cholesky_inverse_plan(factor: Spec, upper: bool) -> Callable | None:
     """Return the plan of the inverses."""
-    return functools.partial(_cholesky_inverse, upper=upper) if _has(factor) else None
+    return functools.partial(_cholesky_inverse, upper=upper) if has_kernels(factor) else None
 
 
 def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
     result = identities(columns_like(factor.spec.shape, factor.spec).like(device=factor.spec.device))
-    _solve_factors(_bare(factor), result, upper)
+    _solve_factors(bare(factor), result, upper)
     return result
 
 
@@ -158,15 +158,15 @@ def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
 
 def lu_plan(a: Spec) -> Callable | None:
     """Return the plan of (factors, pivots, infos)."""
-    return _lu if _has(a) else None
+    return _lu if has_kernels(a) else None
 
 
 def _lu(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    factors, infos = _by_columns(_bare(a)), _no_infos(a)
+    factors, infos = by_columns(bare(a)), _no_infos(a)
     *batch, m, n = a.spec.shape
-    pivots = _new(infos_spec((*batch, min(m, n))), a)
-    _kernels("pivoting", a).factorize(
-        _matrices(factors), pivots._storage.ptr, infos._storage.ptr, math.prod(batch), (m, n), a.spec.dtype
+    pivots = new(infos_spec((*batch, min(m, n))), a)
+    kernels("pivoting", a).factorize(
+        matrices_of(factors), pivots._storage.ptr, infos._storage.ptr, math.prod(batch), (m, n), a.spec.dtype
     )
     return factors, pivots, infos
 
@@ -180,7 +180,7 @@ def permutations_plan(pivots: Spec, size: int, dtype: np.dtype) -> Callable | No
 
 def _permutations(pivots: Tensor, size: int, dtype: Any) -> Tensor:
     """The swaps of the identity's rows, as the transposes of the results."""
-    own = _bare(pivots).contiguous()
+    own = bare(pivots).contiguous()
     result = identities(contiguous_spec((*own.spec.shape[:-1], size, size), dtype, own.spec.device))
     _swap(result.mT, own, range(own.spec.shape[-1]))
     return result
@@ -190,8 +190,8 @@ def _swap(dense: Tensor, pivots: Tensor, swapped: range) -> None:
     """Swap rows of a dense stack of matrices by contiguous pivots."""
     *batch, rows, columns = dense.spec.shape
     kept = pivots.expand((*batch, pivots.spec.shape[-1])).contiguous()
-    _kernels("pivoting", dense).swap(
-        _matrices(dense),
+    kernels("pivoting", dense).swap(
+        matrices_of(dense),
         kept._storage.ptr + kept._byte_offset,
         (math.prod(batch), rows, columns),
         swapped,
@@ -202,7 +202,7 @@ def _swap(dense: Tensor, pivots: Tensor, swapped: range) -> None:
 
 def solve_plan(a: Spec, b: Spec) -> Callable | None:
     """Return the plan of (solution, infos). Where a matrix is singular, the solution has infinities and NaN."""
-    return _solve if _has(a, b) else None
+    return _solve if has_kernels(a, b) else None
 
 
 def _solve(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -221,7 +221,7 @@ def _substitute(factors: Tensor, pivots: Tensor, result: Tensor) -> None:
 
 def inverse_plan(a: Spec) -> Callable | None:
     """Return the plan of (inverse, infos)."""
-    return _inverse if _has(a) else None
+    return _inverse if has_kernels(a) else None
 
 
 def _inverse(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -233,11 +233,11 @@ def _inverse(a: Tensor) -> tuple[Tensor, Tensor]:
 
 def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callable | None:
     """Return the plan of the solution."""
-    return functools.partial(_lu_solve, adjoint=adjoint) if _has(factors, b) else None
+    return functools.partial(_lu_solve, adjoint=adjoint) if has_kernels(factors, b) else None
 
 
 def _lu_solve(factors: Tensor, pivots: Tensor, b: Tensor, adjoint: bool) -> Tensor:
-    own, swaps, result = _bare(factors), _bare(pivots).contiguous(), _right_sides(factors, b)
+    own, swaps, result = bare(factors), bare(pivots).contiguous(), _right_sides(factors, b)
     if adjoint:
         _solve_triangles(own.mT, result, False, conjugated=True)
         _solve_triangles(own.mT, result, True, unitriangular=True, conjugated=True)
@@ -252,61 +252,59 @@ def _lu_solve(factors: Tensor, pivots: Tensor, b: Tensor, adjoint: bool) -> Tens
 
 def qr_plan(a: Spec, mode: str) -> Callable | None:
     """Return the plan of (Q, R), or of (R,) for the mode "r"."""
-    return functools.partial(_qr, mode=mode) if _has(a) else None
+    return functools.partial(_qr, mode=mode) if has_kernels(a) else None
 
 
 def _qr(a: Tensor, mode: str) -> tuple[Tensor, ...]:
-    vectors, factors = _geqrf(a)
+    vectors, factors = geqrf(a)
     *batch, m, n = a.spec.shape
     width = m if mode == "complete" else min(m, n)
-    upper = _by_columns(vectors.narrow(-2, 0, width).triu())
+    upper = by_columns(vectors.narrow(-2, 0, width).triu())
     if mode == "r":
         return (upper,)
-    return _first_columns(vectors, factors, columns_like((*batch, m, width), a.spec)), upper
+    return first_columns(vectors, factors, columns_like((*batch, m, width), a.spec)), upper
 
 
 def geqrf_plan(a: Spec) -> Callable | None:
     """Return the plan of (R and the vectors of reflections, their factors)."""
-    return _geqrf if _has(a) else None
+    return geqrf if has_kernels(a) else None
 
 
-def _geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
-    vectors = _by_columns(_bare(a))
+def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
+    vectors = by_columns(bare(a))
     *batch, m, n = a.spec.shape
-    factors = _new(contiguous_spec((*batch, min(m, n)), a.spec.dtype), a)
-    _kernels("reflections", a).factorize(
-        _matrices(vectors), factors._storage.ptr, math.prod(batch), (m, n), a.spec.dtype
+    factors = new(contiguous_spec((*batch, min(m, n)), a.spec.dtype), a)
+    kernels("reflections", a).factorize(
+        matrices_of(vectors), factors._storage.ptr, math.prod(batch), (m, n), a.spec.dtype
     )
     return vectors, factors
 
 
 def householder_product_plan(a: Spec, factors: Spec) -> Callable | None:
     """Return the plan of the first columns of Q."""
-    return _householder_product if _has(a, factors) else None
+    return _householder_product if has_kernels(a, factors) else None
 
 
 def _householder_product(a: Tensor, factors: Tensor) -> Tensor:
-    return _first_columns(
-        _by_columns(_bare(a)), _bare(factors).contiguous(), columns_like(a.spec.shape, a.spec)
-    )
+    return first_columns(by_columns(bare(a)), bare(factors).contiguous(), columns_like(a.spec.shape, a.spec))
 
 
-def _first_columns(vectors: Tensor, factors: Tensor, spec: Spec) -> Tensor:
+def first_columns(vectors: Tensor, factors: Tensor, spec: Spec) -> Tensor:
     result = identities(spec.like(device=vectors.spec.device))
-    _reflect(vectors, factors, result, is_adjoint=False, is_identity=True)
+    reflect(vectors, factors, result, is_adjoint=False, is_identity=True)
     return result
 
 
-def _reflect(
+def reflect(
     vectors: Tensor, factors: Tensor, dense: Tensor, *, is_adjoint: bool, is_identity: bool = False
 ) -> None:
     """Multiply a dense stack of matrices by Q, or Q.mH, from the left. vectors: dense; factors: contiguous."""
     *batch, rows, columns = dense.spec.shape
-    _kernels("reflections", dense).multiply(
-        _matrices(vectors),
+    kernels("reflections", dense).multiply(
+        matrices_of(vectors),
         factors._storage.ptr + factors._byte_offset,
         factors.spec.shape[-1],
-        _matrices(dense),
+        matrices_of(dense),
         (math.prod(batch), rows, columns),
         dense.spec.dtype,
         is_adjoint=is_adjoint,
@@ -316,15 +314,15 @@ def _reflect(
 
 def ormqr_plan(a: Spec, factors: Spec, c: Spec, left: bool, transpose: bool) -> Callable | None:
     """Return the plan of the product with the whole Q."""
-    return functools.partial(_ormqr, left=left, transpose=transpose) if _has(a, factors, c) else None
+    return functools.partial(_ormqr, left=left, transpose=transpose) if has_kernels(a, factors, c) else None
 
 
 def _ormqr(a: Tensor, factors: Tensor, c: Tensor, left: bool, transpose: bool) -> Tensor:
-    own, scales = _by_columns(_bare(a)), _bare(factors).contiguous()
+    own, scales = by_columns(bare(a)), bare(factors).contiguous()
     # C Q is the adjoint of Q.mH C.mH.
-    result = _by_columns(_bare(c if left else c.mH))
-    _reflect(own, scales, result, is_adjoint=transpose == left)
-    return result if left else _by_columns(result.mH)
+    result = by_columns(bare(c if left else c.mH))
+    reflect(own, scales, result, is_adjoint=transpose == left)
+    return result if left else by_columns(result.mH)
 
 
 # ---- Determinants --------------------------------------------------------------------------------------------------------
@@ -339,7 +337,7 @@ def _triangle(a: Tensor) -> tuple[Tensor, Tensor]:
 
 def det_plan(a: Spec) -> Callable | None:
     """Return the plan of the determinants."""
-    return _det if _has(a) else None
+    return _det if has_kernels(a) else None
 
 
 def _det(a: Tensor) -> Tensor:
@@ -349,7 +347,7 @@ def _det(a: Tensor) -> Tensor:
 
 def slogdet_plan(a: Spec) -> Callable | None:
     """Return the plan of (sign, logarithm of the absolute value)."""
-    return _slogdet if _has(a) else None
+    return _slogdet if has_kernels(a) else None
 
 
 def _slogdet(a: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...families.array_op import host_array
 from ..views.diagonal import with_diagonal
-from . import native
+from . import device_spectra, native
 from .equations import linalg_solve
 from .lapack import (
     LinAlgError,
@@ -173,6 +173,7 @@ def _linalg_eigh(a: np.ndarray, *, UPLO: str) -> tuple[Tensor, Tensor]:
 
 
 _linalg_eigh.on_memory(native.eigh_plan)
+_linalg_eigh.on_device(device_spectra.eigh_plan)
 
 
 @_linalg_eigh.spec_rule
@@ -240,6 +241,7 @@ def _eigvalsh(a: np.ndarray, *, UPLO: str) -> Tensor:
 
 
 _eigvalsh.on_memory(native.eigvalsh_plan)
+_eigvalsh.on_device(device_spectra.eigvalsh_plan)
 
 
 @_eigvalsh.spec_rule
@@ -301,6 +303,7 @@ def _linalg_svd(a: np.ndarray, *, full_matrices: bool, infinite: bool) -> tuple[
 
 
 _linalg_svd.on_memory(native.svd_plan)
+_linalg_svd.on_device(device_spectra.svd_plan)
 
 
 @_linalg_svd.spec_rule
@@ -380,6 +383,7 @@ def _svdvals(a: np.ndarray) -> Tensor:
 
 
 _svdvals.on_memory(native.svdvals_plan)
+_svdvals.on_device(device_spectra.svdvals_plan)
 
 
 @_svdvals.spec_rule

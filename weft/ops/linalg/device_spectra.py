@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.spec import Spec
 from ...core.tensor import Tensor
@@ -139,11 +139,13 @@ def _svdvals(a: Tensor) -> Tensor | None:
     return None if found is None else found.values
 
 
-class _Orthogonal:
+class _Orthogonal(NamedTuple):
     """What is known of tall matrices Q R: R.mH V = W, whose columns are orthogonal, from the longest one to the shortest."""
 
-    def __init__(self, reflections: tuple[Tensor, Tensor], values: Tensor, W: Tensor, V: Tensor | None):
-        self.reflections, self.values, self.W, self.V = reflections, values, W, V
+    reflections: tuple[Tensor, Tensor]
+    values: Tensor
+    W: Tensor
+    V: Tensor | None
 
 
 def _orthogonal(a: Tensor, wanted: bool) -> _Orthogonal | None:

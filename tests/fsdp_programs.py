@@ -131,3 +131,49 @@ def whole_state_dicts(torch, rank, size):
         optimizer.step()
         found.append(loss.item())
     return found
+
+
+def from_meta(torch, rank, size):
+    """A model that is cut before it has memory, and gets it by `to_empty`, by new parameters or by a whole state dict."""
+    fsdp = fsdp_of(torch)
+    states = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
+    tensor = importlib.import_module(f"{torch.__name__}.distributed.tensor")
+    full = {name: each.detach() for name, each in model_of(torch)[0].state_dict().items()}
+
+    def cut():
+        with torch.device("meta"):
+            model, _ = model_of(torch)
+        for layer in model.layers:
+            fsdp.fully_shard(layer)
+        return fsdp.fully_shard(model)
+
+    def laid_out(model):
+        return {
+            name: tensor.distribute_tensor(full[name], each.device_mesh, each.placements)
+            for name, each in model.state_dict().items()
+        }
+
+    def empty(model):
+        model.to_empty(device="cpu").load_state_dict(laid_out(model))
+
+    def assigned(model):
+        model.load_state_dict(laid_out(model), assign=True)
+
+    def whole(model):
+        options = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        states.set_model_state_dict(model, full if rank == 0 else {}, options=options)
+
+    found = []
+    for get_memory in (empty, assigned, whole):
+        model = cut()
+        found.append([each.is_meta for each in model.parameters()])
+        get_memory(model)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        for step in range(2):
+            optimizer.zero_grad()
+            loss = loss_of(torch, model, rank, step)
+            loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            found += [loss.item(), norm.full_tensor().item()]
+    return found

@@ -117,3 +117,11 @@ def test_options_that_are_not_there():
             fsdp.FullyShardedDataParallel(layer, **options)
     with pytest.raises(NotImplementedError, match="wrap the layers in it"):
         fsdp.FullyShardedDataParallel(weft.nn.ModuleList([layer]))
+
+
+def test_a_parameter_that_is_replaced_has_to_lie_as_before():
+    with one_rank.groups():
+        layer = weft.distributed.fsdp.fully_shard(weft.nn.Linear(2, 2))
+        layer.load_state_dict({"weight": weft.ones(2, 2), "bias": weft.ones(2)}, assign=True)
+        with pytest.raises(RuntimeError, match=r"Linear.weight was replaced by a Parameter of size \[2, 2\]"):
+            layer(weft.ones(1, 2))

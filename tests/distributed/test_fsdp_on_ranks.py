@@ -17,6 +17,11 @@ def test_with_tensor_parallelism(size):
 
 
 @pytest.mark.parametrize("size", [2, 3])
+def test_from_meta(size):
+    assert_same_on_every_rank(size, MODULE, "from_meta", relative=1e-4, absolute=1e-6)
+
+
+@pytest.mark.parametrize("size", [2, 3])
 def test_whole_state_dicts(size):
     assert_same_on_every_rank(size, MODULE, "whole_state_dicts", relative=1e-4, absolute=1e-6)
 

@@ -159,7 +159,7 @@ def set_model_state_dict(
 ) -> Any:
     """Load what `get_model_state_dict` gave; the names that were missing and those that were not expected.
 
-    The keys may be submodules, and the values their state dicts.
+    The keys may be submodules, and the values their state dicts. A model on meta takes the given tensors, because it has no memory to copy to.
     """
     options = options or StateDictOptions()
     given = _by_full_names(model, model_state_dict)
@@ -170,7 +170,8 @@ def set_model_state_dict(
             given, {_name(model, path): each for path, each in own.items()}, options.broadcast_from_rank0
         )
     state = {paths.get(name, name): value for name, value in given.items()}
-    return model.load_state_dict(state, strict=options.strict)
+    has_no_memory = any(isinstance(each, Tensor) and each.is_meta for each in own.values())
+    return model.load_state_dict(state, strict=options.strict, assign=has_no_memory)
 
 
 def _by_full_names(model: Module, state: Mapping[Any, Any]) -> dict[str, Any]:

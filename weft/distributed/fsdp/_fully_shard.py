@@ -159,6 +159,8 @@ class State:
         )
 
     def gathering(self, async_op: bool = False) -> Gathering:
+        for cut in self.cuts:
+            cut.renew()
         return Gathering(self.cuts, self.policy.param_dtype, async_op)
 
     def begin(self) -> None:

@@ -44,6 +44,32 @@ class Cut:
         if is_cut(place):
             self.piece[place.dim] = -(-self.piece[place.dim] // self.count)
 
+    def renew(self) -> None:
+        """Use the parameter that `load_state_dict(assign=True)` has put in the place of this one.
+
+        Raises: RuntimeError if it does not lie as this one does.
+        """
+        module, name = self.owners[0]
+        given: Any = module._parameters[name]
+        if given is self.parameter:
+            return
+        old = self.parameter._storage
+        new = given._storage if isinstance(given, DTensor) else None
+        if (
+            new is None
+            or (new.mesh, new.placements) != (old.mesh, old.placements)
+            or given.shape != self.parameter.shape
+        ):
+            lies = f"placements {given.placements}" if isinstance(given, DTensor) else "no placements"
+            raise RuntimeError(
+                f"{type(module).__name__}.{name} was replaced by a {type(given).__name__} of size {list(given.shape)} with {lies}, but fully_shard "
+                f"needs a DTensor of size {list(self.parameter.shape)} on {old.mesh} with placements {old.placements}: "
+                "make it by distribute_tensor()"
+            )
+        self.parameter = given
+        for other, own_name in self.owners:
+            other._parameters[own_name] = given
+
     @property
     def local(self) -> Tensor:
         """The part of this process."""

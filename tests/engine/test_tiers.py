@@ -3,11 +3,13 @@
 import ctypes
 import errno
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 
+import llvmlite.binding as llvm
 import pytest
 
 from weft.engine import host, tiers
@@ -320,3 +322,18 @@ begun.wait()
 def test_a_process_finishes_the_current_job_only(tmp_path):
     run = python(EXIT, tmp_path)
     assert (run.returncode, run.stdout.split()) == (0, ["begun", "finished"]), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("machine", "registers"),
+    [("x86_64", "rdi rsi rdx rcx r8 r9 edi esi edx ecx"), ("aarch64", "x0 x1 x2 x3 x4 x5 x6 x7")],
+)
+def test_stubs_leave_arguments_where_they_are(machine, registers):
+    """Functions with more arguments than a stub names find all of them: the others are on the stack."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(f"{machine}-linux-gnu")
+    module = llvm.parse_assembly(tiers.stub_ir(machine))
+    assembly = target.create_target_machine(opt=host.SIMPLIFIED.codegen).emit_assembly(module)
+    assert "counted:" in assembly
+    assert not re.search(rf"\b({'|'.join(registers.split())})\b", assembly)

@@ -15,6 +15,7 @@ to the code that a word of memory, its *slot*, refers to. Processes that find a 
 from __future__ import annotations
 
 import ctypes
+import platform
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -51,8 +52,8 @@ _pending: dict[int, _Module] = {}  # by the address of each stub
 def compile_ir(ir: host.IR, *names: str, vectorize: bool = True) -> tuple[int, ...]:
     """Like `host.compile_ir`, at first perhaps with baseline code.
 
-    The functions take addresses and integers, and return an address, an integer or nothing. A stub passes on six arguments; it leaves
-    the others where they are, in registers and on the stack. The module has no variables, because there may be two of each.
+    The functions take addresses and integers, and return an address, an integer or nothing. A stub passes on the arguments that are in registers,
+    and leaves the others on the stack. The module has no variables, because there may be two of each.
     """
     global _last_request
     tier = host.OPTIMIZED if vectorize else host.SIMPLIFIED
@@ -148,24 +149,30 @@ def _forget(module: _Module) -> None:
 # ---- Stubs ---------------------------------------------------------------------------------------------------------------
 
 
-_ARGUMENTS = ", ".join(f"i64 %{name}" for name in "abcdef")
-_STUB = f"""@"weft.slot" = external global i8
-define i64 @stub({_ARGUMENTS}) {{
+def stub_ir(machine: str) -> str:
+    """The functions of a stub. machine: what `platform.machine()` says, because calling conventions have 6 arguments in registers, and ARM's 8."""
+    names = "abcdefgh" if machine in ("aarch64", "arm64") else "abcdef"
+    arguments = ", ".join(f"i64 %{name}" for name in names)
+    return f"""@"weft.slot" = external global i8
+define i64 @stub({arguments}) {{
 %code = load atomic ptr, ptr @"weft.slot" acquire, align 8
-%result = musttail call i64 %code({_ARGUMENTS})
+%result = musttail call i64 %code({arguments})
 ret i64 %result
 }}
-define i64 @counted({_ARGUMENTS}) {{
+define i64 @counted({arguments}) {{
 %calls = getelementptr i8, ptr @"weft.slot", i64 8
 %before = load i64, ptr %calls, align 8
 %now = add i64 %before, 1
 store i64 %now, ptr %calls, align 8
 %baseline = getelementptr i8, ptr @"weft.slot", i64 16
 %code = load ptr, ptr %baseline, align 8
-%result = musttail call i64 %code({_ARGUMENTS})
+%result = musttail call i64 %code({arguments})
 ret i64 %result
 }}
 """
+
+
+_STUB = stub_ir(platform.machine())
 # A slot: the code that the stub jumps to, the number of calls, and the baseline code, to which `counted` jumps. Optimized code is not
 # counted, because the threads that share a loop would wait for each other's writes.
 _SLOT = 24  # bytes

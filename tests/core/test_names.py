@@ -168,10 +168,10 @@ def test_dir():
 def test_dir_leaves_out_packages_that_pytorch_does_not_have():
     """Also packages that are loaded later: libraries compare two lists of names.
 
-    `io` is public in weft. `functorch` is a package beside torch.
+    `io` and `viz` are public in weft. `functorch` is a package beside torch.
     """
     names = {each.name for each in pkgutil.iter_modules(weft.__path__) if not each.name.startswith("_")}
-    own = {name for name in names if not hasattr(torch, name)} - {"io", "functorch"}
+    own = {name for name in names if not hasattr(torch, name)} - {"io", "viz", "functorch"}
     for name in own:
         importlib.import_module(f"weft.{name}")
     assert "batching" in own and not own.intersection(dir(weft))

@@ -1065,8 +1065,8 @@ def _knowledge_of_promises(source, package):
 def test_nothing_outside_knows_of_promises():
     """Only storages, the families of ops and the engine name what deferral is made of.
 
-    The package publishes two functions of it, the backends that defer keep all promises when they synchronize, and profiles
-    observe the kernels that do so.
+    The package publishes two functions of it, the backends that defer keep all promises when they synchronize, profiles
+    observe the kernels that do so, and pictures show them and the memory that they have.
     """
     knowing = {}
     for path in (ROOT / "weft").rglob("*.py"):
@@ -1078,10 +1078,22 @@ def test_nothing_outside_knows_of_promises():
         "__init__.py": {"weft.engine.defer.eager", "weft.engine.explain.explain"},
         "accelerator/_memory_history.py": {"weft.engine.explain.is_ours"},
         "autograd/event_recorder.py": {"weft.engine.explain.is_ours"},
+        "cli/tour/worker.py": {"weft.engine.explain.is_ours"},
         "devices/_gpu/backend.py": {"weft.engine.defer.keep_all"},
         "devices/_gpu/capture.py": {"weft.engine.defer.keep_all"},
         "devices/cpu/__init__.py": {"weft.engine.defer.keep_all"},
         "profiler/operators.py": {"weft.engine.defer", "deferred"},
+        "viz/calls.py": {
+            *("weft.core.promised.Promised", "Promised", "weft.engine.explain.Line"),
+            "weft.engine.explain.user_line",
+        },
+        "viz/formulas.py": {"deferred"},
+        "viz/holders.py": {"weft.engine.explain.is_ours"},
+        "viz/kernels.py": {
+            f"weft.engine.explain.{name}"
+            for name in ("Line", "Observer", "Run", "observe", "run_until_compiled")
+        },
+        "viz/memory.py": {"weft.core.promised.Promised", "Promised", "weft.engine.explain.Line"},
     }
     assert {"core/promised.py", "engine/defer.py", "engine/explain.py", "families/map.py"} < knowing.keys()
 

@@ -36,10 +36,12 @@ def hide_in(error: BaseException) -> None:
         error: It keeps its frames if `shows_all()`, and if it has only frames of weft.
 
     >>> import weft
+    >>> from unittest.mock import patch
     >>> try:
     ...     weft.ones(2) + weft.ones(3)
     ... except RuntimeError as problem:
-    ...     hide_in(problem)
+    ...     with patch.dict(os.environ, WEFT_TRACEBACK=""):
+    ...         hide_in(problem)
     ...     print(problem.__traceback__.tb_next)
     None
     """

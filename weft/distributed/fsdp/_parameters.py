@@ -27,6 +27,9 @@ class Cut:
 
     def __init__(self, given: Parameter, mesh: DeviceMesh, place: Placement):
         self.owners: list[tuple[Module, str]] = []
+        self.is_summoned = (
+            False  # whether modules have the whole parameter for a while, by `summon_full_params`
+        )
         self.mesh, self.place = mesh, place
         places = (place,) if mesh.ndim == 1 else (Replicate(), place)
         value: Any = given.detach()
@@ -51,7 +54,7 @@ class Cut:
         """
         module, name = self.owners[0]
         given: Any = module._parameters[name]
-        if given is self.parameter:
+        if given is self.parameter or self.is_summoned:
             return
         old = self.parameter._storage
         new = given._storage if isinstance(given, DTensor) else None

@@ -272,6 +272,7 @@ class FullyShardedDataParallel(Module):
         cuts = [cut for each in wrappers for cut in each._fsdp_state.cuts]
         wholes = [_whole_parameter(cut.parameter, with_grads) for cut in cuts]
         for cut, whole in zip(cuts, wholes, strict=True):
+            cut.is_summoned = True
             for owner, name in cut.owners:
                 owner._parameters[name] = whole
         for each in wrappers:
@@ -282,6 +283,7 @@ class FullyShardedDataParallel(Module):
             for each in wrappers:
                 each._summoned = False
             for cut, whole in zip(cuts, wholes, strict=True):
+                cut.is_summoned = False
                 for owner, name in cut.owners:
                     owner._parameters[name] = cut.parameter
                 if writeback:

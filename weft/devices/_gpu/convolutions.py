@@ -273,10 +273,7 @@ class _SumsBySquares(Squares):
             place, inside = find(at)
             inside = self.let(f"and i1 {inside}, {self.let(f'icmp slt i64 {at}, {end}')}")
             elements.append(Element(1, self.mine, term, place, inside, self.words_of.source))
-        self.barrier()
-        self.fetch_elements(self.kernel.dtype, elements)
-        self.barrier()
-        self.multiply_square(sums)
+        self.add_elements(sums, self.kernel.dtype, elements)
 
     def _weight(self, start: str, rows: str, begin: str, end: str, element: str) -> Element:
         own = self.words_of
@@ -440,10 +437,7 @@ class _ProductsBySquares(Squares):
             sums = self.new_square()
             with self.loop(0, terms, self.at_once) as start:
                 elements = self._elements(group, row, column, first, (start, terms))
-                self.barrier()
-                self.fetch_elements(self.stored, elements)
-                self.barrier()
-                self.multiply_square(sums)
+                self.add_elements(sums, self.stored, elements)
 
             def store(
                 at: str, place: str, values: Sequence[str], where: tuple[str, str] = (part, group)

@@ -85,20 +85,20 @@ class _NarrowProduct(FragmentSquares):
             row = self.integer("mul", self.integer("udiv", square, wide), self.side)
             column = self.integer("mul", self.integer("urem", square, wide), self.side)
             result, *operands = self._matrices(number)
-            sums = self.new_square()
-            with self.loop(0, self.terms, self.at_once) as first:
-                self.barrier()
-                for k, line in enumerate((row, column)):
-                    corner = (line, first) if self.terms_in_rows[k] else (first, line)
-                    self.fetch(self.both[k], operands[k], *corner)
-                self.barrier()
-                self.multiply_square(sums)
+            copy = functools.partial(self._copy, operands, (row, column))
+            sums = self.square_of(self.terms, copy)
             if self.kernel.epilogue.operands:
                 ends = self.rows, self.columns
                 self.each_of_square(sums, (row, column), ends, self._finisher(result))
             else:
                 for start, left, values in self.corners(sums, row, column):
                     self.store_sums(result, start, left, values, self.kernel.result)
+
+    def _copy(self, operands: Sequence[Matrix], lines: tuple[str, str], first: str) -> None:
+        for tile, operand, line, terms_in_rows in zip(
+            self.both, operands, lines, self.terms_in_rows, strict=True
+        ):
+            self.fetch(tile, operand, *((line, first) if terms_in_rows else (first, line)))
 
     def _finisher(self, result: Matrix) -> Callable[[str, str, Sequence[str]], None]:
         """Code that computes an element of the result from a sum and stores it."""

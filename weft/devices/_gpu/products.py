@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...core.dtype import DType, compute_type
@@ -57,6 +57,12 @@ class Tiles(Arithmetic, Squares):
 
     def new_square(self) -> list[str]:
         return [variable for _ in range(EACH * EACH) for variable in self.zeros()]
+
+    def lines_and_terms(self) -> Iterator[tuple[str, str]]:
+        """The rows, or columns, and the terms of a square in memory of the group that this thread copies: neighbouring threads have neighbouring rows."""
+        for j in range(TILE * TERMS // THREADS):
+            element = self.integer("add", self.own, THREADS * j)
+            yield self.integer("urem", element, TILE), self.integer("udiv", element, TILE)
 
     def fill(self, operand: int, i: str, term: str, value: Number) -> None:
         """Store an element of row (operand 0) or column (operand 1) `i` of the tile."""
@@ -134,12 +140,7 @@ class _Product(Tiles):
                 self.place(address, positions, strides[:-2])
                 for address, strides in zip([self.result, *self.operands], self.strides, strict=True)
             )
-            sums = self.new_square()
-            with self.loop(0, self.terms, TERMS) as first:
-                self.barrier()
-                self._fetch(operands, row, column, first)
-                self.barrier()
-                self.multiply_square(sums)
+            sums = self.square_of(self.terms, functools.partial(self._fetch, operands, row, column))
             self.each_of_square(
                 sums, (row, column), (self.rows, self.columns), functools.partial(self._store, result)
             )

@@ -10,6 +10,7 @@ Source: Golub and Van Loan 2013, "Matrix Computations", sections 8.5 and 8.6.3.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -358,12 +359,9 @@ def _rotate_tile(
 ) -> None:
     number, blocks = body.pair(part)
     matrix = body.place(start, [number], body.steps[:1])
-    sums = body.new_square()
-    with body.loop(0, body.height, TERMS) as first:
-        body.barrier()
-        for j in range(TILE * TERMS // THREADS):
-            element = body.integer("add", body.own, THREADS * j)
-            i, term = body.integer("urem", element, TILE), body.integer("udiv", element, TILE)
+
+    def copy(first: str) -> None:
+        for i, term in body.lines_and_terms():
             at = body.integer("add", first, term)
             body.fill(0, i, term, body.fetched(matrix, body.integer("add", top, i), blocks, at))
             value = body.zeros()
@@ -371,15 +369,23 @@ def _rotate_tile(
                 own = body.read_number(body.place(rotations, [part, at, i], body.packed))
                 body.set_number(value, body.compute(conjugate, own) if kernel.conjugated else own)
             body.fill(1, i, term, body.get_number(value))
-        body.barrier()
-        body.multiply_square(sums)
 
     def store(row: str, k: str, value: Number) -> None:
         column, exists = body.column(blocks, k)
         with body.when(exists):
             body.write_number(body.place(matrix, [row, column], body.steps[1:]), value)
 
+    sums = body.square_of(str(body.height), copy)
     body.each_of_square(sums, (top, "0"), (body.rows, str(body.height)), store)
+
+
+def _copy_columns(body: _OfBlocks, matrix: str, blocks: tuple[str, str], first: str) -> None:
+    for j in range(TILE * TERMS // THREADS):
+        element = body.integer("add", body.own, THREADS * j)
+        term, k = body.integer("urem", element, TERMS), body.integer("udiv", element, TERMS)
+        value = body.fetched(matrix, body.integer("add", first, term), blocks, k)
+        body.fill(0, k, term, body.compute(conjugate, value))
+        body.fill(1, k, term, value)
 
 
 def gram_ir(target: Target, kernel: GramKernel) -> str:
@@ -389,17 +395,7 @@ def gram_ir(target: Target, kernel: GramKernel) -> str:
     with body.loop(body.group(), body.integer("mul", body.count, body.pairs), body.groups()) as part:
         number, blocks = body.pair(part)
         matrix = body.place(start, [number], body.steps[:1])
-        sums = body.new_square()
-        with body.loop(0, body.rows, TERMS) as first:
-            body.barrier()
-            for j in range(TILE * TERMS // THREADS):
-                element = body.integer("add", body.own, THREADS * j)
-                term, k = body.integer("urem", element, TERMS), body.integer("udiv", element, TERMS)
-                value = body.fetched(matrix, body.integer("add", first, term), blocks, k)
-                body.fill(0, k, term, body.compute(conjugate, value))
-                body.fill(1, k, term, value)
-            body.barrier()
-            body.multiply_square(sums)
+        sums = body.square_of(body.rows, functools.partial(_copy_columns, body, matrix, blocks))
 
         def store(i: str, j: str, value: Number, part: str = part) -> None:
             body.write_number(body.place(to, [part, i, j], body.packed), value)

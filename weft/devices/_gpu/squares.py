@@ -76,6 +76,23 @@ class Squares(Kernel):
     def multiply_square(self, sums: Any) -> None:
         """Add the products of all terms that are in memory of the group."""
 
+    def add_elements(self, sums: Any, dtype: DType, elements: Sequence[Element]) -> None:
+        """Copy elements to memory of the group, after all threads have used those before, and add the products of their terms."""
+        self.barrier()
+        self.fetch_elements(dtype, elements)
+        self.barrier()
+        self.multiply_square(sums)
+
+    def square_of(self, terms: str, copy: Callable[[str], None]) -> Any:
+        """Return the sums of a square. `copy(first)` copies the terms from `first` on of both operands to memory of the group."""
+        sums = self.new_square()
+        with self.loop(0, terms, self.at_once) as first:
+            self.barrier()
+            copy(first)
+            self.barrier()
+            self.multiply_square(sums)
+        return sums
+
     @abstractmethod
     def each_of_square(
         self, sums: Any, first: tuple[str, str], ends: tuple[str, str], store: Callable

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from ...core.dtype import DType
 from ...engine.matrices import Matrices
 from .arithmetic import Number, conjugate
-from .kernel import THREADS
-from .products import TERMS, TILE, Tiles
+from .products import TILE, Tiles
 from .target import Target
 
 BLOCK = 32  # rows or columns that a factorization takes at once
@@ -58,18 +57,13 @@ class _Update(Tiles):
             self.place(address, [number], steps[:1])
             for address, steps in zip(self.addresses, self.steps, strict=True)
         )
-        sums = self.new_square()
-        with self.loop(0, self.terms, TERMS) as first:
-            self.barrier()
-            for j in range(TILE * TERMS // THREADS):
-                element = self.integer("add", self.own, THREADS * j)
-                i, term = self.integer("urem", element, TILE), self.integer("udiv", element, TILE)
+
+        def copy(first: str) -> None:
+            for i, term in self.lines_and_terms():
                 at = self.integer("add", first, term)
                 down, across = self.integer("add", row, i), self.integer("add", column, i)
                 self._fetch(0, i, term, operands[0], (down, self.rows), (at, self.terms))
                 self._fetch(1, i, term, operands[1], (at, self.terms), (across, self.columns))
-            self.barrier()
-            self.multiply_square(sums)
 
         def store(at: str, place: str, value: Number) -> None:
             above = self.let(f"icmp sgt i64 {place}, {at}")
@@ -81,6 +75,7 @@ class _Update(Tiles):
                 difference = self.compute(lambda a, b: a - b, self.get_number(before), value)
                 self.write_number(address, difference)
 
+        sums = self.square_of(self.terms, copy)
         self.each_of_square(sums, (row, column), (self.rows, self.columns), store)
 
     def _fetch(

@@ -22,10 +22,9 @@ from .._reduce_op import RedOpType
 from .._store import Store
 from .engine import Engine, Request
 
-NAMES, FOLDERS = (
-    ("libnccl.so.2",),
-    ("nvidia/nccl/lib",),
-)  # of the packages nvidia-nccl-cu12 and nvidia-nccl-cu13
+# Of the packages nvidia-nccl-cu12 and nvidia-nccl-cu13.
+NAMES = ("libnccl.so.2",)
+FOLDERS = ("nvidia/nccl/lib",)
 STREAM = 0  # the driver's default stream
 
 _BYTES = 0  # ncclInt8, for all that is only moved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ....core.recording import unrecorded
@@ -21,25 +22,25 @@ def _diagonal(a: Any, rows: Rows) -> tuple[Tensor, int]:
     return rows.collected(part.diagonal(rows.start), 0), -1 if swaps % 2 else 1
 
 
-@rule_for(linalg._linalg_det)
-def _det(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
+def _by_lu(op: Any, tensors: tuple, static: dict[str, Any], compute: Callable[[Tensor, int], tuple]) -> Any:
+    """The results of an op, each the same on all processes, that `compute(diagonal, sign)` finds."""
     (a,) = tensors
     rows = rows_of(a)
     if rows is None:
         return matrix_op_on_whole(op, tensors, static)
     with unrecorded():
-        diagonal, sign = _diagonal(a, rows)
-        found = everywhere(diagonal.prod() * sign, rows)
-    return recorded(op, found, tensors)
+        found = tuple([everywhere(each, rows) for each in compute(*_diagonal(a, rows))])
+    return recorded(op, found if len(found) > 1 else found[0], tensors)
+
+
+@rule_for(linalg._linalg_det)
+def _det(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
+    return _by_lu(op, tensors, static, lambda diagonal, sign: (diagonal.prod() * sign,))
 
 
 @rule_for(linalg._linalg_slogdet)
 def _slogdet(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
-    (a,) = tensors
-    rows = rows_of(a)
-    if rows is None:
-        return matrix_op_on_whole(op, tensors, static)
-    with unrecorded():
-        diagonal, sign = _diagonal(a, rows)
-        found = everywhere(diagonal.sgn().prod() * sign, rows), everywhere(diagonal.abs().log().sum(), rows)
-    return recorded(op, found, tensors)
+    def compute(diagonal: Tensor, sign: int) -> tuple[Tensor, Tensor]:
+        return diagonal.sgn().prod() * sign, diagonal.abs().log().sum()
+
+    return _by_lu(op, tensors, static, compute)

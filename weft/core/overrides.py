@@ -110,6 +110,11 @@ def handles_dispatch(kind: type) -> bool:
     return getattr(kind, "__torch_dispatch__", disabled_dispatch) is not disabled_dispatch
 
 
+def wraps_tensors(kind: type) -> bool:
+    """Whether a class says by `__tensor_flatten__` and `__tensor_unflatten__` which tensors its objects wrap."""
+    return hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
+
+
 def note_class(kind: type) -> bool:
     """Remember whether a new class overrides functions. Returns the answer."""
     if overrides_functions(kind) or handles_dispatch(kind):

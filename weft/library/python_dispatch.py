@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.dispatch import PLAIN, unwatch, watch
 from ..core.modes import unwatch_functions, watch_functions
-from ..core.overrides import modes
+from ..core.overrides import modes, wraps_tensors
 from ..core.restoring import Restoring
 from ..core.tensor import Tensor
 
@@ -134,8 +134,7 @@ def any_torch_dispatch_mode_on_stack() -> bool:
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
     """Whether a class of tensors says by `__tensor_flatten__` and `__tensor_unflatten__` which tensors it wraps."""
-    names = ("__tensor_flatten__", "__tensor_unflatten__")
-    return issubclass(t, Tensor) and t is not Tensor and all(hasattr(t, name) for name in names)
+    return issubclass(t, Tensor) and t is not Tensor and wraps_tensors(t)
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:

@@ -12,6 +12,7 @@ from ..core import dtype as dt
 from ..core.device import are_interchangeable
 from ..core.grad_mode import no_grad
 from ..core.layout import preserve_format
+from ..core.overrides import wraps_tensors
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..ops.assembly.copying import parse_to
@@ -127,7 +128,7 @@ def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter, where: str) -
     with no_grad():
         data = fn(parameter)
         new_grad = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
-    if future.get_swap_module_params_on_conversion() or hasattr(data, "__tensor_flatten__"):
+    if future.get_swap_module_params_on_conversion() or wraps_tensors(type(data)):
         return _swapped(parameter, data, grad, new_grad, where)
     if (
         are_interchangeable(parameter.device, data.device)

@@ -43,6 +43,24 @@ def loss_of(torch, model, rank, step):
     return torch.nn.functional.cross_entropy(model(x).flatten(0, 1), (x + 1).flatten() % 11)
 
 
+def sharded(torch, model):
+    for layer in model.layers:
+        fsdp_of(torch).fully_shard(layer)
+    return fsdp_of(torch).fully_shard(model)
+
+
+def losses_of(torch, model, optimizer, rank, steps):
+    """The loss of each step of training."""
+    found = []
+    for step in steps:
+        optimizer.zero_grad()
+        loss = loss_of(torch, model, rank, step)
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
 def tensor_parallel_and_sharded(torch, rank, size):
     """A mesh of two dims: layers are cut by tensor parallelism first, then all parameters once more."""
     if size % 2:
@@ -72,11 +90,7 @@ def tensor_parallel_and_sharded(torch, rank, size):
 
 def prefetching(torch, rank, size):
     """Modules gather the parameters of others in advance, also such as are changed or not used meanwhile."""
-    fsdp = fsdp_of(torch)
-    model, _ = model_of(torch)
-    for layer in model.layers:
-        fsdp.fully_shard(layer)
-    fsdp.fully_shard(model)
+    model = sharded(torch, model_of(torch)[0])
     layers = list(model.layers)
     for layer, following in zip(layers, layers[1:]):
         layer.set_modules_to_forward_prefetch([following])
@@ -97,14 +111,10 @@ def prefetching(torch, rank, size):
 
 def whole_state_dicts(torch, rank, size):
     """Whole tensors on the first process, and back to all."""
-    fsdp = fsdp_of(torch)
     states = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
 
     def made():
-        model, _ = model_of(torch)
-        for layer in model.layers:
-            fsdp.fully_shard(layer)
-        fsdp.fully_shard(model)
+        model = sharded(torch, model_of(torch)[0])
         return model, torch.optim.Adam(model.parameters(), lr=0.1)
 
     model, optimizer = made()
@@ -124,18 +134,11 @@ def whole_state_dicts(torch, rank, size):
             each.zero_()
     states.set_model_state_dict(model, of_model, options=taken)
     states.set_optimizer_state_dict(model, optimizer, of_optimizer, options=taken)
-    for step in (1, 2):
-        optimizer.zero_grad()
-        loss = loss_of(torch, model, rank, step)
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return found
+    return found + losses_of(torch, model, optimizer, rank, (1, 2))
 
 
 def from_meta(torch, rank, size):
     """A model that is cut before it has memory, and gets it by `to_empty`, by new parameters or by a whole state dict."""
-    fsdp = fsdp_of(torch)
     states = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
     tensor = importlib.import_module(f"{torch.__name__}.distributed.tensor")
     full = {name: each.detach() for name, each in model_of(torch)[0].state_dict().items()}
@@ -143,9 +146,7 @@ def from_meta(torch, rank, size):
     def cut():
         with torch.device("meta"):
             model, _ = model_of(torch)
-        for layer in model.layers:
-            fsdp.fully_shard(layer)
-        return fsdp.fully_shard(model)
+        return sharded(torch, model)
 
     def laid_out(model):
         return {

@@ -3,7 +3,7 @@
 import functools
 import importlib
 
-from fsdp_programs import fsdp_of, loss_of, model_of
+from fsdp_programs import fsdp_of, loss_of, losses_of, model_of
 
 
 def _options(torch):
@@ -93,12 +93,8 @@ def wrapped_state_dicts(torch, rank, size):
             found.append(str(other.load_state_dict(state)))
             of_other.load_state_dict(FSDP.optim_state_dict_to_load(other, of_other, states))
         # On the CPU, PyTorch's whole states of optimizers are wrong: `exp_avg` has the numbers of `exp_avg_sq`.
-        for step in (1,) if kind is kinds.FULL_STATE_DICT else (1, 2):
-            of_other.zero_grad()
-            loss = loss_of(torch, other, rank, step)
-            loss.backward()
-            of_other.step()
-            found.append(loss.item())
+        steps = (1,) if kind is kinds.FULL_STATE_DICT else (1, 2)
+        found += losses_of(torch, other, of_other, rank, steps)
     return found
 
 
@@ -122,22 +118,13 @@ def _goes_on_from_whole_tensors(torch, rank):
     for _ in range(2):
         model = _wrapped(torch)
         pairs.append((model, torch.optim.Adam(model.parameters(), lr=0.1)))
-
-    def trained(model, optimizer, steps):
-        losses = []
-        for step in steps:
-            optimizer.zero_grad()
-            losses.append(loss_of(torch, model, rank, step))
-            losses[-1].backward()
-            optimizer.step()
-        return [each.item() for each in losses]
-
-    trained(*pairs[0], [0])
+    losses_of(torch, *pairs[0], rank, [0])
     FSDP = fsdp.FullyShardedDataParallel
     state, states = pairs[0][0].state_dict(), FSDP.optim_state_dict(*pairs[0])
     pairs[1][0].load_state_dict(state)
     pairs[1][1].load_state_dict(FSDP.optim_state_dict_to_load(*pairs[1], states))
-    return trained(*pairs[1], [1, 2]) == trained(*pairs[0], [1, 2])
+    of_other, of_first = (losses_of(torch, *pair, rank, [1, 2]) for pair in reversed(pairs))
+    return of_other == of_first
 
 
 def only_in_weft(torch, rank, size):

@@ -27,7 +27,7 @@ PARAMETER, GRADIENT, STATE, SAVED, VARIABLE, TEMPORARY = (
 KINDS = (PARAMETER, GRADIENT, STATE, SAVED, VARIABLE, TEMPORARY)
 _DEPTH = 2  # of lists and dictionaries in variables
 _MOST_ITEMS = 100  # of one of them; a longer one holds data rather than tensors
-# Of the graph, beginning with the node that was recorded last. A visit takes about 8 us (AMD Zen 5), and all nodes are visited after each call.
+# Of the graph, beginning with the node that was recorded last. A visit takes about 8 us (AMD Zen 4), and all nodes are visited after each call.
 _MOST_NODES = 2000
 
 

@@ -309,6 +309,8 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     flags = values.flags
     if not flags.c_contiguous or not flags.writeable or not flags.owndata:
         values = np.array(values, order="C")
+    elif 1 in values.shape:  # NumPy leaves any stride to a dim of size 1
+        values = values.ravel().reshape(values.shape)
     result = from_array(values)
     if dtype is None or result.spec.dtype is dtype:
         return result

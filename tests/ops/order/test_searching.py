@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from oracle import check
 from twins import tensors
 
+import weft
+
 REAL = ("float32", "float64", "int64", "uint8", "bfloat16", "float16")
 NAN = float("nan")
 
@@ -33,6 +35,16 @@ def test_unique_along_a_dim(shape, dtype, data):
     dim = data.draw(st.integers(-len(shape), len(shape)))
     for name in ("unique", "unique_consecutive"):
         check(name, tensor, return_inverse=True, return_counts=True, dim=dim)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
+def test_strides_of_dims_of_size_1(name, dim):
+    def program(library):
+        tensor = library.arange(32).reshape(2, 4, 4).transpose(0, 2)[:1, :2, :1]
+        return getattr(library, name)(tensor, dim=dim).stride()
+
+    assert program(weft) == program(torch)
 
 
 @pytest.mark.refuses(1)

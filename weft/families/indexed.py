@@ -114,6 +114,11 @@ def plain(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def bare(tensor: Tensor) -> Tensor:
+    """The tensor outside of autograd, without pending conjugation or negation."""
+    return plain(make(tensor._storage, tensor._byte_offset, tensor.spec))
+
+
 class _Indexed(Op):
     def __init__(
         self,

@@ -16,8 +16,9 @@ import numpy as np
 from ...core.dtype import complex64, complex128, float32, float64, from_numpy_dtype
 from ...core.iteration import merge_dims
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, empty, make
+from ...core.tensor import Tensor, empty
 from ...engine.matrices import Matrices
+from ...families.indexed import bare
 from ...families.map import COPY, FILL
 from ..creation.ranges import arange
 from ..indexing.masking import where
@@ -35,11 +36,6 @@ def has_kernels(*specs: Spec) -> bool:
 
 def kernels(name: str, tensor: Tensor) -> Any:
     return tensor.spec.device.backend.extras[name]
-
-
-def bare(tensor: Tensor) -> Tensor:
-    """The tensor outside of autograd, with no pending conjugation or negation."""
-    return make(tensor._storage, tensor._byte_offset, tensor.spec).resolve_conj().resolve_neg()
 
 
 def new(spec: Spec, like: Tensor) -> Tensor:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from ...core.spec import Spec
 from ...core.tensor import Tensor
+from ...families.indexed import bare
 from ...families.map import COPY
 from ..indexing.masking import where
 from .device_plans import (
-    bare,
     by_columns,
     first_columns,
     geqrf,

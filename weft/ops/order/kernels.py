@@ -14,8 +14,8 @@ from ...core import view_rules
 from ...core.dtype import DType, bool_, float32, float64, int64, uint8, uint64
 from ...core.size import shape
 from ...core.spec import contiguous_spec
-from ...core.tensor import Tensor, address, empty, make
-from ...families.indexed import plain
+from ...core.tensor import Tensor, address, empty
+from ...families.indexed import bare
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import COPY
 from ..assembly.joining import cat
@@ -50,11 +50,6 @@ def _build_ordered(graph: GraphBuilder, dim: int, descending: bool, k: int) -> l
 
 
 _ORDERED = KernelGraph("sort", 1, _build_ordered)
-
-
-def bare(tensor: Tensor) -> Tensor:
-    """The tensor outside of autograd, without pending conjugation or negation."""
-    return plain(make(tensor._storage, tensor._byte_offset, tensor.spec))
 
 
 def ordered(input: Tensor, dim: int, descending: bool, k: int) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from ...core.return_types import return_type
 from ...core.spec import Spec, contiguous_spec, contiguous_stride
 from ...core.tensor import Tensor, empty, make, wrap_dim
 from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
+from ...families.indexed import bare
 from ...families.map import COPY, FILL
 from ...families.reduce import reduced_sizes
 from ..assembly.copying import formatted_spec
@@ -129,7 +130,7 @@ def check_not_empty(input: Tensor, dim: int, name: str) -> None:
 def _alone(input: Tensor) -> tuple[Tensor, Tensor]:
     """The element of a 0-dim tensor, and its position."""
     where = input.spec.device
-    value = COPY.write(empty(contiguous_spec((), input.spec.dtype, where)), kernels.bare(input))
+    value = COPY.write(empty(contiguous_spec((), input.spec.dtype, where)), bare(input))
     return value, FILL.write(empty(contiguous_spec((), int64, where)), 0)
 
 

@@ -17,9 +17,10 @@ from ...core.device import device
 from ...core.dtype import DType, complex64, complex128
 from ...core.iteration import merge_dims
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, empty, make
+from ...core.tensor import Tensor, empty
 from ...engine.roots import roots_of_unity
 from ...families.array_op import on_device
+from ...families.indexed import bare
 from ...families.map import COPY, FILL
 from ..elementwise.arithmetic import MUL
 
@@ -39,20 +40,11 @@ def scale_of(norm: str, forward: bool, count: int) -> float:
     return 1 / count if (norm == "forward") == forward else 1.0
 
 
-def _bare(tensor: Tensor) -> Tensor:
-    """The tensor outside of autograd, with no pending conjugation or negation."""
-    spec = tensor.spec
-    bare = make(tensor._storage, tensor._byte_offset, spec)
-    if not spec.conj and not spec.neg:
-        return bare
-    return COPY.write(empty(contiguous_spec(spec.shape, spec.dtype, spec.device)), bare)
-
-
 def complex_transform(
     kernels: Any, input: Tensor, dims: Sequence[int], result: Spec, scale: float, forward: bool
 ) -> Tensor:
     """Return the transform over some dims, of complex or real numbers."""
-    source, target = _bare(input), empty(result)
+    source, target = bare(input), empty(result)
     *others, last = dims
     for dim in others:
         _along(kernels, target, source, dim, 1.0, forward)
@@ -67,7 +59,7 @@ def half_transform(kernels: Any, input: Tensor, dims: Sequence[int], result: Spe
     own = 1.0 if others else scale
     if kernels.stores_parts(input.spec.shape[last], result.dtype.to_real()):
         half = empty(result)
-        _along(kernels, half, _bare(input), last, own, True)
+        _along(kernels, half, bare(input), last, own, True)
     else:
         whole = contiguous_spec(input.spec.shape, result.dtype, result.device)
         full = complex_transform(kernels, input, (last,), whole, own, True)
@@ -77,7 +69,7 @@ def half_transform(kernels: Any, input: Tensor, dims: Sequence[int], result: Spe
 
 def real_transform(kernels: Any, input: Tensor, dim: int, result: Spec, scale: float) -> Tensor:
     """Return the inverse transform of the numbers whose first half, and one more, is `input`, and which make it real."""
-    source, n = _bare(input), result.shape[dim]
+    source, n = bare(input), result.shape[dim]
     whole = empty(contiguous_spec(result.shape, input.spec.dtype, result.device))
     mirrored = (n - 1) // 2  # elements behind the half: the conjugates of those from 1 on, in reverse
     COPY.write(whole.narrow(dim, 0, n // 2 + 1), source)

@@ -14,6 +14,7 @@ import pytest
 from expected import marked
 from hypothesis import Phase, settings
 
+from weft.core.dispatch import watchers
 from weft.engine import tiers
 
 
@@ -75,10 +76,14 @@ else:
 
 @pytest.fixture(autouse=True, scope="module")
 def _little_is_left():
-    """`tiers.finish()` compiles what the tests of one file have asked for, and garbage collection looks through what they left."""
+    """`tiers.finish()` compiles what the tests of one file have asked for, and garbage collection looks through what they left.
+
+    A watcher that is left would let the calls of other files take longer ways.
+    """
     yield
     tiers._pending.clear()
     _freeze()
+    assert watchers == []
 
 
 def pytest_collection_finish():

@@ -1,6 +1,7 @@
 """Classes with `__torch_dispatch__`, and questions about modes. tests/library/registry/test_dispatching.py compares what modes are told."""
 
 import copy
+import gc
 import importlib
 import math
 
@@ -93,6 +94,25 @@ def test_wrappers_that_decline(lib):
         x + 1
     with pytest.raises(TypeError, match="__torch_dispatch__"):
         lib.add(x, 1)
+
+
+def test_ops_are_watched_only_while_there_are_wrappers():
+    from weft.core.dispatch import watchers
+    from weft.library.registry.dispatching import wrapper_watched
+
+    gc.collect()  # those of other tests
+    first, second = (wrapper(weft)(weft.ones(2)) for _ in range(2))
+    weft.ones(3).exp()
+    assert watchers.count(wrapper_watched) == 1
+    del first
+    gc.collect()  # a class whose `told` is filled is part of a cycle
+    weft.ones(3).exp()
+    assert watchers.count(wrapper_watched) == 1
+    del second
+    gc.collect()
+    weft.ones(3).exp()
+    assert wrapper_watched not in watchers
+    assert (wrapper(weft)(weft.ones(2)) * 3).elem.tolist() == [3, 3]
 
 
 def test_a_step_without_an_operator_raises():

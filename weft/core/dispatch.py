@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 from .locks import new_lock
 
@@ -62,13 +63,40 @@ def unwatch(watcher: Watcher) -> None:
 
 
 def _remove_last(watching: list[Watcher], watcher: Watcher) -> None:
-    if watcher in watching:
-        del watching[len(watching) - 1 - watching[::-1].index(watcher)]
+    for place in range(len(watching) - 1, -1, -1):
+        if watching[place] == watcher:
+            del watching[place]
+            return
 
 
 def _switch(switches: list[Callable[[bool], None]], on: bool) -> None:
     for switch in switches:
         switch(on)
+
+
+class Lifetimes:
+    """The living objects of a kind that a watcher must see, because other calls pay for a watch.
+
+    The `switches` are called with True when there is an object and there was none before, and with False when the last one
+    is deleted.
+    """
+
+    def __init__(self) -> None:
+        self.switches: list[Callable[[bool], None]] = []
+        self._living: set[ref] = set()
+
+    def note(self, value: Any) -> None:
+        """Count `value` as long as it lives."""
+        with _lock:
+            self._living.add(ref(value, self._forget))
+            if len(self._living) == 1:
+                _switch(self.switches, True)
+
+    def _forget(self, dead: ref) -> None:
+        with _lock:
+            self._living.discard(dead)
+            if not self._living:
+                _switch(self.switches, False)
 
 
 # ---- Calls that failed -------------------------------------------------------------------------------------------------

@@ -118,7 +118,6 @@ def make_wrapper_subclass(
         raise TypeError(
             f"{cls.__name__} must define __torch_dispatch__, because a tensor without memory cannot be computed with"
         )
-    above("library.registry.dispatching").watch_wrappers()
     where = claimed(as_device(device))
     spec = contiguous_spec(tuple(int(each) for each in size), dtype or get_default_dtype(), where)
     if strides is not None:
@@ -126,6 +125,7 @@ def make_wrapper_subclass(
     with DisableTorchFunctionSubclass():
         result = of_class(cls, empty(spec))
         result._byte_offset = (storage_offset or 0) * spec.dtype.itemsize
+        above("library.registry.dispatching").wrappers.note(result._storage)
         if requires_grad:
             tape.require_grad(result)
     return result

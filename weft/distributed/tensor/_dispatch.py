@@ -36,10 +36,9 @@ from ._rules import (
     rule_for,
     settle,
     tensors_in,
-    watch_switches,
     whole,
 )
-from ._storage import NoPlacementRule, ShardedStorage, is_distributed, wrap
+from ._storage import NoPlacementRule, ShardedStorage, is_distributed, sharded, wrap
 
 
 @functools.cache
@@ -58,7 +57,7 @@ def dtensor_class() -> type[DTensor]:
     return Distributed
 
 
-@watch_switches.append
+@sharded.switches.append
 def _carry_cotangents(on: bool) -> None:
     if on:
         carriers[dtensor_class()] = Carrier(_pull, _add, _fit, _seed, _keep)

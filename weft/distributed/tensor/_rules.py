@@ -7,12 +7,11 @@ other ops, needs no rules of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...core import dispatch
 from ...core.dispatch import PLAIN
-from ...core.locks import new_lock
 from ...core.op_rules import OpRules
 from ...core.recording import needs_recording, tape, unrecorded
 from ...core.spec import Spec
@@ -22,9 +21,8 @@ from ._storage import (
     NoPlacementRule,
     Placements,
     ShardedStorage,
-    alive,
-    first_hooks,
     is_distributed,
+    sharded,
     wrap,
 )
 from .placement_types import Placement, Replicate, along, is_cut
@@ -35,10 +33,7 @@ placement_rule, rule_for = _table.of_families, _table.of_ops
 
 
 def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
-    """The answer of the op's rule if an argument is a DTensor, else PLAIN. Without DTensors the watch ends."""
-    if not alive:
-        _end_watch()
-        return PLAIN
+    """The answer of the op's rule if an argument is a DTensor, else PLAIN."""
     distributed = [each for each in tensors_in((args, static.values())) if is_distributed(each)]
     if not distributed:
         return PLAIN
@@ -49,28 +44,11 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
     return rule(op, args, static)
 
 
-# Other calls pay for the watch, so there is one only while there are DTensors. Each is called with whether it begins or ends.
-watch_switches: list[Callable[[bool], None]] = []
-_lock = new_lock()
-
-
-@first_hooks.append
-def _begin_watch() -> None:
-    from . import _dispatch  # noqa: F401 (the class of DTensors, which makes every call of a function slower once it exists)
-
-    with _lock:
-        if watch not in dispatch.watchers:
-            dispatch.watch(watch)
-            for switch in watch_switches:
-                switch(True)
-
-
-def _end_watch() -> None:
-    with _lock:
-        if not alive and watch in dispatch.watchers:
-            dispatch.unwatch(watch)
-            for switch in watch_switches:
-                switch(False)
+@sharded.switches.append
+def _watch(on: bool) -> None:
+    if on:
+        from . import _dispatch  # noqa: F401 (the class of DTensors, which makes every call of a function slower once it exists)
+    (dispatch.watch if on else dispatch.unwatch)(watch)
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:

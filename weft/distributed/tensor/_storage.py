@@ -6,9 +6,10 @@ a watcher (`_rules.py`) carries out the ops on the parts. Kernels cannot read th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from ...core.dispatch import Lifetimes
 from ...core.size import Size, shape
 from ...core.spec import Spec, make_spec
 from ...core.storage import FOREIGN, Storage
@@ -22,8 +23,7 @@ class NoPlacementRule(NotImplementedError):
     """Code that has no rule for DTensors asked for the memory of one."""
 
 
-alive: list[None] = []  # an item for each ShardedStorage
-first_hooks: list[Callable[[], None]] = []  # called when there is a ShardedStorage and there was none before
+sharded = Lifetimes()  # all ShardedStorages
 
 
 class ShardedStorage(Storage):
@@ -40,10 +40,7 @@ class ShardedStorage(Storage):
     def __init__(self, local: Tensor, whole: Spec, mesh: Any, placements: Placements):
         self.local, self.whole, self.mesh, self.placements = local, whole, mesh, placements
         self.is_copy = False
-        alive.append(None)
-        if len(alive) == 1:
-            for hook in first_hooks:
-                hook()
+        sharded.note(self)
         self.device, self.bin, self.owner = whole.device, FOREIGN, None
         self.nbytes_ = whole.nbytes  # which checks of bounds compare with
         self.exposed = True  # so that autograd never takes over the memory of a part
@@ -55,7 +52,7 @@ class ShardedStorage(Storage):
         return object.__new__(dtensor_class())
 
     def __del__(self) -> None:
-        alive.pop()
+        """The memory is that of the part."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ShardedStorage:
         """The part in memory of its own, on the same mesh."""

@@ -20,7 +20,7 @@ from ...autograd.graph import endpoint
 from ...autograd.saved import save, unpack
 from ...core import overrides
 from ...core.derivative import Derivative, Needs, mentioned
-from ...core.dispatch import PLAIN, watch
+from ...core.dispatch import PLAIN, Lifetimes, unwatch, watch
 from ...core.dtype import FLOAT
 from ...core.grad_mode import mode as grad_mode
 from ...core.layout import contiguous_format, strided
@@ -443,10 +443,12 @@ def _by_place(found: dict[int, Any], count: int) -> list[Any]:
     return [found.get(place) for place in range(count)]
 
 
-@functools.cache
-def watch_wrappers() -> None:
-    """Watch ops from the first tensor without memory on: each op that is given one must be told to its class."""
-    watch(wrapper_watched)
+wrappers = Lifetimes()  # the storages of tensors without memory that stand for others
+
+
+@wrappers.switches.append
+def _watch_wrappers(on: bool) -> None:
+    (watch if on else unwatch)(wrapper_watched)
 
 
 def wrapper_watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:

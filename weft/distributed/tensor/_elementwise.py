@@ -22,7 +22,7 @@ from ._rules import (
     shards,
 )
 from ._storage import NoPlacementRule, is_distributed, local_spec, wrap
-from .placement_types import Partial, Placement, Replicate, along, is_cut
+from .placement_types import Partial, Placement, Replicate, along, is_cut, is_sum
 
 # Ops that may work on summands: of all operands (`a + b`), of one operand (`a * b`), of the first one (`a / b`).
 _SUMS = frozenset("add sub rsub neg clone to_copy".split())
@@ -57,7 +57,7 @@ def _result_placement(
 
 def _may_stay(place: Placement, op: Map, operands: Sequence[Any], lead: Tensor) -> bool:
     """Whether the op may work on summands."""
-    if not isinstance(place, Partial) or place.reduce_op not in ("sum", "avg"):
+    if not is_sum(place):
         return False
     if op.name in _SUMS:
         return all(isinstance(each, Tensor) for each in operands[:2])

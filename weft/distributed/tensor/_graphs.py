@@ -1,4 +1,4 @@
-"""Graphs of several kernels: `linear` as a product, softmax on whole rows, all others kernel by kernel."""
+"""Graphs of several kernels: `linear` as a product, softmax on whole rows, padding beside cut dims, all others kernel by kernel."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make
 from ...families.kernel_graph import KernelGraph
 from ...families.product import Product
+from ...ops.assembly import padding
 from ...ops.nn import linear
 from ...ops.reductions import softmax
-from ._products import Way, cheapest
 from ._rules import (
     all_distributed,
     bare,
@@ -27,6 +27,7 @@ from ._rules import (
     whole,
 )
 from ._storage import NoPlacementRule, ShardedStorage, is_distributed, wrap
+from ._ways import Way, by_ways, cheapest, ways_beside
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
@@ -83,7 +84,7 @@ def _on_whole(op: KernelGraph, inputs: Sequence[Any], static: tuple, numbers: tu
     return all_distributed(found, mesh)
 
 
-# ---- Softmax ----------------------------------------------------------------------------------------------------------
+# ---- Softmax and padding -----------------------------------------------------------------------------------------------
 
 
 @rule_for(softmax._SOFTMAX, softmax._LOG_SOFTMAX, softmax._SOFTMAX_BACKWARD, softmax._LOG_SOFTMAX_BACKWARD)
@@ -92,14 +93,21 @@ def _softmax(op: KernelGraph, args: tuple, named: dict[str, Any]) -> Any:
     mesh, spec = mesh_of(inputs), inputs[0].spec
     row = dim % max(len(spec.shape), 1)
     lead = next(each for each in inputs if is_distributed(each))
-    places = lead._storage.placements
-    if any(isinstance(each, Shard) and each.dim == row for each in places):
+    if any(isinstance(each, Shard) and each.dim == row for each in lead._storage.placements):
         return _kernel_graph(op, args, named)
-    wanted = [each if isinstance(each, Shard) else Replicate() for each in places]
-    with unrecorded():
-        found = op(tuple([local_as(each, mesh, wanted) for each in inputs]), (dim,))
-    result = contiguous_spec(spec.shape, found.spec.dtype, spec.device)
-    return recorded(op, wrap(found, result, mesh, wanted), inputs, (dim,))
+    ways = [Way((cut,) * len(inputs), cut) for (cut,), _ in ways_beside((row,), spec, len(spec.shape))]
+    found = by_ways(ways, inputs, mesh, lambda *own: op(own, (dim,)))
+    return recorded(op, found, inputs, (dim,))
+
+
+@rule_for(*padding._CONSTANT.values())
+def _pad(op: KernelGraph, args: tuple, named: dict[str, Any]) -> Any:
+    (input,), (widths,), numbers = args
+    ndim = len(input.spec.shape)
+    padded = [ndim - 1 - place // 2 for place, width in enumerate(widths) if width]
+    ways = ways_beside(padded, input.spec, ndim)
+    found = by_ways(ways, (input,), mesh_of((input,)), lambda own: op((own,), (widths,), numbers))
+    return recorded(op, found, (input,), (widths, *numbers))
 
 
 # ---- Linear -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Gathers and scatters: embeddings work on parts, all others on whole tensors."""
+"""Gathers and scatters. Dims along which no index counts stay cut; where embeddings are cut by rows, each process reads its own ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.recording import needs_recording, record_inplace, unrecorded
@@ -10,7 +10,6 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...families.indexed import Gather, Scatter, add_elements
 from ...ops.indexing import gather
-from ._products import Way, cheapest
 from ._rules import (
     check_writable,
     everywhere,
@@ -20,17 +19,19 @@ from ._rules import (
     placements_of,
     recorded,
     rule_for,
-    run_whole,
     whole,
 )
-from ._storage import is_distributed, local_sizes, own_piece, wrap
-from .placement_types import Partial, Placement, Replicate, Shard
+from ._slices import ways_of_gather, ways_of_scatter
+from ._storage import Placements, is_distributed, local_sizes, own_piece, wrap
+from ._ways import Way, by_ways, cheapest
+from .placement_types import Partial, Placement, Replicate, Shard, is_cut
 
 
 @placement_rule(Gather)
 def _gather(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
     input, indices, how = args
-    found = run_whole(op, args, static)
+    ways = ways_of_gather(op, input.spec, [each.spec for each in indices], how)
+    found = by_ways(ways, (input, *indices), mesh_of(args), lambda own, *rows: op(own, rows, how))
     return recorded(op, found, (input, *indices), (how,))
 
 
@@ -38,10 +39,16 @@ def _gather(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
 def scatter(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
     target, indices, value, how = args[:4]
     combine = args[4] if len(args) > 4 else static.get("combine")
-    mesh = mesh_of(args)
+    mesh, operands = mesh_of(args), (target, value, *indices)
     check_writable(target)
+    wanted = _where_target_lies(op, operands, how, mesh)
 
     def write() -> None:
+        if wanted is not None:
+            into, given, *rows = [local_as(each, mesh, own) for each, own in zip(operands, wanted)]
+            if into.spec.numel:
+                op(into, rows, given, how, combine)
+            return
         into = whole(target, mesh)
         op(into, whole(list(indices), mesh), whole(value, mesh), how, combine)
         if is_distributed(target) and into is not target._storage.local:
@@ -54,29 +61,38 @@ def scatter(op: Scatter, args: tuple, static: dict[str, Any]) -> Any:
     return target
 
 
+def _where_target_lies(
+    op: Scatter, operands: Sequence[Tensor], how: Any, mesh: Any
+) -> list[Placements] | None:
+    """The placements of (target, value, *indices) with which each process writes to its part of the target; None if it cannot."""
+    target, value, *indices = [each.spec for each in operands]
+    places = placements_of(operands[0], mesh)
+    ways = {way.inputs[0]: way.inputs for way in ways_of_scatter(op, target, value, indices, how)}
+    ways[Replicate()] = (Replicate(),) * len(operands)
+    if not any(map(is_cut, places)) or any(each not in ways for each in places):
+        return None
+    return list(zip(*[ways[each] for each in places], strict=True))
+
+
 # ---- Embeddings: rows of a matrix by their numbers ---------------------------------------------------------------------
-
-
-def _ways(indices: Spec) -> Iterator[Way]:
-    """The ways for (weight, indices)."""
-    whole_of = Replicate()
-    yield Way((whole_of, whole_of), whole_of)
-    for dim in range(len(indices.shape)):
-        yield Way((whole_of, Shard(dim)), Shard(dim))
-    yield Way((Shard(1), whole_of), Shard(len(indices.shape)))
-    yield Way((Shard(0), whole_of), Partial())
 
 
 @rule_for(gather._ROWS)
 def _rows(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
-    return read_own(op, args, 0, _ways(args[1][0].spec))
+    return read_own(op, args, 0)
 
 
-def read_own(op: Gather, args: tuple, dim: int, ways: Iterable[Way]) -> Any:
+def read_own(op: Gather, args: tuple, dim: int) -> Any:
     """What numbers read along `dim` of a tensor, each process its own ones where that is cut."""
     table, (numbers,), how = args
     mesh, size = mesh_of(args), table.spec.shape[dim]
     spec = op.plans[(table.spec, how, numbers.spec)].spec
+    whole_of = Replicate()
+    ways = [
+        Way((whole_of, whole_of), whole_of),
+        *ways_of_gather(op, table.spec, [numbers.spec], how),
+        Way((Shard(dim), whole_of), Partial()),
+    ]
     (places, beside), of_result = cheapest(ways, (table, numbers), spec.nbytes, mesh)
     with unrecorded():
         part, own_numbers = local_as(table, mesh, places), local_as(numbers, mesh, beside)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from ...core.spec import Spec
 from ...families.indexed import Gather, Scatter, add_elements
 from ...ops.nn.losses.classes import AT_CLASS
 from ._indexed import Own, read_own, scatter
-from ._products import Way
 from ._rules import check_writable, local_as, mesh_of, placements_of, rule_for
 from ._storage import is_distributed
 from .placement_types import Partial, Placement, Replicate, Shard
@@ -22,21 +19,9 @@ def _of_numbers(place: Placement, dim: int) -> Placement:
     return Shard(place.dim - (place.dim > dim))
 
 
-def _ways(scores: Spec, dim: int) -> Iterator[Way]:
-    """The ways for (scores, class numbers)."""
-    whole = Replicate()
-    yield Way((whole, whole), whole)
-    yield Way((Shard(dim), whole), Partial())
-    for each in range(len(scores.shape)):
-        if each != dim:
-            beside = _of_numbers(Shard(each), dim)
-            yield Way((Shard(each), beside), beside)
-
-
 @rule_for(AT_CLASS)
 def _scores_at_classes(op: Gather, args: tuple, static: dict[str, Any]) -> Any:
-    scores, _, dim = args
-    return read_own(op, args, dim, _ways(scores.spec, dim))
+    return read_own(op, args, args[2])
 
 
 @rule_for(AT_CLASS.scatter)

@@ -1,19 +1,19 @@
-"""Ops of all other classes: joined tensors, updates of optimizers, and those that work on whole tensors."""
+"""Ops of all other classes: rearrangements, ops on arrays and on stacks of matrices, updates of optimizers, and functions of ops."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ...core.dispatch import PLAIN
 from ...core.recording import unrecorded
-from ...core.tensor import end_view, wrap_dim
+from ...core.tensor import Tensor, end_view
 from ...families.array_op import ArrayOp
 from ...families.custom_vjp import CustomVjp
 from ...families.rearrange import Rearrange
 from ...families.update import FusedUpdate
-from ...ops.assembly.joining import CAT
 from ...ops.linalg.lapack import MatrixOp
+from ...ops.nn import resampling, resizing, vision
+from ...ops.order import searching
 from ._rules import (
     all_distributed,
     bare,
@@ -24,13 +24,14 @@ from ._rules import (
     recorded,
     rule_for,
     run_whole,
-    shards,
     tensors_in,
     whole,
 )
-from ._storage import NoPlacementRule, is_distributed, wrap
+from ._slices import ways_of_pieces, ways_of_stacks
+from ._storage import NoPlacementRule, is_distributed
 from ._views import adjoint
-from .placement_types import Replicate, Shard
+from ._ways import Way, by_ways, ways_beside
+from .placement_types import Partial, Replicate, Shard
 
 
 @placement_rule(object)
@@ -59,49 +60,104 @@ def _custom_vjp(op: CustomVjp, args: tuple, static: dict[str, Any]) -> Any:
 
 
 @placement_rule(MatrixOp)
-def matrix_op_on_whole(op: MatrixOp, tensors: tuple, static: dict[str, Any]) -> Any:
-    found = run_whole(op, tensors, static)
+def stacks_of_matrices(op: MatrixOp, tensors: tuple, static: dict[str, Any]) -> Any:
+    """Each process has whole matrices."""
+    ways = ways_of_stacks([each.spec for each in tensors])
+    found = by_ways(ways, tensors, mesh_of(tensors), lambda *own: op(*own, **static))
     return recorded(op, found, tensors, tuple([static[name] for name in op._static[len(tensors) :]]))
 
 
 @placement_rule(ArrayOp)
 def _array_op(op: ArrayOp, args: tuple, static: dict[str, Any]) -> Any:
-    found = run_whole(op, args, static)
-    inputs = op._signature.bind(*args, **static)
-    inputs.apply_defaults()
-    return recorded(op, found, (*inputs.args, *inputs.kwargs.values()))
+    """An op that works along `dim` or `dims` leaves the others alone. Where the sizes of results depend on values, that cannot be said."""
+    bound = op._signature.bind(*args, **static)
+    bound.apply_defaults()
+    values, (input, *_) = bound.arguments, bound.args
+    dims = values.get("dims", (values["dim"],) if "dim" in values else None)
+    if dims is None or op._specs is None or sum(1 for _ in tensors_in(bound.args)) > 1:
+        return recorded(op, run_whole(op, args, static), bound.args)
+    shorter = 0 if values.get("keepdim", True) else len(dims)
+    ways = ways_beside(dims, input.spec, len(input.spec.shape) - shorter)
+    found = by_ways(ways, (input,), mesh_of(args), lambda own: op(own, *bound.args[1:]))
+    return recorded(op, found, bound.args)
+
+
+@rule_for(searching._searchsorted)
+def _searchsorted(op: ArrayOp, args: tuple, static: dict[str, Any]) -> Any:
+    """Of one sequence that is cut, each process counts the elements that come before a value; stacks of sequences are cut as the values are."""
+    boundaries, input, sorter, *options = args
+    tensors = (boundaries, input) if sorter is None else (boundaries, input, sorter)
+
+    def run(boundaries: Tensor, input: Tensor, sorter: Tensor | None = None) -> Tensor:
+        return op(boundaries, input, sorter, *options)
+
+    ways, last = [], len(boundaries.spec.shape) - 1
+    for dim in range(len(input.spec.shape)):
+        sequences = Shard(dim) if dim < last else Replicate()
+        beside = () if sorter is None else (sequences,)
+        ways.append(Way((sequences, Shard(dim), *beside), Shard(dim)))
+    if last == 0 and sorter is None:
+        ways.append(Way((Shard(0), Replicate()), Partial()))
+    found = by_ways(ways, tensors, mesh_of(args), run, input.spec.nbytes)
+    return recorded(op, found, args)
+
+
+@rule_for(searching._isin)
+def _isin(op: ArrayOp, args: tuple, static: dict[str, Any]) -> Any:
+    """Each process asks for its part of the elements, or whether they are in its part of the others."""
+    elements, others, assume_unique, invert = args
+    ways = [Way((Shard(dim), Replicate()), Shard(dim)) for dim in range(len(elements.spec.shape))]
+    among = Partial("product" if invert else "sum")
+    ways += [Way((Replicate(), Shard(dim)), among) for dim in range(len(others.spec.shape))]
+    found = by_ways(
+        ways,
+        (elements, others),
+        mesh_of(args),
+        lambda *own: op(*own, assume_unique, invert),
+        elements.spec.numel,
+    )
+    return recorded(op, found, args)
+
+
+@rule_for(resampling.resample, resizing._bilinear)
+def _resampled(op: CustomVjp, args: tuple, static: dict[str, Any]) -> Any:
+    input, first, *tables = args
+    dims = range(first, first + len(tables))
+    ways = ways_beside(dims, input.spec, len(input.spec.shape))
+    found = by_ways(ways, (input,), mesh_of((input,)), lambda own: op(own, first, *tables))
+    return recorded(op, found, args)
+
+
+@rule_for(vision._blended)
+def _blended(op: CustomVjp, args: tuple, static: dict[str, Any]) -> Any:
+    """Each process has some of the images, of the channels, or of the points."""
+    *tensors, fused = args
+    whole_of = Replicate()
+    ways = [
+        Way((Shard(0), Shard(0), Shard(0)), Shard(0)),
+        Way((Shard(1), whole_of, whole_of), Shard(1)),
+        Way((whole_of, Shard(2), Shard(2)), Shard(2)),
+    ]
+    found = by_ways(ways, tensors, mesh_of(tensors), lambda *own: op(*own, fused))
+    return recorded(op, found, tensors, (fused,))
 
 
 @placement_rule(Rearrange)
 def _rearrange(op: Rearrange, args: tuple, static: dict[str, Any]) -> Any:
     tensors, *rest = args
-    return recorded(op, run_whole(op, args, static), tensors, tuple(rest))
+    mesh = mesh_of(tensors)
+    ways = list(ways_of_pieces(op, [each.spec for each in tensors], tuple(rest)))
+    summands = {each for tensor in tensors for each in placements_of(tensor, mesh) if each.is_partial()}
+    ways += [Way((each,) * len(tensors), each) for each in summands]  # elements only move
+    nbytes = sum(each.spec.nbytes for each in tensors)
+    found = by_ways(ways, tensors, mesh, lambda *own: op(own, *rest), nbytes)
+    return recorded(op, found, tensors, tuple(rest))
 
 
 @placement_rule(Rearrange, method="into")
 def _rearrange_into(op: Rearrange, args: tuple, static: dict[str, Any]) -> Any:
     out, tensors, *rest = args
     return out.copy_(op(tensors, *rest))
-
-
-@rule_for(CAT)
-def _cat(op: Rearrange, args: tuple, static: dict[str, Any]) -> Any:
-    """Tensors that are not cut where they are joined."""
-    tensors, dim = args
-    mesh = mesh_of(tensors)
-    lead: Any = max(filter(is_distributed, tensors), key=lambda each: shards(each._storage.placements))
-    if any(each.spec.shape != lead.spec.shape for each in tensors):
-        return _rearrange(op, args, static)
-    row = wrap_dim(dim, len(lead.spec.shape))
-    places = lead._storage.placements
-    wanted = [each if isinstance(each, Shard) and each.dim != row else Replicate() for each in places]
-    with unrecorded():
-        found = op(tuple([local_as(each, mesh, wanted) for each in tensors]), dim)
-    return recorded(op, wrap(found, op.plans[_key(tensors, dim)].spec, mesh, wanted), tensors, (dim,))
-
-
-def _key(tensors: Sequence[Any], *static: Any) -> tuple:
-    return (static, *[each.spec for each in tensors])
 
 
 @placement_rule(FusedUpdate)

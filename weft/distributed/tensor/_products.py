@@ -1,84 +1,18 @@
-"""Products of matrices: of the ways to compute one on parts, that which moves the fewest bytes."""
+"""Products of matrices, in the way that moves the fewest bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import repeat
-from math import prod
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from ...core.recording import unrecorded
 from ...core.spec import Spec
-from ...core.tensor import Tensor
 from ...families.product import Product
 from ._panels import by_panels, needs_panels
-from ._rules import local_as, mesh_of, placement_rule, placements_of, recorded
-from ._storage import Placements, wrap
-from .placement_types import Partial, Placement, Replicate, Shard
-
-
-class Way(NamedTuple):
-    """Placements of the inputs and of the result along one dim of the mesh."""
-
-    inputs: tuple[Placement, ...]
-    result: Placement
-
-
-def cheapest(
-    ways: Iterable[Way], inputs: Sequence[Tensor], nbytes: int, mesh: Any
-) -> tuple[list[Placements], Placements]:
-    """The placements of each input, and of the result, to which the inputs come with the fewest bytes; the first ones of several.
-
-    nbytes: of the result. One that consists of summands may have to be added up later, so a quarter of them counts as well.
-    """
-    ways, given = list(ways), [placements_of(each, mesh) for each in inputs]
-    along = list(zip(*given, strict=True))  # the placements of all inputs, for each dim of the mesh
-    cuts = [mesh.size(dim) if _cuts_for_nothing(ways, own) else 1 for dim, own in enumerate(along)]
-    chosen = []
-    for mesh_dim, own in enumerate(along):
-        # What the other dims of the mesh leave of each input, and of the result.
-        shares = [
-            each.spec.nbytes / _pieces(placements, mesh, mesh_dim)
-            for each, placements in zip(inputs, given, strict=True)
-        ]
-        left = nbytes * cuts[mesh_dim] / prod(cuts)
-        chosen.append(min(ways, key=partial(_cost_of, own, shares, left, mesh.size(mesh_dim))))
-    return list(zip(*[way.inputs for way in chosen], strict=True)), tuple([way.result for way in chosen])
-
-
-def _cost_of(
-    given: Sequence[Placement], shares: Sequence[float], result: float, count: int, way: Way
-) -> float:
-    """The bytes that a way moves along one dim of the mesh, where inputs have these bytes, and the result."""
-    moved = map(_cost, given, way.inputs, shares, repeat(count))
-    return sum(moved) + (result / 4 if isinstance(way.result, Partial) else 0)
-
-
-def _cuts_for_nothing(ways: Iterable[Way], given: Sequence[Placement]) -> bool:
-    """Whether one of the ways takes inputs as they are, and cuts the result."""
-    return any(
-        isinstance(way.result, Shard)
-        and all(old == new or isinstance(old, Replicate) for old, new in zip(given, way.inputs, strict=True))
-        for way in ways
-    )
-
-
-def _pieces(placements: Placements, mesh: Any, mesh_dim: int) -> int:
-    """Into how many pieces the dims of a mesh cut a tensor, without one of them."""
-    return prod(
-        mesh.size(dim) for dim, each in enumerate(placements) if dim != mesh_dim and isinstance(each, Shard)
-    )
-
-
-def _cost(old: Placement, new: Placement, nbytes: float, count: int) -> float:
-    """Bytes that a process receives. Pieces that become other pieces count twice, because they are cut and joined as well."""
-    if old == new or isinstance(old, Replicate):
-        return 0.0
-    share = nbytes / count
-    if isinstance(old, Shard):
-        return share * (count - 1) if isinstance(new, Replicate) else 2 * share
-    return 2.0 * nbytes if isinstance(new, Replicate) else 1.0 * nbytes
+from ._rules import local_as, mesh_of, placement_rule, recorded
+from ._storage import wrap
+from ._ways import Way, cheapest
+from .placement_types import Partial, Replicate, Shard
 
 
 def ways_of_product(a: Spec, b: Spec, whole: Spec) -> Iterator[Way]:

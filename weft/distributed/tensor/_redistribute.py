@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.dtype import bool_
@@ -11,7 +11,7 @@ from ...ops.assembly.joining import cat
 from .. import _collectives
 from .._reduce_op import ReduceOp
 from ._storage import Placements, in_order, own_piece
-from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
+from .placement_types import Partial, Placement, Replicate, Shard, _NormPartial, _StridedShard
 
 _REDUCE_OPS = {
     "sum": ReduceOp.SUM,
@@ -182,25 +182,37 @@ def _exchanged(local: Tensor, size: int, old: int, new: int, group: Any) -> Tens
     return _own_part(_joined(found, size, old), local.spec.shape[new], new, group)
 
 
-def _reduce_op(place: Placement, local: Tensor) -> Any:
-    """The operation of a collective. The sum of bools is whether any is True, their product whether all are."""
-    name = place.reduce_op  # type: ignore[attr-defined]
-    if local.spec.dtype is bool_:
-        name = {"sum": "max", "product": "min"}.get(name, name)
-    return _REDUCE_OPS[name]
-
-
 def _reduced(local: Tensor, place: Placement, group: Any) -> Tensor:
-    found = local.clone().contiguous()
-    _collectives.all_reduce(found, op=_reduce_op(place, local), group=group)
-    return found
+    """The reduction of all parts."""
+
+    def reduce(parts: Tensor, op: ReduceOp) -> Tensor:
+        found = parts.clone().contiguous()
+        _collectives.all_reduce(found, op=op, group=group)
+        return found
+
+    return _by_reduction(local, place, reduce)
 
 
 def _reduced_and_cut(local: Tensor, place: Placement, dim: int, group: Any) -> Tensor:
-    given = _pieces(local, dim, group)
-    found = given[0].new_empty(given[0].spec.shape)
-    _collectives.reduce_scatter(found, given, op=_reduce_op(place, local), group=group)
-    return _own_part(found, local.spec.shape[dim], dim, group)
+    """The piece of this process of the reduction of all parts."""
+
+    def reduce(parts: Tensor, op: ReduceOp) -> Tensor:
+        given = _pieces(parts, dim, group)
+        found = given[0].new_empty(given[0].spec.shape)
+        _collectives.reduce_scatter(found, given, op=op, group=group)
+        return _own_part(found, parts.spec.shape[dim], dim, group)
+
+    return _by_reduction(local, place, reduce)
+
+
+def _by_reduction(local: Tensor, place: Any, reduce: Callable[[Tensor, Any], Tensor]) -> Tensor:
+    """What parts become by `reduce(parts, op)`. The sum of bools is whether any is True, their product whether all are."""
+    if isinstance(place, _NormPartial):
+        return reduce(local**place.norm_type, ReduceOp.SUM) ** (1 / place.norm_type)
+    name = place.reduce_op
+    if local.spec.dtype is bool_:
+        name = {"sum": "max", "product": "min"}.get(name, name)
+    return reduce(local, _REDUCE_OPS[name])
 
 
 def _summand(local: Tensor, place: Placement, group: Any) -> Tensor:

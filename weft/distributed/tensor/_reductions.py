@@ -11,15 +11,27 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.reduce import Reduce
 from ...families.scan import Scan
-from ._rules import broadcast_placements, is_even, local_as, mesh_of, placement_rule, placements_of, recorded
+from ...ops.reductions.norms import Norm
+from ._rules import broadcast_placements, local_as, mesh_of, placement_rule, placements_of, recorded
 from ._storage import wrap
-from .placement_types import Partial, Placement, Replicate, Shard, along, is_cut
+from ._ways import by_ways, ways_beside
+from .placement_types import Partial, Placement, Replicate, Shard, _NormPartial, along, is_cut, is_sum
 
-# How the parts of a reduction over cut dims become the result.
+# How the parts of the results of a reduction over cut dims become the results.
 _COMBINE = {
-    "sum": "sum", "mean": "avg", "prod": "product", "amax": "max", "amin": "min", "any": "sum", "all": "product",
-    "max": "max", "min": "min",
+    "sum": ("sum",), "nansum": ("sum",), "count_nonzero": ("sum",), "nanmean": ("sum",), "linalg_vecdot": ("sum",),  # nanmean: its count
+    "mean": ("avg",), "prod": ("product",), "any": ("sum",), "all": ("product",),
+    "amax": ("max",), "amin": ("min",), "max": ("max",), "min": ("min",), "aminmax": ("min", "max"),
 }  # fmt: skip
+_NORMS = {0: Partial(), 1: Partial(), math.inf: Partial("max"), -math.inf: Partial("min")}
+
+
+def _combined(op: Reduce, results: int) -> tuple[Partial, ...] | None:
+    """The placements of the results of a reduction whose parts lie on several processes; None if parts do not say enough."""
+    if isinstance(op, Norm):
+        return (_NORMS.get(op.order) or _NormPartial(op.order),)
+    names = _COMBINE.get(op.name, ())
+    return tuple(map(Partial, names)) if len(names) == results else None
 
 
 @placement_rule(Reduce)
@@ -29,20 +41,25 @@ def _reduce(op: Reduce, inputs: tuple, static: dict[str, Any]) -> Any:
     dims, keepdim, params = static["dims"], static.get("keepdim", False), static.get("params", ())
     specs = tuple([each.spec for each in inputs])
     results = op.plans[specs, dims, keepdim, static.get("dtype"), len(params)].results
-    wanted: list[Placement] = []
-    found: list[Placement] = []
-    for mesh_dim, place in enumerate(placements_of(first, mesh)):
-        given, made = _reduced_placement(op, place, first.spec, dims, keepdim, len(results), mesh, mesh_dim)
-        wanted.append(given)
-        found.append(made)
+    steps = [
+        _reduced_placements(op, place, first.spec, dims, keepdim, len(results), mesh.size(mesh_dim))
+        for mesh_dim, place in enumerate(placements_of(first, mesh))
+    ]
+    wanted = [given for given, _ in steps]
     with unrecorded():
         own = [
             local_as(each, mesh, broadcast_placements(each.spec, first.spec, wanted, each is first))
             for each in inputs
         ]
         parts = op(*own, **_of_parts(op, static, wanted, mesh))
+    single = isinstance(parts, Tensor)
+    places = zip(*[made for _, made in steps], strict=True)
+    found = [
+        wrap(part, whole, mesh, each)
+        for part, whole, each in zip((parts,) if single else parts, results, places, strict=True)
+    ]
     shown = None if static.get("whole") else dims
-    return recorded(op, _wrapped(parts, results, mesh, found), inputs, (shown, keepdim, *params))
+    return recorded(op, found[0] if single else tuple(found), inputs, (shown, keepdim, *params))
 
 
 def _of_parts(op: Reduce, static: dict[str, Any], wanted: list[Placement], mesh: Any) -> dict[str, Any]:
@@ -53,46 +70,37 @@ def _of_parts(op: Reduce, static: dict[str, Any], wanted: list[Placement], mesh:
     return {**static, "params": tuple([count / math.prod(cut) for count in static.get("params", ())])}
 
 
-def _reduced_placement(
-    op: Reduce,
-    place: Placement,
-    input: Spec,
-    dims: tuple[int, ...],
-    keepdim: bool,
-    results: int,
-    mesh: Any,
-    mesh_dim: int,
-) -> tuple[Placement, Placement]:
-    """The placements of the input and of the result along one dim of the mesh."""
-    combine = _COMBINE.get(op.name) if results == 1 else None
+def _reduced_placements(
+    op: Reduce, place: Placement, input: Spec, dims: tuple[int, ...], keepdim: bool, results: int, count: int
+) -> tuple[Placement, tuple[Placement, ...]]:
+    """The placements of the input and of the results along one dim of the mesh, which has `count` processes."""
+    combined = _combined(op, results)
     if is_cut(place):
         own = place.dim
         if own not in dims:
-            return place, place if keepdim else along(place, own - sum(dim < own for dim in dims))
-        may_be_empty = not is_even(input.shape[own], mesh, mesh_dim)
-        if combine is not None and not (may_be_empty and combine in ("min", "max")):
-            return place, Partial(combine)
-    if isinstance(place, Partial) and place.reduce_op in ("sum", "avg") and combine in ("sum", "avg"):
-        return place, place
-    return Replicate(), Replicate()
+            kept = place if keepdim else along(place, own - sum(dim < own for dim in dims))
+            return place, (kept,) * results
+        if combined is not None and not (
+            _has_empty_piece(input.shape[own], count) and _need_elements(combined)
+        ):
+            return place, combined
+    if combined is not None and (place in combined or is_sum(place) and all(map(is_sum, combined))):
+        return place, (place,) * results
+    return Replicate(), (Replicate(),) * results
+
+
+def _has_empty_piece(size: int, count: int) -> bool:
+    return Shard.local_shard_size_and_offset(size, count, count - 1)[0] == 0
+
+
+def _need_elements(combined: Sequence[Partial]) -> bool:
+    """Whether no elements have no result."""
+    return any(each.reduce_op in ("min", "max") for each in combined)
 
 
 @placement_rule(Scan)
 def _scan(op: Scan, args: tuple, static: dict[str, Any]) -> Any:
     input, dim = args
-    mesh, results = mesh_of(args), op.plans[input.spec, dim].results
-    places = placements_of(input, mesh)
-    wanted = [p if isinstance(p, Shard) and p.dim != dim else Replicate() for p in places]
-    with unrecorded():
-        parts = op(local_as(input, mesh, wanted), dim)
-    return recorded(op, _wrapped(parts, results, mesh, wanted), (input,), (dim,))
-
-
-def _wrapped(parts: Any, specs: Sequence[Spec], mesh: Any, placements: Sequence[Placement]) -> Any:
-    """The parts of one result, or of a tuple of results, with these specs."""
-    single = isinstance(parts, Tensor)
-    found = [
-        wrap(part, whole, mesh, placements)
-        for part, whole in zip((parts,) if single else parts, specs, strict=True)
-    ]
-    return found[0] if single else tuple(found)
+    ways = ways_beside((dim,), input.spec, len(input.spec.shape))
+    found = by_ways(ways, (input,), mesh_of(args), lambda own: op(own, dim))
+    return recorded(op, found, (input,), (dim,))

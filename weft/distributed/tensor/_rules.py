@@ -188,7 +188,3 @@ def run_whole(op: Any, args: Sequence[Any], static: dict[str, Any]) -> Any:
 
 def shards(placements: Placements) -> int:
     return sum(map(is_cut, placements))
-
-
-def is_even(size: int, mesh: Any, mesh_dim: int) -> bool:
-    return size % mesh.size(mesh_dim) == 0

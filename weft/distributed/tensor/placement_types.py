@@ -178,3 +178,31 @@ class Partial(Placement):
 
     def __str__(self) -> str:
         return f"P({self._reduce_op})"
+
+
+class _NormPartial(Partial):
+    """Each process holds the norm of its elements; the norm of these norms is the tensor. Not for the orders 0, inf and -inf."""
+
+    __slots__ = ("_norm_type",)
+
+    def __init__(self, norm_type: float = 2) -> None:
+        super().__init__("sum")
+        self._norm_type = norm_type
+
+    @property
+    def norm_type(self) -> float:
+        return self._norm_type
+
+    def _key(self) -> tuple:
+        return (self._norm_type,)
+
+    def __repr__(self) -> str:
+        return f"_NormPartial({self._norm_type})"
+
+    def __str__(self) -> str:
+        return f"_NormP({self._norm_type})"
+
+
+def is_sum(place: Placement) -> TypeGuard[Partial]:
+    """Whether a placement makes summands, or numbers whose mean is the tensor: linear functions work on these."""
+    return type(place) is Partial and place.reduce_op in Partial.LINEAR_REDUCE_OPS

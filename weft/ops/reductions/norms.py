@@ -110,11 +110,17 @@ def _norm_rule(p: float) -> Callable:
     )
 
 
+class Norm(Reduce):
+    """A norm of this order."""
+
+    order: float
+
+
 @functools.lru_cache(maxsize=64)  # programs use few orders
-def _norm_row(p: float, of_one: bool) -> Reduce:
+def _norm_row(p: float, of_one: bool) -> Norm:
     """`of_one`: the norm of one number is computed as its absolute value, because its power may overflow."""
     order = norm_order(math.inf if of_one else p)
-    return Reduce(
+    row = Norm(
         "linalg_vector_norm",
         _types,
         lambda compute: ((order.start, compute.to_real()),),
@@ -124,6 +130,8 @@ def _norm_row(p: float, of_one: bool) -> Reduce:
         cascade=order.combine is _sum,
         derivative=_norm_rule(p),
     )
+    row.order = p
+    return row
 
 
 @public("function", name="linalg.vector_norm", out=True)

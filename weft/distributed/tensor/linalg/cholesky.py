@@ -8,7 +8,7 @@ from ....core.dtype import int32
 from ....core.recording import unrecorded
 from ....core.tensor import Tensor
 from ....ops.linalg import equations, factorizations
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import recorded, rule_for
 from .rows import Rows, everywhere, joined, part_of, rows_of
 
@@ -51,7 +51,7 @@ def _cholesky(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,), upper = tensors, static["upper"]
     rows = rows_of(a)
     if rows is None:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         part = part_of(a.mH if upper else a, rows)
         info = part.new_full((), factorize(part, rows), dtype=int32)

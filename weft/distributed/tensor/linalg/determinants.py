@@ -8,7 +8,7 @@ from typing import Any
 from ....core.recording import unrecorded
 from ....core.tensor import Tensor
 from ....ops.linalg import linalg
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import recorded, rule_for
 from .lu import factorize
 from .rows import Rows, everywhere, part_of, rows_of
@@ -27,7 +27,7 @@ def _by_lu(op: Any, tensors: tuple, static: dict[str, Any], compute: Callable[[T
     (a,) = tensors
     rows = rows_of(a)
     if rows is None:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         found = tuple([everywhere(each, rows) for each in compute(*_diagonal(a, rows))])
     return recorded(op, found if len(found) > 1 else found[0], tensors)

@@ -8,7 +8,7 @@ from ....core.recording import unrecorded
 from ....core.tensor import Tensor
 from ....ops.creation.ranges import arange
 from ....ops.linalg import eigen
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import recorded, rule_for
 from .jacobi import orthogonalize
 from .qr import WIDTH
@@ -73,7 +73,7 @@ def _eigh(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,), UPLO = tensors, static["UPLO"]
     rows = _rows_of(a)
     if rows is None:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         values, vectors = decompose(_hermitian(a, UPLO, rows), rows)
         found = joined(values, rows.height, rows), joined(vectors, rows.height, rows).mH
@@ -85,7 +85,7 @@ def _eigvalsh(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows = _rows_of(a)
     if rows is None:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         values, _ = decompose(_hermitian(a, static["UPLO"], rows), rows)
     return recorded(op, joined(values, rows.height, rows), tensors, (static["UPLO"],))

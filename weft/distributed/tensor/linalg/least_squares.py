@@ -9,7 +9,7 @@ from ....core.recording import unrecorded
 from ....core.tensor import Tensor
 from ....ops.linalg import equations, least_squares
 from ... import _collectives
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import recorded, rule_for
 from .qr import blocked_qr, is_tall, tall_qr
 from .rows import Rows, everywhere, joined, part_of, rows_of
@@ -28,14 +28,14 @@ def _lstsq(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     a, b = tensors
     rows, (m, n), driver = rows_of(a, b), a.spec.shape[-2:], static["driver"]
     if rows is None or m < n or len(b.spec.shape) != 2 or driver not in ("gels", "gelsy"):
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         part, right = part_of(a, rows), part_of(b, rows)
         is_small = is_tall(n, rows)
         q, r, *cut = tall_qr(part, rows) if is_small else blocked_qr(part.clone(), rows)
         diagonal = r.diagonal().abs() if is_small else cut[0].collected(r.diagonal(cut[0].start).abs(), 0)
         if driver == "gelsy" and bool((diagonal <= static["rcond"] * diagonal.max()).any()):
-            return matrix_op_on_whole(op, tensors, static)
+            return stacks_of_matrices(op, tensors, static)
         turned = q.mH @ right
         _collectives.all_reduce(turned, group=rows.group)
         solution = (

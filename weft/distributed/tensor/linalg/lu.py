@@ -11,7 +11,7 @@ from ....ops.assembly.joining import cat
 from ....ops.creation.creation import zeros
 from ....ops.linalg import equations, factorizations, linalg
 from ... import _collectives
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import mesh_of, recorded, rule_for, whole
 from .rows import Rows, cut_rows, everywhere, joined, part_of, rows_of
 from .triangular import substitute
@@ -98,7 +98,7 @@ def _lu_factor(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None or m != n:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         part = part_of(a, rows)
         pivots, info = factorize(part, rows)
@@ -115,7 +115,7 @@ def _permutations(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     """A permutation as a matrix, cut by rows."""
     (pivots,), count = tensors, static["size"]
     if len(pivots.spec.shape) != 1:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     mesh = mesh_of(tensors)
     rows = cut_rows(mesh, 0, count)
     with unrecorded():
@@ -144,7 +144,7 @@ def _solve(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     a, b = tensors
     rows = rows_of(a, b)
     if rows is None or len(b.spec.shape) != 2:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         solution, info = solve(part_of(a, rows), part_of(b, rows), rows)
     return recorded(op, (joined(solution, rows.height, rows), everywhere(info, rows)), tensors)
@@ -155,7 +155,7 @@ def _inverse(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows = rows_of(a)
     if rows is None:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         part = part_of(a, rows)
         identity = part.new_zeros(part.spec.shape)

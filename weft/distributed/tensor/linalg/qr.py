@@ -14,7 +14,7 @@ from ....core.tensor import Tensor
 from ....ops.assembly.joining import cat
 from ....ops.linalg import equations, factorizations
 from ... import _collectives
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import recorded, rule_for
 from .rows import Rows, cut_rows, everywhere, joined, part_of, rows_of
 
@@ -116,7 +116,7 @@ def _qr(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,), mode = tensors, static["mode"]
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None or mode == "complete" and m > n:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         if m >= n and is_tall(n, rows):
             q, r = tall_qr(part_of(a, rows), rows)

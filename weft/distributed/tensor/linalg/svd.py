@@ -12,7 +12,7 @@ from ....core.tensor import Tensor
 from ....ops.assembly.joining import cat
 from ....ops.linalg import eigen
 from ....ops.linalg.lapack import LinAlgError
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import recorded, rule_for
 from .jacobi import orthogonalize
 from .qr import blocked_qr, is_tall, tall_qr
@@ -52,7 +52,7 @@ def _svd(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None or static["full_matrices"] and m != n:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         if m < n:
             right, values, left = op(a.mH, **static)
@@ -74,7 +74,7 @@ def _svdvals(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     (a,) = tensors
     rows, (m, n) = rows_of(a), a.spec.shape[-2:]
     if rows is None:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         if m < n:
             found = op(a.mH)

@@ -7,7 +7,7 @@ from typing import Any
 from ....core.recording import unrecorded
 from ....core.tensor import Tensor
 from ....ops.linalg import equations
-from .._others import matrix_op_on_whole
+from .._others import stacks_of_matrices
 from .._rules import recorded, rule_for
 from .rows import Rows, joined, part_of, rows_of
 
@@ -38,7 +38,7 @@ def _solve_triangular(op: Any, tensors: tuple, static: dict[str, Any]) -> Any:
     upper, left, unitriangular = static["upper"], static["left"], static["unitriangular"]
     rows = rows_of(a, b)
     if rows is None or len(b.spec.shape) != 2:
-        return matrix_op_on_whole(op, tensors, static)
+        return stacks_of_matrices(op, tensors, static)
     with unrecorded():
         if left:
             right = part_of(b, rows)

@@ -51,12 +51,16 @@ def calls(names=()):
         for number, sample in enumerate(samples[:: max(len(samples) // SAMPLES, 1)][:SAMPLES]):
             arguments = (sample.input, *sample.args), sample.kwargs
             tensors = tensors_in(arguments)
-            if any(each.layout is not torch.strided for each in tensors):
+            if any(each.layout is not torch.strided for each in tensors) or _has_module(sample):
                 continue
             for place, tensor in enumerate(tensors):
                 if tensor.numel():
                     for dim in range(tensor.dim()):
                         yield f"{label} {number}: tensor {place}, dim {dim}", op.name, arguments, place, dim
+
+
+def _has_module(sample):
+    return any(isinstance(each, torch.nn.Module) for each in (*sample.args, *sample.kwargs.values()))
 
 
 def tensors_in(value):
@@ -95,7 +99,7 @@ def placements(library, mesh, name, arguments, place, dim):
     try:
         args, kwargs = changed(arguments[0], laid_out), changed(arguments[1], laid_out)
         found = function_of(library, name)(*args, **kwargs)
-        return " ".join(str(each.placements[0]) for each in tensors_in([found]))
+        return " | ".join(str(each.placements[0]) for each in tensors_in([found]))
     except Exception as error:
         return (
             f"{REFUSED}: {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
@@ -109,8 +113,21 @@ def compared(names=()):
         warnings.simplefilter("ignore")
         for label, name, arguments, place, dim in calls(names):
             theirs = placements(torch, meshes[0], name, arguments, place, dim)
-            ours_args = converted(arguments[0]), {k: converted(v) for k, v in arguments[1].items()}
-            yield label, (theirs, placements(weft, meshes[1], name, ours_args, place, dim))
+            ours = placements(weft, meshes[1], name, _converted(arguments), place, dim)
+            yield label, (theirs.replace(".0)", ")"), ours.replace(".0)", ")"))  # _NormP(2.0) is _NormP(2)
+
+
+def _converted(arguments):
+    args, kwargs = arguments
+
+    def own(value):
+        return (
+            getattr(weft, str(value).rpartition(".")[2])
+            if isinstance(value, torch.memory_format)
+            else converted(value)
+        )
+
+    return converted(args), {k: own(v) for k, v in kwargs.items()}
 
 
 def kind_of(theirs, ours):
@@ -118,7 +135,10 @@ def kind_of(theirs, ours):
         return "both refuse" if ours.startswith(REFUSED) else "only PyTorch refuses"
     if ours.startswith(REFUSED):
         return "only weft refuses"
-    return "same" if ours == theirs else "other placements"
+    if ours == theirs:
+        return "same"
+    pairs = list(zip(theirs.split(" | "), ours.split(" | "), strict=True))
+    return "only weft gathers" if any(b == "R" != a for a, b in pairs) else "weft gathers less"
 
 
 def main(names):
@@ -126,8 +146,8 @@ def main(names):
     for label, pair in compared(names):
         kind = kind_of(*pair)
         counts[kind] += 1
-        if kind in ("other placements", "only weft refuses"):
-            print(f"{label}: {pair[0]} in PyTorch, {pair[1]} in weft")
+        if kind in ("only weft gathers", "only weft refuses", "weft gathers less"):
+            print(f"{kind}: {label}: {pair[0]} in PyTorch, {pair[1]} in weft")
     print(dict(counts))
 
 

@@ -11,11 +11,12 @@ from ...families.array_op import ArrayOp
 from ...families.custom_vjp import CustomVjp
 from ...families.rearrange import Rearrange
 from ...families.update import FusedUpdate
-from ...ops.linalg.lapack import MatrixOp
+from ...ops.linalg.lapack import MatrixOp, infos_spec
 from ...ops.nn import resampling, resizing, vision
 from ...ops.order import searching
 from ._rules import (
     all_distributed,
+    as_distributed,
     bare,
     local_as,
     mesh_of,
@@ -61,9 +62,16 @@ def _custom_vjp(op: CustomVjp, args: tuple, static: dict[str, Any]) -> Any:
 
 @placement_rule(MatrixOp)
 def stacks_of_matrices(op: MatrixOp, tensors: tuple, static: dict[str, Any]) -> Any:
-    """Each process has whole matrices."""
-    ways = ways_of_stacks([each.spec for each in tensors])
-    found = by_ways(ways, tensors, mesh_of(tensors), lambda *own: op(*own, **static))
+    """Each process has whole matrices, and LAPACK's infos of all of them, so that all raise the error of a matrix alike."""
+    mesh = mesh_of(tensors)
+    found = by_ways(
+        ways_of_stacks([each.spec for each in tensors]), tensors, mesh, lambda *own: op(*own, **static)
+    )
+    if not isinstance(found, Tensor):
+        infos = infos_spec(tensors[0].spec.shape[:-2])
+        found = tuple(
+            [as_distributed(whole(each, mesh), mesh) if each.spec is infos else each for each in found]
+        )
     return recorded(op, found, tensors, tuple([static[name] for name in op._static[len(tensors) :]]))
 
 

@@ -12,7 +12,7 @@ from ...core.tensor import Tensor
 from ...families.reduce import Reduce
 from ...families.scan import Scan
 from ...ops.reductions.norms import Norm
-from ._rules import broadcast_placements, local_as, mesh_of, placement_rule, placements_of, recorded
+from ._rules import broadcast_placements, local_as, mesh_of, placement_rule, placements_of, recorded, shards
 from ._storage import wrap
 from ._ways import by_ways, ways_beside
 from .placement_types import Partial, Placement, Replicate, Shard, _NormPartial, along, is_cut, is_sum
@@ -38,17 +38,20 @@ def _combined(op: Reduce, results: int) -> tuple[Partial, ...] | None:
 def _reduce(op: Reduce, inputs: tuple, static: dict[str, Any]) -> Any:
     mesh = mesh_of(inputs)
     first = inputs[0]
+    lead = max(
+        inputs, key=lambda each: each.spec.shape == first.spec.shape and shards(placements_of(each, mesh))
+    )
     dims, keepdim, params = static["dims"], static.get("keepdim", False), static.get("params", ())
     specs = tuple([each.spec for each in inputs])
     results = op.plans[specs, dims, keepdim, static.get("dtype"), len(params)].results
     steps = [
         _reduced_placements(op, place, first.spec, dims, keepdim, len(results), mesh.size(mesh_dim))
-        for mesh_dim, place in enumerate(placements_of(first, mesh))
+        for mesh_dim, place in enumerate(placements_of(lead, mesh))
     ]
     wanted = [given for given, _ in steps]
     with unrecorded():
         own = [
-            local_as(each, mesh, broadcast_placements(each.spec, first.spec, wanted, each is first))
+            local_as(each, mesh, broadcast_placements(each.spec, first.spec, wanted, each is lead))
             for each in inputs
         ]
         parts = op(*own, **_of_parts(op, static, wanted, mesh))

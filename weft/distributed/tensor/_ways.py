@@ -95,12 +95,18 @@ def ways_beside(dims: Iterable[int], input: Spec, results: int) -> Iterator[Way]
 def by_ways(
     ways: Iterable[Way], tensors: Sequence[Tensor], mesh: Any, run: Callable[..., Any], nbytes: int = 0
 ) -> Any:
-    """The results of `run(*tensors)`, not recorded, in the cheapest of the ways. All results lie alike.
+    """The results of `run(*tensors)`, not recorded, in the cheapest of the ways under which a tensor stays as it lies, or on whole tensors.
 
-    nbytes: of the result, where a way gives summands.
+    All results lie alike. nbytes: of the result, where a way gives summands.
     """
+    given = [placements_of(each, mesh) for each in tensors]
+    stay = [
+        way
+        for way in ways
+        if any(new in own and not new.is_replicate() for new, own in zip(way.inputs, given))
+    ]
     whole = Way((Replicate(),) * len(tensors), Replicate())
-    wanted, places = cheapest([whole, *ways], tensors, nbytes, mesh)
+    wanted, places = cheapest([whole, *stay], tensors, nbytes, mesh)
     with unrecorded():
         parts = [local_as(each, mesh, own) for each, own in zip(tensors, wanted, strict=True)]
         if all(each.is_replicate() for each in places):

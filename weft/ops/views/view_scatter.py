@@ -55,9 +55,10 @@ def _laid_out(ct: Tensor, spec: Spec) -> Tensor:
 def _same_strides(input: Tensor) -> Tensor:
     """A copy with the same strides and offset. The rest of the storage is copied as well."""
     spec = input.spec
-    if spec.repeats:
+    nbytes = input._storage.nbytes_
+    if spec.repeats or spec.is_dense and spec.nbytes == nbytes:
         return input.clone()
-    whole = (input._storage.nbytes_ // spec.dtype.itemsize,)
+    whole = (nbytes // spec.dtype.itemsize,)
     copied = make(input._storage, 0, contiguous_spec(whole, spec.dtype, spec.device)).clone()
     return make(copied._storage, input._byte_offset, spec)
 

@@ -111,20 +111,23 @@ def by_ways(
         parts = [local_as(each, mesh, own) for each, own in zip(tensors, wanted, strict=True)]
         if all(each.is_replicate() for each in places):
             return all_distributed(run(*parts), mesh)
-        on_meta = run(*[empty(each.spec.like(device=_META)) for each in tensors])
-        single = isinstance(on_meta, Tensor)
-        specs = [
-            each.spec.like(device=tensors[0].spec.device) for each in ((on_meta,) if single else on_meta)
-        ]
+        specs, single = _specs(tensors, run)
         lies = [_of_result(each, places) for each in specs]
         sizes = [local_sizes(each.shape, mesh, own) for each, own in zip(specs, lies)]
         if all(0 in each for each in sizes):  # some ops refuse tensors without elements
-            found = [parts[0].new_empty(own, dtype=each.dtype) for own, each in zip(sizes, specs)]
+            found: Any = [parts[0].new_empty(own, dtype=each.dtype) for own, each in zip(sizes, specs)]
         else:
             found = run(*parts)
             found = [found] if single else found
-    results = tuple([wrap(*each, mesh, own) for *each, own in zip(found, specs, lies)])
+    results = tuple([wrap(part, spec, mesh, own) for part, spec, own in zip(found, specs, lies, strict=True)])
     return results[0] if single else results
+
+
+def _specs(tensors: Sequence[Tensor], run: Callable[..., Any]) -> tuple[list[Spec], bool]:
+    """The specs of the results of `run(*tensors)`, and whether it is a single one."""
+    found = run(*[empty(each.spec.like(device=_META)) for each in tensors])
+    single, where = isinstance(found, Tensor), tensors[0].spec.device
+    return [each.spec.like(device=where) for each in ((found,) if single else found)], single
 
 
 def _of_result(spec: Spec, places: Placements) -> Placements:

@@ -208,7 +208,7 @@ _LAZY = (
 _NOT_EXPORTED = frozenset(
     "BFloat16Storage BFloat16Tensor ComplexDoubleStorage ComplexFloatStorage HalfStorage HalfTensor QInt32Storage QInt8Storage "
     "QUInt2x4Storage QUInt4x2Storage QUInt8Storage Storage StorageBase annotations broadcast_shapes classes compiled_with_cxx11_abi "
-    "eager eig explain from_dlpack load_ipython_extension lstsq lu matrix_rank ops pca_lowrank quantized_gru quantized_lstm read_vitals segment_reduce "
+    "count eager eig explain from_dlpack load_ipython_extension lstsq lu matrix_rank ops pca_lowrank quantized_gru quantized_lstm read_vitals segment_reduce "
     "set_default_dtype set_grad_enabled set_vital solve svd_lowrank symeig synchronize to_dlpack unique unload_ipython_extension while_loop".split()
 )
 # Names -> the submodules that have them, loaded when first used.
@@ -261,6 +261,7 @@ _LAZY_NAMES = {
     "classes": "_classes",
     "compile": "compiler",
     "cond": "_higher_order_ops",
+    "count": "utils.counting",
     "fork": "jit",
     "get_device_module": "accelerator._module",
     "load_ipython_extension": "viz.notebook",

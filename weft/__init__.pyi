@@ -126,6 +126,7 @@ complex32: DType
 complex64: DType
 from weft.library.higher_order.cond import cond as cond
 contiguous_format: MemoryFormat
+from weft.utils.counting import count as count
 from . import cpu as cpu
 from . import cuda as cuda
 from .core.generator import default_generator as default_generator

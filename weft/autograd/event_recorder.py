@@ -79,8 +79,8 @@ class Recorder:
     def resume(self) -> None:
         """Collect events, from the start or after `pause`."""
         if self not in _open:
-            _open.append(self)
             above("profiler.operators").start(self)
+            _open.append(self)
             profiling.on = bool(_open)
 
     def pause(self) -> None:

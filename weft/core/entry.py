@@ -103,8 +103,12 @@ def observe(observer: Callable[[Callable, tuple, dict[str, Any]], Any] | None) -
     """Let `observer(function, args, kwargs)` answer the calls of all threads while `core/modes.py` watches functions.
 
     Calls that it answers with PLAIN go on. None takes the observer back.
+
+    Raises: RuntimeError if there is an observer already.
     """
     global _ask
+    if observer is not None and _ask is not overridden:
+        raise RuntimeError("a profile or a weft.count() is open already: end it before the next one begins")
 
     def ask(function: Callable, args: tuple, kwargs: dict[str, Any], is_operator: bool = False) -> Any:
         answer = observer(function, args, kwargs)  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -23,12 +23,37 @@ MOST_RECENT = 4  # templates for keys with first specs of one kind
 _planning: list[PlanCache] = []
 
 _caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()
+_writes_templates = True
 
 
 @when_plans_expire.append
 def _forget_plans() -> None:
     for cache in list(_caches.values()):
         cache.clear()
+
+
+@contextlib.contextmanager
+def planned_anew() -> Iterator[None]:
+    """Within the context, ops plan every call anew, for exact sizes. After it they have the plans of before.
+
+    For contexts that note what planning prepares. Plans that were made before would not prepare it again, and a template would make
+    plans for other sizes from the notes of one.
+    """
+    global _writes_templates
+    caches = list(_caches.values())
+    before = {id(cache): (dict(cache), cache.kinds, cache.recent) for cache in caches}
+    for cache in caches:
+        dict.clear(cache)
+        cache.kinds, cache.recent = {}, {}
+    writes_templates, _writes_templates = _writes_templates, False
+    try:
+        yield
+    finally:
+        _writes_templates = writes_templates
+        for cache in list(_caches.values()):
+            plans, cache.kinds, cache.recent = before.get(id(cache), ({}, {}, {}))
+            dict.clear(cache)
+            cache.update(plans)
 
 
 class PlanCache(dict):
@@ -93,7 +118,7 @@ class PlanCache(dict):
             with contextlib.suppress(ZeroDivisionError):
                 if (plan := make(key)) is not UNFIT:
                     return self._use(make, plan, first)
-        if found.needs_template(key, len(self.kinds), inner=bool(_planning)):
+        if _writes_templates and found.needs_template(key, len(self.kinds), inner=bool(_planning)):
             try:
                 make = template(self.plan, key, self.with_sizes)
             except Untraceable as error:

@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.spec import Spec
 from . import defer, fusion, tiers
+from .work import touched_by
 
 MOST_RUNS = 8  # of the function, until it has all of its kernels
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -58,7 +58,7 @@ class Observer:
         self, chain: Sequence[Any], stored: Sequence[bool], end: Any, kernels: int, seconds: float
     ) -> None:
         operands = {
-            (id(source), offset, spec): _span(spec)
+            (id(source), offset, spec): touched_by(spec)
             for each in chain
             for source, offset, spec in zip(
                 each.sources, each.offsets, each.plan.deferred.operands, strict=True
@@ -67,7 +67,9 @@ class Observer:
         }
         results = [each.plan.spec.nbytes for each in chain]
         least = sum(operands.values()) + sum(n for n, kept in zip(results, stored, strict=True) if kept)
-        single = sum(results) + sum(_span(spec) for each in chain for spec in each.plan.deferred.operands)
+        single = sum(results) + sum(
+            touched_by(spec) for each in chain for spec in each.plan.deferred.operands
+        )
         self.runs.append(
             Run(
                 [each.plan.deferred.name for each in chain],
@@ -81,11 +83,6 @@ class Observer:
                 user_line(),
             )
         )
-
-
-def _span(spec: Spec) -> int:
-    """The bytes of memory that a loop over a tensor reads."""
-    return spec.span * spec.dtype.itemsize
 
 
 def user_line() -> Line | None:

@@ -7,10 +7,11 @@ primitives (`approx/`).
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..core.dtype import DType, bool_, float32, float64, int32, int64
 
@@ -34,6 +35,8 @@ PRIMITIVES = {
 }  # fmt: skip
 
 _interned: WeakValueDictionary[tuple, Expr] = WeakValueDictionary()
+# The results of functions such as exp, which consist of many primitives, with the operands. `work.py` counts such a function once.
+_functions: WeakKeyDictionary[Expr, tuple[Expr, ...]] = WeakKeyDictionary()
 
 
 class Expr:
@@ -82,6 +85,25 @@ def node(op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None) 
     key = (op, dtype, args, value)
     found = _interned.get(key)
     return found if found is not None else _interned.setdefault(key, Expr(op, dtype, args, value))
+
+
+def one_function(function: Callable) -> Callable:
+    """Decorator for a mathematical function of Exprs: its result is known as one function of its operands, not as many primitives."""
+
+    @functools.wraps(function)
+    def noted(*operands: Any) -> Any:
+        result = function(*operands)
+        inputs = tuple([each for each in operands if isinstance(each, Expr)])
+        if result.args and result not in inputs:
+            _functions.setdefault(result, inputs)
+        return result
+
+    return noted
+
+
+def operands_of_function(expr: Expr) -> tuple[Expr, ...] | None:
+    """The operands of the function that made an expression; None if it is a primitive."""
+    return _functions.get(expr)
 
 
 def const(value: Any, dtype: DType) -> Expr:
@@ -241,6 +263,8 @@ def substitute(roots: tuple[Expr, ...], leaf: Callable[[Expr], Expr]) -> tuple[E
             found[each] = leaf(each)
         elif each.args:
             found[each] = node(each.op, each.dtype, tuple([found[arg] for arg in each.args]), each.value)
+            if (operands := _functions.get(each)) is not None:
+                _functions.setdefault(found[each], tuple([found[arg] for arg in operands]))
         else:
             found[each] = each
     return tuple([found[root] for root in roots])

@@ -8,7 +8,20 @@ from typing import Any
 from . import approx, complexes
 from . import expr as _expr
 from .complexes import Complex
-from .expr import Expr, as_expr, bitcast, cast, clz, const, copysign, fma, popcount, rint, select
+from .expr import (
+    Expr,
+    as_expr,
+    bitcast,
+    cast,
+    clz,
+    const,
+    copysign,
+    fma,
+    one_function,
+    popcount,
+    rint,
+    select,
+)
 
 __all__ = [
     "Complex", "Expr", "bitcast", "cast", "clz", "const", "copysign", "fma", "as_expr", "popcount", "rint", "select",
@@ -79,6 +92,7 @@ def _angle(a: Expr) -> Expr:
     return select(a < 0, as_expr(3.141592653589793, a), select(_expr.isnan(a), a, as_expr(0.0, a)))
 
 
+@one_function
 def fmod(a: Expr, b: Expr) -> Expr:
     """Return C's fmod, exactly: a - b * trunc(a / b)."""
     if a.dtype.kind != "f":
@@ -94,11 +108,13 @@ def fmod(a: Expr, b: Expr) -> Expr:
     return _expr.slow_path((a, b), usual, ~simple, x % y)
 
 
+@one_function
 def minimum(a: Expr, b: Any) -> Expr:
     """The smaller one; NaN if either is."""
     return _extreme(a, b, lambda x, y: x < y)
 
 
+@one_function
 def maximum(a: Expr, b: Any) -> Expr:
     """The larger one; NaN if either is."""
     return _extreme(a, b, lambda x, y: y < x)

@@ -12,7 +12,21 @@ from collections.abc import Callable, Sequence
 
 from ..core.dtype import float32, float64
 from .approx import exp, log, log_short, sin, tan
-from .expr import Expr, absolute, as_expr, cast, copysign, eq, fma, horner, isnan, rint, select, sqrt
+from .expr import (
+    Expr,
+    absolute,
+    as_expr,
+    cast,
+    copysign,
+    eq,
+    fma,
+    horner,
+    isnan,
+    one_function,
+    rint,
+    select,
+    sqrt,
+)
 
 # fmt: off
 # exp(-x) I0(x) and exp(-x) I1(x) / x in x / 4 - 1, for x <= 8.
@@ -80,6 +94,7 @@ ASYMPTOTIC = 10
 def in_float64(function: Callable[[Expr, bool], Expr]) -> Callable[[Expr], Expr]:
     """`function(x, short)` on float64; `short` says that the precision of float32 is enough."""
 
+    @one_function
     @functools.wraps(function)
     def widened(x: Expr) -> Expr:
         if x.dtype is float32:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.arguments import boolean, integer, integers
 from ..core.checking import dtype as as_dtype
-from ..core.dispatch import watchers
+from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import FLOAT, LEGACY_NAMES, DType, compute_type
 from ..core.grad_mode import mode
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims, merge_dims
@@ -211,9 +211,10 @@ class Reduce(MonoidOp):
             dtype = as_dtype(dtype, self.name, "dtype")
         plan = self.direct_plans[input.spec, dim, keepdim, dtype]
         if watchers:
-            return self(
-                input, dims=plan.dims, keepdim=keepdim, dtype=dtype, params=plan.numbers, whole=dim is None
-            )
+            static = {"dims": plan.dims, "keepdim": keepdim, "dtype": dtype, "params": plan.numbers}
+            answer = watched(self, "run", (input,), {**static, "whole": dim is None})
+            if answer is not PLAIN:
+                return answer
         found: Any
         if plan.spec is not None:
             storage = plan.allocate()

@@ -55,6 +55,11 @@ def name_of_op(op: Any, method: str, args: tuple) -> str:
     return f"{name}_" if method == "inplace" and _listed(name.removeprefix("aten::") + "_") else name
 
 
+def name_of_deferred(name: str) -> str:
+    """The operator that a deferred op with this name computes."""
+    return _name_of(name, None)
+
+
 def _name_of_product(args: tuple) -> str:
     a, b = [each.spec.ndim for each in args[-2:]]
     if b == 1:

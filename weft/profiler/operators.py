@@ -41,8 +41,8 @@ _thread = _Thread()
 def start(recorder: Recorder) -> None:
     """Note operators, in all threads."""
     prepare()
-    watch_functions()
     entry.observe(_called)
+    watch_functions()
     watch(_watched, plain=True)
     engine.set_pass_type(_TimedPass)
     defer.observers.append(_kernels)

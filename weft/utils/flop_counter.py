@@ -296,6 +296,12 @@ _STEPS: dict[str, Callable[..., Counts]] = {
 }
 
 
+def step_counts(op: Any, result: Any, args: Sequence[Any]) -> int | None:
+    """Count the forward pass of an op of weft whose kernel no plan describes; None if there is no formula for it."""
+    count = _STEPS.get(getattr(op, "name", ""))
+    return None if count is None else count(result, *args)[0][1]
+
+
 # ---- The mode --------------------------------------------------------------------------------------------------------
 
 

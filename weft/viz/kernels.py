@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..engine.explain import Line, Observer, Run, observe, run_until_compiled
+from ..engine.work import touched_by
 from ..families.kernel_graph import KernelGraph
 from ..families.map import Map
 from ..families.product import Product
@@ -162,7 +163,7 @@ def _of_run(run: Run, formula: tuple[str, str]) -> _Kernel:
 def _of_call(call: Call) -> _Kernel:
     inputs, results = call.inputs, call.results
     distinct = {id(each): each for each in (*inputs, *results)}.values()
-    moved = sum(map(_reach, distinct))
+    moved = sum(touched_by(each.spec) for each in distinct if type(each.spec) is Spec)
     letters = [letter(k) for k in range(len(inputs))]
     label, hue, formula = "kernel", _SINGLE, f"{call.op.name}({', '.join(letters)})"
     if isinstance(call.op, KernelGraph):
@@ -189,12 +190,6 @@ def _of_map(call: Call) -> Formula:
         elif isinstance(each, (bool, int, float, complex)):
             operands.append(of_number(each))
     return infix(call.op.name, operands)
-
-
-def _reach(tensor: Tensor) -> int:
-    """The bytes of memory that a loop over the tensor reads or writes."""
-    spec = tensor.spec
-    return spec.span * spec.dtype.itemsize if type(spec) is Spec else 0
 
 
 def _draw_kernel(drawing: Drawing, number: int, kernel: _Kernel, most: int) -> None:

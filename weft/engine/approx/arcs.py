@@ -17,6 +17,7 @@ from ..expr import (
     horner,
     int_like,
     isnan,
+    one_function,
     select,
     sqrt,
 )
@@ -57,6 +58,7 @@ def _asin_halves(x: Expr) -> tuple[Expr, Double, Expr]:
     return large, a, a.high * z * horner(z, _ASIN[x.dtype])
 
 
+@one_function
 def asin(x: Expr) -> Expr:
     """Compute asin(x), by pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for large |x|."""
     large, a, tail = _asin_halves(x)
@@ -66,6 +68,7 @@ def asin(x: Expr) -> Expr:
     return copysign(select(large, reflected, a.high + tail), x)
 
 
+@one_function
 def acos(x: Expr) -> Expr:
     large, a, tail = _asin_halves(x)
     half_pi = Double(*(const(part, x.dtype) for part in nearest_float(*PI_2[:2], x.dtype)))
@@ -78,6 +81,7 @@ def acos(x: Expr) -> Expr:
     return y.high + (y.low + tail * select(large, sign * 2.0, -sign))
 
 
+@one_function
 def atan(x: Expr) -> Expr:
     # Beyond this size, the result is pi/2 all the same, and infinity has no quotient.
     size = clamp(absolute(x), 0.0, 2.0**60)
@@ -100,6 +104,7 @@ def _atan_sum(q: Double, eighths: Expr) -> Expr:
     return total.high + (total.low + fma(eighths, low, tail))
 
 
+@one_function
 def atan2(y: Expr, x: Expr) -> Expr:
     if x.dtype is float64:
         y, x = _scale_pair(y, x)
@@ -138,6 +143,7 @@ def _scale_pair(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     return a * factor, b * factor
 
 
+@one_function
 def larger(a: Expr, b: Expr) -> Expr:
     """Return the larger absolute value."""
     return select(absolute(a) < absolute(b), absolute(b), absolute(a))
@@ -149,6 +155,7 @@ def _hypot_factor(a: Expr, b: Expr) -> Expr:
     return select(const(2.0**400, float64) < size, const(2.0**-600, float64), factor)
 
 
+@one_function
 def hypot(a: Expr, b: Expr) -> Expr:
     infinite = eq(absolute(a), INF) | eq(absolute(b), INF)
     if a.dtype is float32:

@@ -6,7 +6,21 @@ import math
 from collections.abc import Callable
 
 from ...core.dtype import DType, float32, float64, int64, uint64
-from ..expr import Expr, absolute, bitcast, cast, const, eq, fma, horner, load, ne, select, slow_path
+from ..expr import (
+    Expr,
+    absolute,
+    bitcast,
+    cast,
+    const,
+    eq,
+    fma,
+    horner,
+    load,
+    ne,
+    one_function,
+    select,
+    slow_path,
+)
 from ..wide import Double, fast_two_sum, narrow, where
 from .floats import FORMAT, INF, NAN
 
@@ -116,12 +130,14 @@ def _sin_cos(r: Double) -> tuple[Double, Double]:
     return sine, cosine
 
 
+@one_function
 def sin(x: Expr) -> Expr:
     y = _sin_float32(x, 0) if x.dtype is float32 else _sin_of_quadrant(*_quadrant(x))
     y = _unless_huge(x, _HUGE[x.dtype], y, _sin_of_huge)
     return select(eq(x, 0), x, y)
 
 
+@one_function
 def cos(x: Expr) -> Expr:
     if x.dtype is float32:
         y = _sin_float32(x, 1)
@@ -154,6 +170,7 @@ def _sin_float32(x: Expr, halves: int) -> Expr:
     return cast(bitcast(bitcast(y, int64) ^ (bitcast(marked, int64) << 63), float64), float32)
 
 
+@one_function
 def tan(x: Expr) -> Expr:
     y = _tan_of_quadrant(*_quadrant(cast(x, float64)), x.dtype)
     y = _unless_huge(x, _HUGE[float64], y, _tan_of_huge)

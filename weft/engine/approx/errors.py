@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...core.dtype import DType, float32, float64
-from ..expr import Expr, absolute, const, copysign, eq, fma, horner, select
+from ..expr import Expr, absolute, const, copysign, eq, fma, horner, one_function, select
 from ..wide import Wide, constant, fast_two_sum, leading, narrow, where, widen
 from ..wide import sqrt as wide_sqrt
 from .exponential import exp_parts, exp_reduce, exp_tail, power_of_two
@@ -80,6 +80,7 @@ _ERFINV = {
 # fmt: on
 
 
+@one_function
 def erf(x: Expr) -> Expr:
     """A polynomial for small |x|, else 1 - erfc(|x|), where erfc need not be right to its own last bit."""
     size = absolute(x)
@@ -98,6 +99,7 @@ def erf(x: Expr) -> Expr:
     return copysign(select(small, fma(size, horner(x * x, _ERF[x.dtype]), size), large), x)
 
 
+@one_function
 def normal_cdf(x: Expr) -> Expr:
     """The cumulative normal distribution to about 2**-24, for which erf would calculate more bits of small arguments."""
     if x.dtype is not float32:
@@ -110,6 +112,7 @@ def normal_cdf(x: Expr) -> Expr:
     return select(x < 0, tail, 1.0 - tail)
 
 
+@one_function
 def erfc(x: Expr) -> Expr:
     dtype = x.dtype
     y = _erfc_positive(widen(clamp(absolute(x), 0.0, _ERFC_END[dtype])), dtype)
@@ -138,6 +141,7 @@ def _wide_polynomial(t: Wide, constant_term: tuple[float, float], rest: tuple[fl
     return t * horner(leading(t), rest) + constant(*constant_term, t)
 
 
+@one_function
 def erfinv(x: Expr) -> Expr:
     """Compute x times a function of w = -log(1 - x**2), in pieces.
 

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from ...core.dtype import float32, float64
-from ..expr import Expr, absolute, bitcast, const, fma, horner, int_like, ldexp, select
+from ..expr import Expr, absolute, bitcast, const, fma, horner, int_like, ldexp, one_function, select
 from ..wide import Double, fast_two_sum
 from .floats import FORMAT, bits, clamp
 
@@ -81,12 +81,14 @@ def one_plus(r: Expr, tail: Expr) -> Double:
     return fast_two_sum(high, (r - (high - 1)) + tail)
 
 
+@one_function
 def exp(x: Expr) -> Expr:
     x = clamp(x, EXP[x.dtype].low, EXP[x.dtype].high)
     marked, _, r = exp_reduce(x)
     return scaled(exp_tail(r) + 1, marked)
 
 
+@one_function
 def exp2(x: Expr) -> Expr:
     shape = FORMAT[x.dtype]
     x = clamp(x, -shape.bias - shape.mantissa - 4.0, shape.bias + 2.0)
@@ -95,6 +97,7 @@ def exp2(x: Expr) -> Expr:
     return scaled(fma(r, horner(r, EXP[x.dtype].exp2), 1.0), marked)
 
 
+@one_function
 def expm1(x: Expr) -> Expr:
     """2**k (exp(r) - 1) + (2**k - 1), halved meanwhile so that k = 128 does not overflow.
 
@@ -120,6 +123,7 @@ def expm1(x: Expr) -> Expr:
 _SIGMOID_SHRINK = {float32: (-32, 60.0), float64: (-64, 60.0)}
 
 
+@one_function
 def sigmoid(x: Expr) -> Expr:
     """Compute 1 / (1 + exp(-x)), the sum and the quotient with their errors."""
     shrink, one_from = _SIGMOID_SHRINK[x.dtype]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...core.dtype import DType, float64, int64
-from ..expr import Expr, bitcast, cast, const, eq, fma, horner, isnan, select
+from ..expr import Expr, bitcast, cast, const, eq, fma, horner, isnan, one_function, select
 from ..wide import Double, Wide, fast_two_sum, leading, narrow
 from .exponential import EXP, exp_reduce, one_plus, power_of_two, scaled
 from .floats import FORMAT, INF, bits64, clamp, split_float
@@ -52,6 +52,7 @@ def wide_log(x: Wide, add_to_k: Expr | None = None) -> Wide:
     return fast_two_sum(whole.high, whole.low + fma(exponent, low, total.low + (s.low + s.low + tail)))
 
 
+@one_function
 def log_short(x: Expr) -> Expr:
     """Compute log of a float64 to the precision of float32, for 0, normal numbers and NaN."""
     y = wide_log(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.dtype import float32, float64
-from ..expr import Expr, absolute, const, copysign, eq, fma, horner, select
+from ..expr import Expr, absolute, const, copysign, eq, fma, horner, one_function, select
 from ..wide import Double, narrow, where, widen
 from ..wide import sqrt as wide_sqrt
 from .exponential import EXP, exp_parts, exp_reduce, exp_tail, power_of_two
@@ -34,6 +34,7 @@ def _odd(x: Expr, tail: tuple[float, ...]) -> Expr:
     return fma(x * z, horner(z, tail), x)
 
 
+@one_function
 def tanh(x: Expr) -> Expr:
     """A polynomial for small |x|, else 1 - 2 / (exp(2|x|) + 1), whose quotient is so small that its errors need no correction."""
     size = absolute(x)
@@ -50,12 +51,14 @@ def _half_exp(x: Expr) -> tuple[Double, Expr]:
     return Double(power.high * scale, power.low * scale), 2.0**-66 / (power.high * scale)
 
 
+@one_function
 def sinh(x: Expr) -> Expr:
     grown, shrunk = _half_exp(x)
     y = (grown.high - (shrunk * 2.0**-64 - grown.low)) * 2.0**64
     return select(absolute(x) < 1, _odd(x, _SINH[x.dtype]), copysign(y, x))
 
 
+@one_function
 def cosh(x: Expr) -> Expr:
     grown, shrunk = _half_exp(x)
     return (grown.high + (shrunk * 2.0**-64 + grown.low)) * 2.0**64
@@ -65,6 +68,7 @@ def cosh(x: Expr) -> Expr:
 _TINY = {float32: 2.0**-13, float64: 2.0**-28}
 
 
+@one_function
 def asinh(x: Expr) -> Expr:
     """Compute log(|x| + sqrt(x**2 + 1))"""
     size = absolute(x)
@@ -76,6 +80,7 @@ def asinh(x: Expr) -> Expr:
     return select(size < _TINY[x.dtype], x, copysign(y, x))
 
 
+@one_function
 def acosh(x: Expr) -> Expr:
     """Compute log(x + sqrt((x - 1) (x + 1)))"""
     large = const(2.0**60, x.dtype) < x
@@ -87,6 +92,7 @@ def acosh(x: Expr) -> Expr:
     return select(x < 1, NAN, y)
 
 
+@one_function
 def atanh(x: Expr) -> Expr:
     """Compute log((1 + |x|) / (1 - |x|)) / 2"""
     size = absolute(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.dtype import float32, float64
-from ..expr import Expr, absolute, bitcast, cast, const, eq, fma, horner, int_like, select
+from ..expr import Expr, absolute, bitcast, cast, const, eq, fma, horner, int_like, one_function, select
 from ..wide import fast_two_sum
 from .floats import FORMAT, INF, NAN, bits, nearest_float, split_float
 
@@ -63,6 +63,7 @@ def _log_special(x: Expr, y: Expr) -> Expr:
     return select(x <= 0, select(eq(x, 0), const(-INF, x.dtype), NAN), y)
 
 
+@one_function
 def log(x: Expr) -> Expr:
     k, f = _log_reduce(x)
     return _log_special(x, _log_sum(k, f))
@@ -73,10 +74,12 @@ def _log_sum(k: Expr, f: Expr) -> Expr:
     return fma(k, high, f + fma(k, low, _log1p_tail(f)))
 
 
+@one_function
 def log2(x: Expr) -> Expr:
     return _log_of_base(x, _LOG2_E, (1.0, 0.0))
 
 
+@one_function
 def log10(x: Expr) -> Expr:
     return _log_of_base(x, _LOG10_E, _LOG10_2)
 
@@ -94,6 +97,7 @@ def _log_of_base(x: Expr, log_e: tuple[float, float], log_2: tuple[float, float]
     return _log_special(x, total.high + fma(_log1p_tail(f), e_high, low))
 
 
+@one_function
 def log1p(x: Expr) -> Expr:
     """1 + x = 2**k (1 + f) with f = 2**-k x + (2**-k - 1), so that no bit of a small x is lost."""
     shape, whole = FORMAT[x.dtype], int_like(x)

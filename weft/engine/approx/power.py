@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...core.dtype import float64
-from ..expr import Expr, absolute, const, copysign, eq, isnan, ne, rint, select
+from ..expr import Expr, absolute, const, copysign, eq, isnan, ne, one_function, rint, select
 from ..wide import widen
 from .extended import wide_exp, wide_log, wide_scale
 from .floats import FORMAT, INF, NAN, clamp
 
 
+@one_function
 def pow(x: Expr, y: Expr) -> Expr:
     """Compute exp(y log |x|) with the sign and the special cases of C's pow (C11 F.10.4.4)."""
     dtype = x.dtype

@@ -69,11 +69,13 @@ publish(OPS["logical_not"], 1, "function method inplace", doc="Whether an elemen
 # ---- Extrema -----------------------------------------------------------------------------------------------------
 
 
+@s.one_function
 def _maximum(a, b):
     """NaN if one of the operands is NaN; the first operand if both are equal."""
     return s.where((a < b) | _isnan(b), b, a)
 
 
+@s.one_function
 def _minimum(a, b):
     return s.where((b < a) | _isnan(b), b, a)
 
@@ -82,11 +84,13 @@ def _isnan(a):
     return s.isnan(a) if is_float(a) else s.ne(a, a)
 
 
+@s.one_function
 def _fmax(a, b):
     """The other operand if one is NaN."""
     return s.where((a < b) | _isnan(a), b, a)
 
 
+@s.one_function
 def _fmin(a, b):
     return s.where((b < a) | _isnan(a), b, a)
 

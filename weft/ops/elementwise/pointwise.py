@@ -60,6 +60,7 @@ def _frac(a):
     return a - s.trunc(a)
 
 
+@s.one_function
 def _relu(a):
     return s.where(a < 0, s.as_expr(0, a), a)
 

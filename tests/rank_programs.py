@@ -1,5 +1,9 @@
 """Programs for several ranks, see several_ranks.py. They return what a rank has afterwards."""
 
+import copy
+import importlib
+import io
+
 DTYPES = "float32 float64 float16 bfloat16 int8 uint8 bool int32 int64 complex64 complex128".split()
 REDUCTIONS = "SUM AVG PRODUCT MIN MAX BAND BOR BXOR".split()
 
@@ -168,6 +172,7 @@ def all_to_all(torch, rank, size):
 
 def coalesced(torch, rank, size):
     tensors = [_numbers(torch, rank, 3), _numbers(torch, rank, 2, 2)]
+    tensors.append(torch.ones(2, dtype=torch.complex64) * rank)
     torch.distributed.all_reduce_coalesced(tensors)
     return tensors
 
@@ -267,8 +272,6 @@ def groups(torch, rank, size):
 
 
 def collectives_with_gradients(torch, rank, size):
-    import importlib
-
     functional = importlib.import_module(f"{torch.__name__}.distributed.nn.functional")
     calls = [
         lambda f, x, zeros: f.all_reduce(x),
@@ -349,12 +352,53 @@ def data_parallel_with_several_buckets(torch, rank, size):
 
 
 def data_parallel_accumulation(torch, rank, size):
-    return _trained(torch, rank, size, accumulate=True), _trained(torch, rank, size, broadcast_buffers=False)
+    return _trained(torch, rank, size, accumulate=True), _trained(
+        torch, rank, size, forward_sync_buffers=False
+    )
+
+
+def data_parallel_buffers(torch, rank, size):
+    """Which buffers come from rank 0, in the constructor and with a call."""
+    found = []
+    for options in ({}, {"forward_sync_buffers": False}, {"broadcast_buffers": False}):
+        module = torch.nn.BatchNorm1d(2)
+        module.running_mean.fill_(rank + 1)
+        model = torch.nn.parallel.DistributedDataParallel(module, **options)
+        found.append(module.running_mean.clone())
+        model(_numbers(torch, rank, 3, 2)).sum().backward()
+        found += [module.running_mean.clone(), model.broadcast_buffers]
+    return found
+
+
+def data_parallel_copies(torch, rank, size):
+    """Copies and loaded files average gradients as the original does."""
+    original = torch.nn.parallel.DistributedDataParallel(_model(torch), forward_sync_buffers=False)
+    file = io.BytesIO()
+    torch.save(original, file)
+    file.seek(0)
+    found = []
+    for model in (copy.deepcopy(original), torch.load(file, weights_only=False)):
+        _set_parameters(torch, model.module)
+        model(_numbers(torch, rank, 6, 4, dtype="float64")).square().mean().backward()
+        found.append([each.grad for each in model.parameters()])
+    return found
+
+
+def replicated_module(torch, rank, size):
+    composable = importlib.import_module(f"{torch.__name__}.distributed._composable")
+    module = _model(torch)
+    _set_parameters(torch, module)
+    module[0].weight.data += rank
+    found = [composable.replicate(module, ignored_modules=[module[-1]]) is module, type(module).__name__]
+    x = _numbers(torch, rank, 6, 4, dtype="float64")
+    for syncs in (False, True):
+        module.set_requires_gradient_sync(syncs)
+        module(x).square().mean().backward()
+        found.append([each.grad.clone() for each in module.parameters()])
+    return found
 
 
 def communication_hooks(torch, rank, size):
-    import importlib
-
     hooks = importlib.import_module(f"{torch.__name__}.distributed.algorithms.ddp_comm_hooks.default_hooks")
     return _trained(torch, rank, size, hook=hooks.allreduce_hook)
 
@@ -383,6 +427,20 @@ def unused_parameters(torch, rank, size):
     for _ in range(2):
         model(_numbers(torch, rank, 2, 3), rank % 2 == 1).square().sum().backward()
         found.append([None if each.grad is None else each.grad.clone() for each in model.parameters()])
+    return found
+
+
+def unused_parameters_after_accumulation(torch, rank, size):
+    """A parameter that was used in a pass without average only is averaged by the next one."""
+    model = torch.nn.parallel.DistributedDataParallel(_Branches.made(torch), find_unused_parameters=True)
+    x = _numbers(torch, rank, 2, 3)
+    found = []
+    for both in (True, False):
+        with model.no_sync():
+            model(x, both).square().sum().backward()
+        model(x, False).square().sum().backward()
+        found.append([None if each.grad is None else each.grad.clone() for each in model.parameters()])
+        model.zero_grad()
     return found
 
 
@@ -452,8 +510,6 @@ def meshes(torch, rank, size):
 
 
 def _dtensors(torch):
-    import importlib
-
     return importlib.import_module(f"{torch.__name__}.distributed.tensor")
 
 
@@ -482,8 +538,6 @@ def distributed_tensors(torch, rank, size):
 
 
 def functional_collectives(torch, rank, size):
-    import importlib
-
     f = importlib.import_module(f"{torch.__name__}.distributed._functional_collectives")
     world = torch.distributed.group.WORLD
     mesh = torch.distributed.init_device_mesh("cpu", (size,))
@@ -515,8 +569,6 @@ def functional_collectives(torch, rank, size):
 
 
 def zero_redundancy_optimizer(torch, rank, size):
-    import importlib
-
     optim = importlib.import_module(f"{torch.__name__}.distributed.optim")
     model = _model(torch)
     _set_parameters(torch, model)

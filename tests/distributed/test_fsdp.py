@@ -1,3 +1,4 @@
+import copy
 import functools
 
 import one_rank
@@ -7,6 +8,7 @@ import torch.distributed.fsdp
 from one_rank import same
 
 import weft
+import weft.distributed._composable
 import weft.distributed.fsdp.wrap
 
 
@@ -103,6 +105,16 @@ def test_what_cannot_be_sharded():
         fsdp.fully_shard(scaled)
     with pytest.raises(ValueError, match="containers that do not implement forward"):
         fsdp.fully_shard(weft.nn.ModuleList([weft.nn.Linear(2, 2)]))
+
+
+def test_modules_in_parts_are_not_copied():
+    composable = weft.distributed._composable
+    with one_rank.groups():
+        for change in (weft.distributed.fsdp.fully_shard, composable.replicate):
+            with pytest.raises(AssertionError, match="does not support deepcopy"):
+                copy.deepcopy(change(weft.nn.Linear(2, 2)))
+        with pytest.raises(RuntimeError, match="already managed by `fully_shard`"):
+            composable.replicate(weft.distributed.fsdp.fully_shard(weft.nn.Linear(2, 2)))
 
 
 def test_options_that_are_not_there():

@@ -51,11 +51,12 @@ def _check_tensor_list(param: Any, param_name: str) -> None:
 
 
 def _ensure_all_tensors_same_dtype(*tensors: Any) -> None:
+    """Raises: ValueError unless all tensors have one dtype, or complex numbers of it."""
     first = None
     for each in tensors:
         for tensor in [each] if isinstance(each, Tensor) else each:
             first = first or tensor.dtype
-            if tensor.dtype != first:
+            if tensor.dtype.to_real() != first.to_real():
                 raise ValueError(
                     f"Invalid usage of tensors with different dtypes: found {first} and {tensor.dtype}"
                 )

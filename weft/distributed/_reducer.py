@@ -98,6 +98,8 @@ class Reducer:
         self.active = False  # whether the next backward pass averages
         self.begun = 0  # how many buckets have begun
         self.callback_queued = False
+        # The ids of parameters that had a gradient since the last average: those of passes that only accumulated count, too.
+        self.used: set[int] = set()
         # Parameters without gradients in the last pass, for which nobody was prepared.
         self.unused: list[int] = []
         self.handles = [
@@ -125,6 +127,8 @@ class Reducer:
             bucket.sent = bucket.work = None
 
     def _gradient_is_ready(self, parameter: Tensor) -> None:
+        if self.find_unused:
+            self.used.add(id(parameter))
         if not self.active:
             return
         if not self.callback_queued:
@@ -156,14 +160,14 @@ class Reducer:
     def _finish(self) -> None:
         """The end of a backward pass."""
         self.active = False
-        missing = {each for bucket in self.buckets for each in bucket.missing}
         if self.find_unused:
             for bucket in self.buckets:
                 bucket.missing.clear()
             self._begin_full_buckets()
             # Ranks begin buckets at different times, so that only what comes after all buckets comes at the same place everywhere.
-            counts = self._count([id(each) not in missing for each in self.parameters])
+            counts = self._count([id(each) in self.used for each in self.parameters])
             unused = {id(each) for each, count in zip(self.parameters, counts) if not count}
+            self.used.clear()
         else:
             unused = set()
         indices = {id(each): index for index, each in enumerate(self.parameters)}

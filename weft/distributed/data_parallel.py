@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,11 +42,11 @@ class _MixedPrecision:
 class DistributedDataParallel(Module, Joinable):
     """Calls `module`; after backward every process has the average gradient of all.
 
-    At first, all processes get the parameters and buffers of rank 0; its buffers also before each call. `static_graph` implies
-    `find_unused_parameters`.
+    At first, all processes get the parameters and buffers of rank 0; unless `forward_sync_buffers=False`, its buffers also before each call. The deprecated
+    `broadcast_buffers=False` sends no buffers at all. `static_graph` implies `find_unused_parameters`.
 
-    Raises: ValueError without a process group, RuntimeError for a module without parameters that require a gradient, or if the
-    processes have parameters of other sizes.
+    Raises: ValueError without a process group, RuntimeError for a module without parameters that require a gradient, for a mesh of several
+    dimensions, or if the processes have parameters of other sizes.
 
     >>> import weft as torch
     >>> dist = torch.distributed
@@ -86,6 +87,10 @@ class DistributedDataParallel(Module, Joinable):
         Joinable.__init__(self)
         if process_group is not None and device_mesh is not None:
             raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+        if device_mesh is not None and device_mesh.ndim != 1:
+            raise RuntimeError(
+                f'Only 1D device mesh is supported, but got {device_mesh}. Take one dimension of it, such as mesh["dp"].'
+            )
         if mixed_precision is not None:
             raise NotImplementedError(
                 "DistributedDataParallel(mixed_precision=...) is not implemented: use torch.autocast instead"
@@ -121,7 +126,19 @@ class DistributedDataParallel(Module, Joinable):
         self.device_ids = None
         self.output_device = None
         self.is_multi_device_module = False
-        self.broadcast_buffers = True if broadcast_buffers is None else broadcast_buffers
+        if broadcast_buffers is not None:
+            warnings.warn(
+                "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead, with which buffers are still sent once, by the constructor."
+                + (
+                    " It is ignored beside `forward_sync_buffers`."
+                    if forward_sync_buffers is not None
+                    else ""
+                ),
+                FutureWarning,
+                stacklevel=2,
+            )
+        given = (forward_sync_buffers, broadcast_buffers, True)
+        self.forward_sync_buffers: bool = next(each for each in given if each is not None)
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = False
@@ -135,7 +152,7 @@ class DistributedDataParallel(Module, Joinable):
         if self.process_group.size() > 1:
             self._check_parameters()
             if init_sync:
-                self._sync_module_states(0)
+                self._sync_module_states(0, forward_sync_buffers is not None or self.forward_sync_buffers)
             self._start_reducer()
         if static_graph:
             self._set_static_graph()
@@ -162,26 +179,44 @@ class DistributedDataParallel(Module, Joinable):
             self._module_parameters,
             self.process_group,
             self.bucket_bytes_cap,
-            self.find_unused_parameters,
+            self.find_unused_parameters or self.static_graph,
             self.gradient_as_bucket_view,
         )
+        if self._comm_hooks:
+            self._reducer.hook = self._comm_hooks[0]
 
-    def _sync_module_states(self, root: int) -> None:
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a file has: all but the group and what averages gradients in it."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("process_group", "device_mesh", "_reducer")
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy, which averages gradients in the default group, with the hook of the original."""
+        super().__setstate__(state)
+        self.process_group, self.device_mesh, self._reducer = _get_default_group(), None, None
+        if self.process_group.size() > 1 or self._comm_hooks:
+            self._start_reducer()
+
+    def _sync_module_states(self, root: int, with_buffers: bool = True) -> None:
         """Send the parameters and buffers of a rank of the group to all."""
-        states = [
-            each
-            for name, each in (*self.module.named_parameters(), *self.module.named_buffers())
-            if name not in self.parameters_to_ignore
-        ]
+        named = [*self.module.named_parameters(), *(self.module.named_buffers() if with_buffers else ())]
+        states = [each for name, each in named if name not in self.parameters_to_ignore]
         broadcast_coalesced(self.process_group, states, root)
 
     # ---- Calls
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        self.prepare_call()
+        return self.module(*inputs, **kwargs)
+
+    def prepare_call(self) -> None:
+        """What `forward` does before it calls the module: send buffers, and let the backward pass average."""
         active = Join.notify_join_context(self)
         if self._reducer is not None:
             self._prepare(self._reducer, active)
-        return self.module(*inputs, **kwargs)
 
     def _prepare(self, reducer: Reducer, active: Any) -> None:
         """What all ranks do before a call. `active`: within `join` a Work with the number of ranks that still have inputs."""
@@ -249,9 +284,18 @@ class DistributedDataParallel(Module, Joinable):
 
         return gather(outputs, output_device, dim=self.dim)
 
+    @property
+    def broadcast_buffers(self) -> bool:
+        """The old name of `forward_sync_buffers`."""
+        return self.forward_sync_buffers
+
+    @broadcast_buffers.setter
+    def broadcast_buffers(self, value: bool) -> None:
+        self.forward_sync_buffers = value
+
     def will_sync_module_buffers(self) -> bool:
         """Return whether the next call sends the buffers of rank 0 to all."""
-        return self.require_forward_param_sync and self.broadcast_buffers and bool(self.modules_buffers)
+        return self.require_forward_param_sync and self.forward_sync_buffers and bool(self.modules_buffers)
 
     def _found_buffers(self) -> list[Tensor]:
         return [each for name, each in self.module.named_buffers() if name not in self.parameters_to_ignore]
@@ -343,8 +387,8 @@ class DistributedDataParallel(Module, Joinable):
         self._comm_hooks.append((hook, state))
         if self._reducer is None:  # one process averages only for the sake of a hook
             self._start_reducer()
-        assert self._reducer is not None
-        self._reducer.hook = hook, state
+        else:
+            self._reducer.hook = hook, state
 
 
 class _DDPJoinHook(JoinHook):

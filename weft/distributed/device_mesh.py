@@ -14,7 +14,14 @@ from ..core.tensor import Tensor
 from ..ops.creation.from_data import as_tensor
 from ._group import ProcessGroup
 from ._groups import init_process_group, new_group
-from ._world import GroupMember, _get_default_group, get_rank, get_world_size, is_initialized
+from ._world import (
+    GroupMember,
+    _get_default_group,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    is_initialized,
+)
 
 __all__ = ["init_device_mesh", "DeviceMesh"]
 
@@ -55,7 +62,8 @@ class DeviceMesh:
                 f"{ranks.numel()} ranks!"
             )
         strides = contiguous_stride(tuple(ranks.shape))
-        self._set(device_type, ranks.unsqueeze(0), strides, mesh_dim_names, _root_mesh, [])
+        places = tuple((place,) for place in range(ranks.dim()))
+        self._set(device_type, ranks.unsqueeze(0), strides, mesh_dim_names, _root_mesh, [], places)
         if _init_backend:
             self._groups = [_groups_along(self._family, dim) for dim in range(ranks.dim())]
 
@@ -67,10 +75,12 @@ class DeviceMesh:
         names: Sequence[str] | None,
         root: DeviceMesh | None,
         groups: list[Any],
+        places: Sequence[tuple[int, ...]],
     ) -> DeviceMesh:
         """Become the mesh of a family, [meshes, ...], that this process is in; the meshes of a family have no rank in common.
 
         strides: how far apart neighbours are in the mesh that the first one was taken from.
+        places: for each dimension, the dimensions of that mesh of which it consists.
         """
         self._device_type = device_type
         self._family = family
@@ -79,6 +89,7 @@ class DeviceMesh:
         self._root_mesh = root
         self._flatten_mapping: dict[str, DeviceMesh] = {}
         self._groups = groups
+        self._places = tuple(places)
         own = get_rank()
         rows = family.flatten(1).tolist()
         number = next((number for number, ranks in enumerate(rows) if own in ranks), 0)
@@ -142,11 +153,6 @@ class DeviceMesh:
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """The place of this process along a dimension."""
-        if self.ndim > 1 and mesh_dim is None:
-            raise RuntimeError(
-                f"Found the DeviceMesh have {self.ndim} dimensions: `mesh_dim` needs to be specified when "
-                "device_mesh.ndim > 1."
-            )
         return self.get_group(mesh_dim).rank()
 
     # ---- Groups
@@ -155,8 +161,8 @@ class DeviceMesh:
         if mesh_dim is None:
             if self.ndim > 1:
                 raise RuntimeError(
-                    f"Found the DeviceMesh have {self.ndim} dimensions: `mesh_dim` needs to be specified when "
-                    "device_mesh.ndim > 1; `get_all_groups()` gives the groups of all."
+                    f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` needs to be specified when "
+                    "device_mesh.ndim > 1. `get_all_groups()` returns the groups of all dimensions."
                 )
             return 0
         if isinstance(mesh_dim, int):
@@ -169,13 +175,24 @@ class DeviceMesh:
         return names.index(mesh_dim)
 
     def get_group(self, mesh_dim: int | str | None = None) -> ProcessGroup:
-        """The group of the ranks along a dimension that this process is in."""
+        """The group of the ranks along a dimension that this process is in.
+
+        Raises: RuntimeError if the mesh has no groups, or several and no dimension is given; KeyError for an unknown name; IndexError if
+        this process is not in the mesh.
+        """
         if isinstance(mesh_dim, str) and mesh_dim in self._get_root_mesh()._flatten_mapping:
             return self._get_root_mesh()._flatten_mapping[mesh_dim].get_group()
-        return self._groups[self._place(mesh_dim)]
+        place, groups = self._place(mesh_dim), self.get_all_groups()
+        if self._coordinate is None:
+            raise IndexError(
+                f"get_group: rank {get_rank()} is not in {self}, which has the ranks {self._mesh.tolist()}"
+            )
+        return groups[place]
 
     def get_all_groups(self) -> list[ProcessGroup]:
-        """The group of each dimension."""
+        """The group of each dimension. Raises: RuntimeError if the mesh was made without groups."""
+        if len(self._groups) != self.ndim:
+            raise RuntimeError("DeviceMesh process groups not initialized!")
         return list(self._groups)
 
     @staticmethod
@@ -186,21 +203,31 @@ class DeviceMesh:
         *,
         mesh_dim_names: Sequence[str] | None = None,
     ) -> DeviceMesh:
-        """A mesh whose dimensions have these groups."""
-        groups = group if isinstance(group, list | tuple) else [group]
-        if not groups:
-            raise ValueError("Expect at least one ProcessGroup to be specified")
-        if mesh is None:
-            if len(groups) > 1:
-                raise ValueError("Must pass mesh if passing multiple ProcessGroups")
-            mesh = list(range(groups[0].size()))
+        """A mesh whose dimensions have these groups.
+
+        Raises: ValueError unless `mesh` has a dimension for each group of a list, and for a single group its ranks in order; if a list comes
+        without `mesh` or `mesh_dim_names`.
+        """
+        if isinstance(group, list | tuple):
+            if not group:
+                raise ValueError("Expects at least one ProcessGroup to be passed")
+            for value, name in ((mesh, "mesh"), (mesh_dim_names, "mesh_dim_names")):
+                if value is None:
+                    raise ValueError(f"Must pass {name} if passing multiple ProcessGroups")
+        else:
+            ranks = get_process_group_ranks(group)
+            if mesh is not None and as_tensor(mesh).tolist() != ranks:
+                raise ValueError(
+                    f"Invalid mesh {as_tensor(mesh).tolist()} for ProcessGroup with ranks {ranks}"
+                )
+            group, mesh = [group], ranks
         found = DeviceMesh(device_type, mesh, mesh_dim_names=mesh_dim_names, _init_backend=False)
-        if found.ndim != len(groups):
+        if found.ndim != len(group):
             raise ValueError(
                 "Expects mesh with ndim equal to number of ProcessGroups but got "
-                f"mesh {found.mesh.tolist()} and {len(groups)} ProcessGroups"
+                f"mesh {found.mesh.tolist()} and {len(group)} ProcessGroups"
             )
-        found._groups = list(groups)
+        found._groups = list(group)
         return found
 
     # ---- Parts
@@ -210,44 +237,92 @@ class DeviceMesh:
         return self._root_mesh or self
 
     def _part(
-        self, family: Tensor, strides: Sequence[int], names: Sequence[str] | None, groups: list[ProcessGroup]
+        self,
+        family: Tensor,
+        strides: Sequence[int],
+        names: Sequence[str] | None,
+        groups: list[ProcessGroup],
+        places: Sequence[tuple[int, ...]],
     ) -> DeviceMesh:
         part = DeviceMesh.__new__(DeviceMesh)
-        return part._set(self._device_type, family, strides, names, self._get_root_mesh(), groups)
+        root = self._get_root_mesh()
+        return part._set(self._device_type, family, strides, names, root, groups, places)
 
     def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
-        """The part of the mesh with the named dimensions that this process is in."""
+        """The part of the mesh with the named dimensions that this process is in.
+
+        The names of a mesh that was not taken from another one include those of the flattened dimensions that `_flatten` has made of it.
+
+        Raises: RuntimeError for a mesh without names, and for dimensions that overlap; KeyError for unknown names, and for dimensions in another order than
+        in the mesh.
+        """
         if self._mesh_dim_names is None:
             raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
         names = (mesh_dim_names,) if isinstance(mesh_dim_names, str) else tuple(mesh_dim_names)
         if names == self._mesh_dim_names:
             return self
-        flat = self._get_root_mesh()._flatten_mapping
+        root = self._get_root_mesh()
+        flat = root._flatten_mapping if self is root else {}
+        if wrong := [name for name in names if name not in (*self._mesh_dim_names, *flat)]:
+            raise KeyError(
+                f"Invalid mesh_dim_names {names} specified: there is no {wrong[0]!r}. Valid mesh_dim_names are "
+                f"{[*self._mesh_dim_names, *flat]}."
+            )
         if len(names) == 1 and names[0] in flat:
             return flat[names[0]]
-        wrong = [name for name in names if name not in self._mesh_dim_names]
-        if wrong:
+        # (the mesh that has the dimension, its place there) for each name
+        homes = [
+            (self, self._mesh_dim_names.index(name)) if name in self._mesh_dim_names else (flat[name], 0)
+            for name in names
+        ]
+        places = [home._places[place] for home, place in homes]
+        self._check_order(names, places)
+        inner = [place for each in places for place in each]
+        outer = [place for place in range(root.ndim) if place not in inner]
+        sizes = [home.shape[place] for home, place in homes]
+        family = root._family.permute(0, *[1 + place for place in (*outer, *inner)]).reshape(-1, *sizes)
+        strides = [home._strides[place] for home, place in homes]
+        return self._part(family, strides, names, [home._groups[place] for home, place in homes], places)
+
+    def _check_order(self, names: Sequence[str], places: Sequence[tuple[int, ...]]) -> None:
+        """Raises: RuntimeError if dimensions overlap, KeyError if they are in another order than those of the root mesh; size 1 has no order."""
+        sizes = self._get_root_mesh().shape
+        found = [place for each in places for place in each if sizes[place] > 1]
+        if len(set(found)) < len(found):
+            raise RuntimeError(f"Slicing overlapping dim_names {tuple(names)} is not allowed.")
+        if found != sorted(found):
             raise KeyError(
-                f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {[*self._mesh_dim_names, *flat]}."
+                f"Invalid mesh_dim_names {tuple(names)} specified. Mesh dim indices should be in ascending order."
             )
-        places = [self._mesh_dim_names.index(name) for name in names]
-        others = [place for place in range(self.ndim) if place not in places]
-        family = self._family.permute(0, *[1 + place for place in (*others, *places)])
-        family = family.reshape(-1, *[self.shape[place] for place in places])
-        strides = [self._strides[place] for place in places]
-        return self._part(family, strides, names, [self._groups[place] for place in places])
 
     def _flatten(self, mesh_dim_name: str | None = None, backend_override: Any = None) -> DeviceMesh:
-        """The mesh with one dimension, which the mesh that it was taken from then knows by name."""
+        """The mesh with one dimension, which the mesh that it was taken from then knows by name.
+
+        Raises: ValueError if that mesh has another dimension of this name.
+        """
         if self._mesh_dim_names is None:
             raise RuntimeError("Cannot flatten a DeviceMesh without mesh_dim_names!")
         name = mesh_dim_name or "_".join(self._mesh_dim_names)
+        if self._mesh_dim_names == (name,):
+            return self
+        root = self._get_root_mesh()
+        if name in (root._mesh_dim_names or ()):
+            raise ValueError(
+                f"_flatten: {name} already exists for submesh of the {root}. Give another mesh_dim_name."
+            )
+        places = tuple(place for each in self._places for place in each)
+        if (before := root._flatten_mapping.get(name)) is not None:
+            if before._places == (places,):
+                return before
+            raise ValueError(
+                f"Flatten mesh with mesh_dim_name {name} has been created before, Please specify another valid mesh_dim_name."
+            )
         family = self._family.flatten(1)
         stride = next(
             (stride for stride, size in zip(reversed(self._strides), reversed(self.shape)) if size > 1), 1
         )
-        flat = self._part(family, (stride,), (name,), [_groups_along(family, 0)])
-        self._get_root_mesh()._flatten_mapping[name] = flat
+        flat = self._part(family, (stride,), (name,), [_groups_along(family, 0)], [places])
+        root._flatten_mapping[name] = flat
         return flat
 
     def _unflatten(
@@ -267,7 +342,9 @@ class DeviceMesh:
         inner = [self._strides[place] * stride for stride in contiguous_stride(tuple(mesh_sizes))]
         strides = [*self._strides[:place], *inner, *self._strides[place + 1 :]]
         made = [_groups_along(family, place + k) for k in range(len(mesh_sizes))]
-        return self._part(family, strides, names, [*self._groups[:place], *made, *self._groups[place + 1 :]])
+        groups = [*self._groups[:place], *made, *self._groups[place + 1 :]]
+        places = [*self._places[:place], *[self._places[place]] * len(made), *self._places[place + 1 :]]
+        return self._part(family, strides, names, groups, places)
 
     @staticmethod
     def _concatenate(device_mesh_list: Sequence[DeviceMesh]) -> DeviceMesh:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 from weakref import ref
 
 from ...autograd.function import Function
@@ -259,6 +259,12 @@ class FSDPModule:
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """An object of the class that was sharded, which is not sharded itself."""
         return cls.__mro__[2](*args, **kwargs)
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise AssertionError(
+            "FSDP does not support deepcopy of a module that fully_shard() was applied to. Copy the module before, or load its "
+            "state dict into another one."
+        )
 
     def _states(self, recurse: bool) -> list[Any]:
         modules: Any = self.modules() if recurse else (self,)  # type: ignore[attr-defined]

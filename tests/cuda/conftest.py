@@ -20,5 +20,7 @@ def second(monkeypatch):
     where = weft.device("cuda", 1)
     runtime = weft.device("cuda", 0).backend.runtime
     monkeypatch.setattr(cuda, "device_count", lambda: 2)
+    queue = runtime.queue
     monkeypatch.setattr(where, "_backend", Gpu(where, runtime))
+    runtime.queue = queue  # work of both numbers is that of the first one's streams
     return where

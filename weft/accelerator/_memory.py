@@ -9,7 +9,7 @@ import itertools
 import pickle
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from ..core.restoring import Restoring
@@ -249,9 +249,11 @@ class Memory:
         self._devices.init()
         places = range(self._devices.device_count()) if device is None else [device]
         for place in places:
-            pool = self._devices.gpu(place).pool
-            pool.history = (
-                None if enabled is None else History(enabled == "all", context is not None, max_entries).note
+            gpu = self._devices.gpu(place)
+            gpu.pool.history = (
+                None
+                if enabled is None
+                else History(enabled == "all", context is not None, max_entries, gpu.stream_handle).note
             )
 
 
@@ -270,19 +272,21 @@ def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, int]]:
 def _segments(gpu: Any) -> Iterator[dict[str, Any]]:
     history = history_of(gpu.pool.history)
     frames = {} if history is None else history.frames
+    awaited = gpu.pool.awaited()
     for arena in gpu.pool.arenas:
         for heap in arena.heaps:
             for address, nbytes in sorted(heap.segments.items()):
-                blocks = [_block(block, frames) for block in heap.blocks_of(address)]
+                blocks = [_block(block, frames, awaited) for block in heap.blocks_of(address)]
                 used = sum(each["size"] for each in blocks if each["state"] != "inactive")
+                allocated = sum(each["size"] for each in blocks if each["state"] == "active_allocated")
                 yield {
                     "device": gpu.device.index,
                     "address": address,
                     "total_size": nbytes,
-                    "allocated_size": used,
+                    "allocated_size": allocated,
                     "active_size": used,
                     "requested_size": used,
-                    "stream": 0,
+                    "stream": gpu.stream_handle(heap.stream),
                     "segment_type": "small" if heap.is_small else "large",
                     "segment_pool_id": arena.id,
                     "is_expandable": False,
@@ -291,13 +295,17 @@ def _segments(gpu: Any) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _block(block: tuple[int, int, bool], frames: Mapping[int, list]) -> dict[str, Any]:
+def _block(
+    block: tuple[int, int, bool], frames: Mapping[int, list], awaited: Container[int]
+) -> dict[str, Any]:
+    """A block in PyTorch's form. awaited: the addresses of those without a tensor that a stream still uses."""
     address, nbytes, is_free = block
+    used = "active_awaiting_free" if address in awaited else "active_allocated"
     return {
         "address": address,
         "size": nbytes,
         "requested_size": nbytes,
-        "state": "inactive" if is_free else "active_allocated",
+        "state": "inactive" if is_free else used,
         "frames": [] if is_free else frames.get(address, []),
     }
 
@@ -351,11 +359,11 @@ class PoolContext(Restoring):
     def __enter__(self) -> None:
         pool = self._gpu.pool
         pool.arena(self._arena.id)
-        outer = pool.current
-        self._pool, self._outer, pool.current = pool, outer, self._arena
+        self._outer = pool.choose(self._arena)
+        self._pool = pool
 
     def _restore(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
-            pool.current = self._outer
+            pool.choose(self._outer)
             pool.leave(self._arena)

@@ -14,22 +14,22 @@ from ..engine.explain import is_ours
 class History:
     """Events of the blocks of one device, each with the lines of the program that led to it, innermost first."""
 
-    def __init__(self, keeps_events: bool, with_frames: bool, max_entries: int):
-        self._with_frames = with_frames
+    def __init__(self, keeps_events: bool, with_frames: bool, max_entries: int, handle: Callable[[int], int]):
+        self._with_frames, self._handle = with_frames, handle
         self.events: deque[dict[str, Any]] | None = None
         if keeps_events:
             self.events = deque(maxlen=None if max_entries >= sys.maxsize else max_entries)
         self.frames: dict[int, list[dict[str, Any]]] = {}  # of the blocks in use, by address
 
-    def note(self, action: str, address: int, nbytes: int) -> None:
-        """Record an event. The allocator calls it."""
+    def note(self, action: str, address: int, nbytes: int, stream: int) -> None:
+        """Record an event of a block of the stream with this number. The allocator calls it."""
         frames = _frames() if self._with_frames else []
         if action == "alloc":
             self.frames[address] = frames
         else:
             self.frames.pop(address, None)
         if self.events is not None:
-            event = {"action": action, "addr": address, "size": nbytes, "stream": 0}
+            event = {"action": action, "addr": address, "size": nbytes, "stream": self._handle(stream)}
             self.events.append(event | {"time_us": time.time_ns() // 1000, "frames": frames})
 
 

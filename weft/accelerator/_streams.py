@@ -1,4 +1,4 @@
-"""Streams and events of the devices of a type: what `torch.cuda` and `torch.xpu` share. All work of a device is done in order, in one queue."""
+"""Streams and events of the devices of a type: what `torch.cuda` and `torch.xpu` share."""
 
 from __future__ import annotations
 
@@ -10,28 +10,33 @@ from ..core import streams
 from ..core.restoring import Restoring
 from ._devices import Devices
 
-# Streams have priorities, lower numbers first, which change nothing.
-LEAST_PRIORITY, GREATEST_PRIORITY = 0, -1
-
 
 class DeviceStream(streams.Stream):
     """A queue of work on a device of the type.
+
+    priority: lower numbers go first. Numbers out of `priority_range()` are those of its nearest end.
 
     Raises: the error of the type without a device.
     """
 
     _devices: Devices
-    _handle = 0  # the driver's stream: the default one
 
     def __init__(self, device: Any = None, priority: int = 0, **options: Any):
-        place = _place(self._devices, options.pop("device_index", None) if device is None else device)
-        priority = min(max(int(priority), GREATEST_PRIORITY), LEAST_PRIORITY)
-        super().__init__(place, priority=priority, **options)
+        gpu = _gpu(self._devices, options.pop("device_index", None) if device is None else device)
+        least, greatest = gpu.runtime.priorities()
+        super().__init__(gpu.device, priority=min(max(int(priority), greatest), least), **options)
 
-    @staticmethod
-    def priority_range() -> tuple[int, int]:
-        """The least and the greatest priority."""
-        return LEAST_PRIORITY, GREATEST_PRIORITY
+    @classmethod
+    def priority_range(cls) -> tuple[int, int]:
+        """The least and the greatest priority that the driver of the current device has.
+
+        Raises: the error of the type without a device.
+        """
+        return cls._devices.gpu().runtime.priorities()
+
+    @property
+    def _handle(self) -> int:
+        return self.native_handle()
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
@@ -48,11 +53,11 @@ class DeviceEvent(streams.Event):
     _handle = 0  # the driver's event, which programs cannot use
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False):
-        super().__init__(_place(self._devices, None), enable_timing=enable_timing, blocking=blocking)
+        super().__init__(self._devices.gpu().device, enable_timing=enable_timing, blocking=blocking)
 
     def record(self, stream: streams.Stream | None = None) -> None:
-        """Let the event stand for all work that was given to the device of a stream, or to the current device, before."""
-        self.device = _place(self._devices, None) if stream is None else stream.device
+        """Let the event stand for all work that was given to a stream, or to the current one of the current device, before."""
+        self.device = self._devices.gpu().device if stream is None else stream.device
         super().record(stream)
 
     @property
@@ -60,11 +65,9 @@ class DeviceEvent(streams.Event):
         return ctypes.c_void_p(self._handle)
 
 
-def _place(devices: Devices, device: Any) -> places.device:
+def _gpu(devices: Devices, device: Any) -> Any:
     """The device of a stream; None and negative numbers mean the current one."""
-    if isinstance(device, int) and device < 0:
-        device = None
-    return devices.gpu(device).device
+    return devices.gpu(None if isinstance(device, int) and device < 0 else device)
 
 
 class Streams:
@@ -78,14 +81,14 @@ class Streams:
 
         Raises: the error of the type without a device.
         """
-        return streams.current_stream(_place(self._devices, device), self._class)
+        return streams.current_stream(_gpu(self._devices, device).device, self._class)
 
     def default_stream(self, device: Any = None) -> Any:
         """The default stream of a device.
 
         Raises: the error of the type without a device.
         """
-        return streams.named_stream(_place(self._devices, device), 0, self._class)
+        return streams.named_stream(_gpu(self._devices, device).device, 0, self._class)
 
     def set_stream(self, stream: streams.Stream | None) -> None:
         """Choose the stream of this thread for its device, and the device as the current one. None changes nothing."""

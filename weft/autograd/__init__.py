@@ -17,6 +17,7 @@ from . import inplace as _inplace
 from . import native_engine as _native_engine  # noqa: F401 (the machine code of backward passes)
 from . import native_getters as _native_getters  # noqa: F401 (the machine code of Tensor's properties)
 from . import recorders as _recorders
+from . import stream_order as _stream_order  # noqa: F401 (backward passes on the streams of the forward operations)
 from . import tensor as _tensor  # adds the methods of Tensor
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .backward import backward, grad

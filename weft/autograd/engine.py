@@ -45,7 +45,7 @@ def run(
     With `wanted`, a list of edges, only the nodes on a path to one of them run, and the cotangents of these edges are returned
     by the `key` of the edge. With `accumulate`, the cotangents of leaves are added to their `.grad`.
     """
-    kind = watched_pass_type if watchers else _Pass
+    kind = watched_pass_type if watchers else pass_type
     if override_types:  # rules are written for plain tensors, so neither classes nor modes are asked
         with DisableTorchFunction():
             return _run(kind(roots, wanted, keep_graph, create_graph, accumulate), roots)
@@ -456,15 +456,24 @@ class _Pass:
                 hook((), cts)
 
 
-# The class of backward passes while calls are watched. `library/registry/dispatching.py` replaces it by one that tells `__torch_dispatch__` of
-# its sums.
+# The class of backward passes, and that while calls are watched: `library/registry/dispatching.py` replaces it by one that tells
+# `__torch_dispatch__` of its sums.
+pass_type: type[_Pass] = _Pass
 watched_pass_type: type[_Pass] = _Pass
+_follow: Callable[[type[_Pass]], type[_Pass]] | None = None
 
 
 def set_pass_type(kind: type[_Pass]) -> None:
     """Let later backward passes be of a subclass of `_Pass` while calls are watched."""
     global watched_pass_type
-    watched_pass_type = kind
+    watched_pass_type = kind if _follow is None else _follow(kind)
+
+
+def follow_streams(ordered: Callable[[type[_Pass]], type[_Pass]]) -> None:
+    """Let later backward passes follow streams. ordered: makes their class of one that does not, see `stream_order.py`."""
+    global pass_type, watched_pass_type, _follow
+    if _follow is None:
+        pass_type, watched_pass_type, _follow = ordered(pass_type), ordered(watched_pass_type), ordered
 
 
 _by_order, _first = attrgetter("_order"), itemgetter(0)

@@ -1,19 +1,19 @@
 """Streams and events: `torch.Stream`, `torch.Event`.
 
-A device does all of its work in the order in which it is given. So a stream is a name for it, and waiting for another stream or for an
-event changes nothing. On the CPU work is complete when the call returns.
+A stream is a queue of a device. Work of one stream is done in order, and work of two streams is in no order unless one waits for the other, or
+for an event. Each thread has a current stream for each device, which gets the work that the thread gives to the device. The default stream has number 0.
+On the CPU work is complete when the call returns.
 """
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .device import CPU, NUMBERS, PRIVATE, accelerator, as_device, device
 from .restoring import Restoring
-
-_ids = itertools.count(1)  # of streams; 0 is the default stream of each device
 
 
 class _Current(threading.local):
@@ -24,8 +24,19 @@ class _Current(threading.local):
 _current = _Current()
 
 
+class _Chosen:
+    """How many choices of threads of a stream that is not the default one are in force."""
+
+    count = 0
+
+
+chosen = _Chosen()
+# Called with a stream after it has become the current one of this thread.
+observers: list[Callable[[Stream], object]] = []
+
+
 class Stream(Restoring):
-    """A queue of work on one device. All streams of a device are one queue.
+    """A queue of work on one device.
 
     Raises: NotImplementedError for a device without streams.
 
@@ -34,43 +45,40 @@ class Stream(Restoring):
     True
     """
 
-    waits = False  # whether work is given elsewhere, so that the device must wait before and after this stream is used
-
     def __init__(
         self, device: Any = None, *, priority: int = 0, stream_id: int | None = None, **options: Any
     ):
         self.device = place_of(device, "Stream")
         self.priority = priority
-        new = 0 if self.device is CPU else next(_ids)
-        self.stream_id = new if stream_id is None else stream_id
+        if stream_id is None:
+            stream_id = 0 if self.device is CPU else self.device.backend.new_stream(priority)
+        self.stream_id = stream_id
         self.device_type = NUMBERS.get(self.device.type, NUMBERS[PRIVATE])
         self.device_index = -1 if self.device.index is None else self.device.index
         # The stream to return to, and what this was before: from the innermost `with` outwards.
         self._outer: Any = None
 
     def query(self) -> bool:
-        """Whether all work is complete."""
-        if self.waits:
-            self.synchronize()
-        return self.device is CPU or self.device.backend.mark().is_done()
+        """Whether all work that the stream has been given is complete."""
+        return self.device is CPU or self.device.backend.is_idle(self.stream_id)
 
     def synchronize(self) -> None:
-        """Wait until all work is complete."""
+        """Let the host wait until all work that the stream has been given is complete."""
         if self.device is not CPU:
-            self.device.backend.synchronize()
+            self.device.backend.finish(self.stream_id)
 
     def is_capturing(self) -> bool:
         """Whether the work of the device is being captured into a graph."""
         return self.device is not CPU and self.device.backend.capture is not None
 
     def wait_event(self, event: Event) -> None:
-        """Wait for an event."""
+        """Let work that this stream is given from now on wait for an event. The host does not wait."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Wait for the work of another stream."""
-        if stream.waits or self.waits:
-            stream.device.backend.synchronize()
+        """Let work that this stream is given from now on wait for the work that another one has been given. The host does not wait."""
+        if stream != self and CPU not in (self.device, stream.device):
+            self.device.backend.wait(self.stream_id, stream.device.backend.mark(stream.stream_id))
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, or a new one.
@@ -82,25 +90,23 @@ class Stream(Restoring):
         return event
 
     def native_handle(self) -> int:
-        """The stream of the driver: 0, the default stream.
+        """The stream of the driver; 0 for the default stream.
 
         Raises: RuntimeError on the CPU, which has none.
         """
         if self.device is CPU:
             raise RuntimeError("Backend doesn't support getting stream native handle.")
-        return 0
+        return self.device.backend.stream_handle(self.stream_id)
 
     def __enter__(self) -> Stream:
-        outer = current_stream(self.device)
-        _wait_between(outer, self)
-        self._outer = outer, self._outer
-        _current.streams[self.device] = self
+        self._outer = current_stream(self.device), self._outer
+        set_stream(self)
         return self
 
     def _restore(self) -> None:
         if self._outer is not None:
-            _current.streams[self.device], self._outer = self._outer
-            _wait_between(self, _current.streams[self.device])
+            outer, self._outer = self._outer
+            set_stream(outer)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Stream) and other.device == self.device and other.stream_id == self.stream_id
@@ -115,6 +121,12 @@ class Stream(Restoring):
         )
 
 
+def current_id(where: device) -> int:
+    """The number of the stream that gets the work that this thread gives to a device."""
+    found = _current.streams.get(where)
+    return 0 if found is None else found.stream_id
+
+
 def current_stream(where: device, make: type[Stream] = Stream) -> Stream:
     """The stream that this thread has chosen for a device, as an object of the class `make`; else the default stream."""
     found = _current.streams.get(where)
@@ -125,24 +137,52 @@ def current_stream(where: device, make: type[Stream] = Stream) -> Stream:
 
 def named_stream(where: device, stream_id: int, make: type[Stream] = Stream) -> Stream:
     """The stream of a device with this number."""
-    stream = make(where)
-    stream.stream_id = stream_id
-    return stream
+    return make(where, stream_id=stream_id)
 
 
 def set_stream(stream: Stream) -> None:
-    """Let this be the current stream of its device in this thread."""
-    _wait_between(_current.streams.get(stream.device, stream), stream)
-    _current.streams[stream.device] = stream
+    """Let this be the current stream of its device in this thread.
+
+    Work that the thread has deferred is given to the stream that was the current one, because it was called for there.
+    """
+    where = stream.device
+    if where is CPU or stream.stream_id == current_id(where):
+        _current.streams[where] = stream
+        return
+    where.backend.give_deferred()
+    turn_to(stream)
+    for each in observers:
+        each(stream)
 
 
-def _wait_between(before: Stream, after: Stream) -> None:
-    if before.waits or after.waits:
-        after.device.backend.synchronize()
+def turn_to(stream: Stream) -> None:
+    """As `set_stream`, for a moment: what is deferred stays so, and nobody is told."""
+    where = stream.device
+    if stream.stream_id == current_id(where):
+        return
+    chosen.count += bool(stream.stream_id) - bool(current_id(where))
+    _current.streams[where] = stream
+    where.backend.turn()
+
+
+@contextlib.contextmanager
+def given_to(stream: Stream) -> Iterator[None]:
+    """A context in which this thread gives work to a stream, without any other effect of a change of streams."""
+    before = current_stream(stream.device)
+    turn_to(stream)
+    try:
+        yield
+    finally:
+        turn_to(before)
+
+
+def is_of_current(storage: Any) -> bool:
+    """Whether the allocator gives the memory of a storage to the current stream next. Then work of this stream may take the memory over."""
+    return getattr(storage.bin, "stream", 0) == current_id(storage.device)
 
 
 class Event:
-    """A point in the work of a device. As in PyTorch, the CPU cannot record events, but queries work.
+    """A point in the work of a stream. As in PyTorch, the CPU cannot record events, but queries work.
 
     Raises: NotImplementedError for a device without events.
     """
@@ -166,17 +206,18 @@ class Event:
         return self._mark is None or self._mark.is_done()
 
     def synchronize(self) -> None:
-        """Wait for the work before the event."""
+        """Let the host wait for the work before the event."""
         if self._mark is not None:
             self._mark.wait()
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let a stream wait for the work before the event."""
-        if stream is not None and stream.waits:
-            self.synchronize()
+        """Let work that a stream, or the current one, is given from now on wait for the work before the event."""
+        if self._mark is not None:
+            where = self.device if stream is None else stream.device
+            where.backend.wait(current_id(where) if stream is None else stream.stream_id, self._mark)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Let the event stand for all work that was given before.
+        """Let the event stand for all work that a stream, or the current one, was given before.
 
         Raises: RuntimeError on the CPU, as PyTorch does, and for a stream of another device.
         """
@@ -186,9 +227,7 @@ class Event:
             raise RuntimeError(
                 f"Event device {self.device} does not match recording stream's device {stream.device}."
             )
-        if stream is not None and stream.waits:
-            stream.synchronize()
-        self._mark = self.device.backend.mark()
+        self._mark = self.device.backend.mark(None if stream is None else stream.stream_id)
 
     def elapsed_time(self, end_event: Event) -> float:
         """The time until another event in milliseconds.

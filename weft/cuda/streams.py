@@ -1,4 +1,4 @@
-"""`torch.cuda.streams`: streams and events of CUDA devices. All work of a device is done in order, on the default stream of the driver."""
+"""`torch.cuda.streams`: streams and events of CUDA devices."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ from typing import Any, NoReturn
 
 from ..accelerator._streams import DeviceEvent, DeviceStream, DeviceStreamContext, Streams
 from ..core import streams
+from ..devices._gpu.queues import FIRST_HANDLE
 from ._devices import DEVICES
 
 __all__ = ["Event", "ExternalStream", "Stream"]
 
 
 class Stream(DeviceStream):
-    """A queue of work on a CUDA device.
+    """A queue of work on a CUDA device. Work of two streams may overlap, unless one waits for the other.
+
+    A program has 32 streams of each priority. Further objects stand for one of these, in turns.
+
+    >>> import weft as torch
+    >>> if torch.cuda.is_available():
+    ...     side = torch.cuda.Stream()
+    ...     x = torch.ones(3, device="cuda")
+    ...     side.wait_stream(torch.cuda.current_stream())
+    ...     with torch.cuda.stream(side):
+    ...         y = x + 1
+    ...     torch.cuda.current_stream().wait_stream(side)
 
     Raises: RuntimeError without a device.
     """
@@ -22,7 +34,7 @@ class Stream(DeviceStream):
 
     @property
     def cuda_stream(self) -> int:
-        """The driver's handle: 0, the default stream."""
+        """The driver's handle; 0 for the default stream."""
         return self._handle
 
     def record_event(self, event: streams.Event | None = None) -> streams.Event:
@@ -38,26 +50,18 @@ class Stream(DeviceStream):
 
 
 class ExternalStream(Stream):
-    """A stream of the driver that another library has made. weft gives it no work, and waits for its work whenever a program turns to it or from it.
+    """A stream of the driver that another library has made, and keeps as long as this object is used.
 
-    Raises: RuntimeError without a device.
+    Raises: RuntimeError without a device, ValueError for a number that is not the driver's handle of a stream.
     """
 
-    waits = True
-
     def __init__(self, stream_ptr: int, device: Any = None, **options: Any):
-        super().__init__(device, **options)
-        self._handle = operator.index(stream_ptr)
-
-    def __eq__(self, other: Any) -> bool:
-        return (
-            isinstance(other, Stream)
-            and other.device == self.device
-            and (self._handle, type(self)) == (other._handle, type(other))
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.device, self._handle))
+        handle = operator.index(stream_ptr)
+        if 0 < handle < FIRST_HANDLE or handle < 0:
+            raise ValueError(
+                f"ExternalStream: {stream_ptr} is no handle of a stream of the driver: pass a cudaStream_t as an int"
+            )
+        super().__init__(device, stream_id=handle, **options)
 
 
 class Event(DeviceEvent):

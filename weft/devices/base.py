@@ -117,11 +117,47 @@ class Backend(ABC):
     def synchronize(self) -> None:
         """Wait until all work given to the device is done."""
 
-    has_events = False  # whether `mark` works
+    # ---- Streams -----------------------------------------------------------------------------------------------------
+    # By their numbers; 0 is the default stream. `core/streams.py` knows which one is the current stream of a thread: it gets the launches and copies
+    # of the thread, and `read` and `write` wait for it alone.
 
-    def mark(self) -> Mark:
-        """A point after all work given to the device so far."""
-        raise NotImplementedError(f"{type(self).__name__} has no events")
+    has_events = False  # whether the device has streams, and the methods of this section
+
+    def new_stream(self, priority: int) -> int:
+        """The number of a stream with this priority; lower numbers go first."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def stream_handle(self, stream: int) -> int:
+        """The driver's stream with a number; 0 for the default stream."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def mark(self, stream: int | None = None) -> Mark:
+        """A point after all work given to a stream, or to the current one, so far."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def wait(self, stream: int, mark: Mark) -> None:
+        """Let work that a stream is given from now on wait for a mark, of this device or another one. The host does not wait."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def is_idle(self, stream: int) -> bool:
+        """Whether all work given to a stream is done."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def finish(self, stream: int) -> None:
+        """Wait until all work given to a stream is done."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def give_deferred(self) -> None:
+        """Give the current stream the work that was deferred, before this thread turns to another one."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def turn(self) -> None:
+        """Called when the current stream of this thread is another one."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def record_use(self, storage: Storage, stream: int) -> None:
+        """Give the memory of a storage to others only after the work that a stream has been given when the storage is deleted."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
 
     # ---- Kernels -----------------------------------------------------------------------------------------------------
 

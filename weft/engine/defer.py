@@ -25,6 +25,7 @@ from time import perf_counter
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
+from ..core import streams
 from ..core.locks import new_lock
 from ..core.promised import Promised, Watched, keeper, new_promised, promise_of
 from ..core.restoring import Restoring
@@ -74,6 +75,7 @@ class Promise:
     """An elementwise operation that has not run.
 
     number: the place in the order of the calls.
+    stream: the stream that gets the work; None for the current one, as long as no thread has chosen another than the default stream.
     sources: for each tensor a storage with memory, or another promise. Empty after the promise has been kept.
     offsets: the byte offset of each tensor in its storage. numbers: the numbers, as the kernel takes them.
     storage: a weak reference to the storage of the result.
@@ -83,7 +85,7 @@ class Promise:
 
     # fmt: off
     __slots__ = (
-        "plan", "number", "sources", "offsets", "numbers", "storage", "steps", "nodes", "nbytes", "reduction", "__weakref__",
+        "plan", "number", "sources", "offsets", "numbers", "storage", "steps", "nodes", "nbytes", "reduction", "stream", "__weakref__",
     )
     # fmt: on
 
@@ -97,6 +99,7 @@ class Promise:
     nodes: int
     nbytes: int
     reduction: Any
+    stream: Any
 
 
 _waiting: dict[int, weakref.ref[Promise]] = {}  # by the number of the promise, in the order of the calls
@@ -196,6 +199,7 @@ def _promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage |
     promise.offsets = tuple([tensor._byte_offset for tensor in tensors])
     promise.steps, promise.nodes, promise.nbytes = steps, nodes, nbytes
     promise.reduction, promise.number = None, next(_numbers)
+    promise.stream = streams.current_stream(plan.spec.device) if streams.chosen.count else None
     result = new_promised(promise, plan.spec)
     promise.storage = weakref.ref(result)
     # From now on, `_forget` replaces the sources that are kept.
@@ -279,6 +283,7 @@ def _may_wait(plan: Any, storage: Storage, target: Any, tensors: Sequence[Any]) 
         and storage.nbytes_ == plan.spec.nbytes
         and storage.owner is None
         and type(storage.version) is int  # that of inference mode raises
+        and (type(storage) is Promised or streams.is_of_current(storage))
         and all(type(each) in (Storage, Watched, Promised) and not each.exposed for each in storages)
         and (any(type(each) is Promised for each in storages) or all(each is storage for each in storages))
         and (type(storage) is Promised or storage.bin is not FOREIGN and not has_threads())
@@ -387,16 +392,24 @@ def _keep_once(promise: Promise, fuse: bool, chain_of: Callable[[Promise], list[
         if alive[-1] is not None:
             _note_habits(chain)
             start = perf_counter()
-            if len(chain) == 1:
-                kernels = _run_alone(chain, alive, turn)
+            if promise.stream is None:
+                kernels = _compute(chain, alive, turn, fuse)
             else:
-                fused = fuse and _run(chain, alive, turn)
-                kernels = 1 if fused else _run_by_plans(chain, alive, turn)
+                with streams.given_to(promise.stream):
+                    kernels = _compute(chain, alive, turn, fuse)
             if observers:
                 stored = [each is not None for each in alive]
                 observers[-1].ran(chain, stored, None, kernels, perf_counter() - start)
     finally:
         _forget(chain)
+
+
+def _compute(chain: list[_Work], alive: list[Storage | None], turn: int, fuse: bool) -> int:
+    """Compute the results with a living storage. Returns how many kernels ran."""
+    if len(chain) == 1:
+        return _run_alone(chain, alive, turn)
+    fused = fuse and _run(chain, alive, turn)
+    return 1 if fused else _run_by_plans(chain, alive, turn)
 
 
 def _note_habits(chain: list[_Work]) -> None:
@@ -568,7 +581,11 @@ def _donor(chain: list[_Work], entry: Callable) -> Storage | None:
             # The tuples of the chain hold the operand, and the call of `getrefcount`. A local variable would count in some versions
             # of Python: from 3.14 on, a call may borrow its reference.
             key = id(each.sources[position])
-            if getrefcount(each.sources[position]) == read.count(key) + 1 and _lies_as_result(chain, key):
+            if (
+                getrefcount(each.sources[position]) == read.count(key) + 1
+                and _lies_as_result(chain, key)
+                and streams.is_of_current(each.sources[position])
+            ):
                 return None if _is_read_again(chain) else each.sources[position]
     return None
 
@@ -655,6 +672,8 @@ def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
         storage = tensor._storage
         promise = promise_of(storage) if type(storage) is Promised else None
         if promise is None or not _fits(promise, tensor, promise.plan) or promise.nodes > MOST_REDUCED:
+            return False
+        if promise.stream is not None and promise.stream != streams.current_stream(tensor.spec.device):
             return False
         turn = _turn
         chain = _chain(promise)

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.device import as_device
+from ..core.device import as_device, device
 from ..core.dtype import DType, from_numpy_dtype
 from ..core.registry import add_member
 from ..core.spec import contiguous_stride, make_spec
 from ..core.storage import foreign
+from ..core.streams import current_id
 from ..core.tensor import Tensor, address, make
 
+_LEGACY_STREAM, _THREAD_STREAM = (
+    1,
+    2,
+)  # the protocol's numbers of default streams: that of all threads, and that of each
 _BFLOAT16 = "<V2"  # as ml_dtypes and PyTorch write it
 
 
@@ -38,7 +43,7 @@ def _interface(self: Tensor) -> dict[str, Any]:
             "Can't get __cuda_array_interface__ on Variable that requires grad. "
             "If gradients aren't required, use var.detach() to get Variable that doesn't require grad."
         )
-    spec.device.backend.synchronize()  # the description names no stream to wait for
+    spec.device.backend.finish(current_id(spec.device))  # the description names no stream to wait for
     self._storage.exposed = True
     return {
         "typestr": _BFLOAT16 if spec.dtype is dt.bfloat16 else spec.dtype.numpy.str,
@@ -69,8 +74,17 @@ def from_interface(array: Any) -> Tensor:
     where = as_device("cuda")
     spec = make_spec(shape, stride, dtype, where)
     if described.get("stream") is not None:
-        where.backend.synchronize()
+        _wait_for(described["stream"], where)
     return make(foreign(described["data"][0], spec.span * dtype.itemsize, array, where=where), 0, spec)
+
+
+def _wait_for(stream: int, where: device) -> None:
+    """Let the current stream wait for a stream of another library, by the protocol's number."""
+    backend = where.backend
+    if stream == _THREAD_STREAM:  # of which the driver has one for each thread
+        backend.synchronize()
+    else:
+        backend.wait(current_id(where), backend.mark(0 if stream == _LEGACY_STREAM else stream))
 
 
 def _dtype(name: str) -> DType:

@@ -18,6 +18,7 @@ from ..core.dtype import DType
 from ..core.public import public
 from ..core.spec import contiguous_stride, make_spec
 from ..core.storage import foreign
+from ..core.streams import current_id
 from ..core.tensor import Tensor, address, make
 from .numpy import shared_array
 
@@ -197,14 +198,14 @@ def __dlpack__(
         if stream not in (None, _NO_SYNCHRONIZATION):
             raise AssertionError("stream should be None on cpu.")
     else:
-        _finish_for(stream, spec.device)
+        _order_before(stream, spec.device)
     if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
         raise BufferError(f"Can't export a tensor on {spec.device} to DLPack device {dl_device}")
     return _export(self, max_version is not None and max_version[0] >= 1, copy)
 
 
-def _finish_for(stream: int | None, where: device) -> None:
-    """Wait until the tensors of a device may be read on a stream of another library."""
+def _order_before(stream: int | None, where: device) -> None:
+    """Let a stream of another library wait for the work that the current stream of a device has been given. None: the default stream."""
     if _is_rocm(where):
         if stream in (_LEGACY_STREAM, _THREAD_STREAM):
             raise AssertionError(f"unsupported stream on ROCm: {stream}.")
@@ -212,8 +213,13 @@ def _finish_for(stream: int | None, where: device) -> None:
         raise BufferError("per-thread default stream is not supported.")
     elif stream == _ROCM_STREAM:
         raise AssertionError(f"unsupported stream on {where.type.upper()}: {stream}.")
-    if stream != _NO_SYNCHRONIZATION:
-        where.backend.synchronize()
+    if stream == _NO_SYNCHRONIZATION:
+        return
+    named = 0 if stream in (None, _LEGACY_STREAM) else stream
+    if named != where.backend.stream_handle(current_id(where)):
+        where.backend.wait(named, where.backend.mark())
+    else:
+        where.backend.give_deferred()
 
 
 @public("method")
@@ -268,20 +274,26 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     capsule = ext_tensor
     copied = False
     if hasattr(ext_tensor, "__dlpack__"):
-        kind = int(ext_tensor.__dlpack_device__()[0])
+        kind, index = map(int, ext_tensor.__dlpack_device__())
         if kind not in _TYPES:
             raise NotImplementedError(
                 f"from_dlpack: arrays on DLPack device {kind}: weft takes those on the CPU and on CUDA devices"
             )
-        stream = {} if _TYPES[kind] == "cpu" else {"stream": _LEGACY_STREAM}
-        if kind == DLDeviceType.kDLROCM:
-            stream["stream"] = _ROCM_STREAM
+        stream = (
+            {} if _TYPES[kind] == "cpu" else {"stream": _current_stream(as_device(f"{_TYPES[kind]}:{index}"))}
+        )
         capsule, copied = _requested(ext_tensor, copy, stream)
     result = _import(capsule)
     where = None if device is None else as_device(device)
     if copy and not copied:
         return result.clone() if where is None else result.to(where, copy=True)
     return result if where is None else result.to(where)
+
+
+def _current_stream(where: device) -> int:
+    """DLPack's number for the stream that a tensor on a device is used by next."""
+    default = _ROCM_STREAM if _is_rocm(where) else _LEGACY_STREAM
+    return where.backend.stream_handle(current_id(where)) or default
 
 
 def _requested(array: Any, copy: bool | None, stream: dict[str, int]) -> tuple[Any, bool]:

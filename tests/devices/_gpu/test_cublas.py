@@ -1,6 +1,7 @@
 """What cuBLAS is asked for, by a library that only notes its arguments."""
 
 import ctypes
+import threading
 
 import numpy as np
 import pytest
@@ -30,6 +31,11 @@ class Noting:
 
     @staticmethod
     def cublasCreate_v2(handle):  # noqa: N802 (cuBLAS's name)
+        handle._obj.value = 3
+        return 0
+
+    @staticmethod
+    def cublasSetStream_v2(handle, stream):  # noqa: N802 (cuBLAS's name)
         return 0
 
 
@@ -41,15 +47,32 @@ class Runtime:
         self._busy, self._before = ctypes.c_int64(), lambda: None
         self.enter_address = ctypes.cast(self._entered, _POINTER).value
         self.context, self.before_words = 5, (ctypes.addressof(self._busy), id(self._before))
+        self._words, self._turning = (ctypes.c_uint64 * 3)(), self._turn
+        self.turn_words, self.is_recording = (ctypes.addressof(self._words), id(self._turning)), False
+
+    def _turn(self):
+        self._words[:] = threading.get_ident(), 0, self.blas.handle(0, False)
+
+    def turn(self):
+        self._words[0] = 0
+
+    def launch_queue(self):
+        return ctypes.c_void_p()
 
     def enter(self):
         pass
 
 
+def new(library):
+    runtime = Runtime()
+    runtime.blas = cublas.Cublas(runtime, library)
+    return runtime.blas
+
+
 def called(a, b, result):
     """The calls for a product of tensors with these specs at the addresses 2000 and 3000, written to 1000."""
     library = Noting()
-    launch = cublas.Cublas(Runtime(), library).prepare(a, b, result)
+    launch = new(library).prepare(a, b, result)
     assert launch.entry(1000, 2000, 3000, launch.meta, launch.count) == 1000
     return library.calls
 
@@ -104,7 +127,7 @@ def test_products(a, b, result):
 
 def test_products_of_float32_are_rounded_to_tf32_if_the_program_allows_it():
     library, compute_types = Noting(), []
-    blas = cublas.Cublas(Runtime(), library)
+    blas = new(library)
     specs = float32((3, 3)), contiguous_spec((3, 3), weft.float64, CPU)
     launches = [blas.prepare(spec, spec, spec) for spec in specs]
     for precision in ("highest", "high", "medium", "highest"):
@@ -126,6 +149,6 @@ def test_errors_are_raised():
     library = Noting()
     library.code = 13
     spec = float32((3, 3))
-    launch = cublas.Cublas(Runtime(), library).prepare(spec, spec, spec)
+    launch = new(library).prepare(spec, spec, spec)
     with pytest.raises(RuntimeError, match="cuBLAS error 13"):
         launch.entry(1000, 2000, 3000, launch.meta, launch.count)

@@ -1,6 +1,8 @@
 """The runtime over a driver, with functions of this process in the place of the driver's. Memory of the device is memory of the host."""
 
 import ctypes
+import itertools
+import threading
 
 import pytest
 
@@ -24,12 +26,15 @@ def function(*kinds):
 
 
 class Library:
-    """The functions of NVIDIA's driver that the runtime calls. `calls` has the names of those that order work."""
+    """The functions of NVIDIA's driver that the runtime calls.
+
+    `calls` has the names of those that order work, and `streams` the streams that got launches and copies within the device.
+    """
 
     attributes = CUDA_ATTRIBUTES
 
     def __init__(self):
-        self.calls, self.blocks, self.launched, self.streams = [], {}, [], []
+        self.calls, self.blocks, self.launched, self.streams, self.made = [], {}, [], [], []
         self.is_done = self.reaches = True
         number, pointer = ctypes.c_uint, ctypes.c_void_p
         self.cuCtxSetCurrent = function(pointer)(self._enter)
@@ -92,14 +97,12 @@ class Library:
         ctypes.memmove(target, source if source.__class__ is int else source.value, nbytes.value)
         return 0
 
-    def cuMemcpyDtoH_v2(self, target, source, nbytes):
+    def cuMemcpyDtoHAsync_v2(self, target, source, nbytes, stream):
+        self.calls.append(("read", stream.value))
         return self._copy(target, source, nbytes)
 
-    def cuMemcpyHtoD_v2(self, target, source, nbytes):
-        return self._copy(target.value, source, nbytes)
-
     def cuMemcpyHtoDAsync_v2(self, target, source, nbytes, stream):
-        self.calls.append("send")
+        self.calls.append(("send", stream.value))
         return self._copy(target.value, source, nbytes)
 
     def cuMemcpyDtoDAsync_v2(self, target, source, nbytes, stream):
@@ -119,7 +122,24 @@ class Library:
         return self._copy(target.value, source, nbytes)
 
     def cuStreamWaitEvent(self, stream, event, flags):
-        self.calls.append("wait")
+        self.calls.append(("wait", stream.value))
+        return 0
+
+    def cuStreamQuery(self, stream):
+        return 0 if self.is_done else NOT_READY
+
+    def cuStreamSynchronize(self, stream):
+        self.calls.append(("finish", stream.value))
+        return 0
+
+    def cuCtxGetStreamPriorityRange(self, least, greatest):
+        least._obj.value, greatest._obj.value = 0, -5
+        return 0
+
+    def cuStreamCreateWithPriority(self, stream, flags, priority):
+        assert flags == 1  # non-blocking: the default stream does not wait for it
+        self.made.append(priority)
+        stream._obj.value = 0x10000 * len(self.made)
         return 0
 
     def cuStreamCreate(self, stream, flags):
@@ -131,7 +151,7 @@ class Library:
         return 0
 
     def cuGraphLaunch(self, runnable, stream):
-        self.calls.append("replay")
+        self.calls.append(("replay", stream.value))
         return 0
 
     def _done(self, *arguments):
@@ -149,7 +169,7 @@ class Library:
         return 0
 
     def cuEventRecord(self, event, stream):
-        self.calls.append("record")
+        self.calls.append(("record", stream.value))
         return 0
 
     def cuEventQuery(self, event):
@@ -196,8 +216,7 @@ class HipLibrary:
         "hipFree": "cuMemFree_v2",
         "hipHostMalloc": "cuMemHostAlloc",
         "hipHostFree": "cuMemFreeHost",
-        "hipMemcpyDtoH": "cuMemcpyDtoH_v2",
-        "hipMemcpyHtoD": "cuMemcpyHtoD_v2",
+        "hipMemcpyDtoHAsync": "cuMemcpyDtoHAsync_v2",
         "hipMemcpyHtoDAsync": "cuMemcpyHtoDAsync_v2",
         "hipMemcpyDtoDAsync": "cuMemcpyDtoDAsync_v2",
         "hipMemcpyPeerAsync": "cuMemcpyPeerAsync",
@@ -214,6 +233,10 @@ class HipLibrary:
         "hipModuleGetFunction": "cuModuleGetFunction",
         "hipModuleLaunchKernel": "cuLaunchKernel",
         "hipStreamCreateWithFlags": "cuStreamCreate",
+        "hipStreamCreateWithPriority": "cuStreamCreateWithPriority",
+        "hipDeviceGetStreamPriorityRange": "cuCtxGetStreamPriorityRange",
+        "hipStreamQuery": "cuStreamQuery",
+        "hipStreamSynchronize": "cuStreamSynchronize",
         "hipStreamBeginCapture": "cuStreamBeginCapture_v2",
         "hipStreamEndCapture": "cuStreamEndCapture",
         "hipStreamDestroy": "cuStreamDestroy_v2",
@@ -299,15 +322,15 @@ def test_devices_copy_from_each_other_in_the_order_of_the_work_of_both(runtime, 
     other.write(source, b"weft1234")
     library.calls.clear()
     assert runtime.copy_from(other, target, source, 8)
-    assert runtime.read(target, 8) == b"weft1234"
     here, there = runtime.context, other.context
     copied = [("enter", here), ("peer", here, there, None), "copy"]
     enabled = [("enable", there)] if reaches else []
     waits = (
-        [("enter", there), "record", ("enter", here), "wait"],
-        [("enter", here), "record", ("enter", there), "wait"],
+        [("enter", there), ("record", None), ("enter", here), ("wait", None)],
+        [("enter", here), ("record", None), ("enter", there), ("wait", None)],
     )
-    assert library.calls[:-2] == [("enter", here), *enabled, *waits[0], *copied[1:], *waits[1]]
+    assert library.calls == [("enter", here), *enabled, *waits[0], *copied[1:], *waits[1]]
+    assert runtime.read(target, 8) == b"weft1234"
     library.calls.clear()
     runtime.copy_from(other, target, source, 8)
     assert ("enable", there) not in library.calls
@@ -322,8 +345,8 @@ def test_a_tensor_goes_to_another_device_without_the_host(api, runtime, library,
         monkeypatch.setattr(where, "_backend", Gpu(where, own))
         monkeypatch.setattr(own, "_code", lambda ir: b"")
     x = to_device(weft.tensor([1.0, 2.0, 3.0]), first)
-    monkeypatch.setattr(library, "cuMemcpyDtoH_v2", None)
-    monkeypatch.setattr(library, "cuMemcpyHtoD_v2", None)
+    monkeypatch.setattr(library, "cuMemcpyDtoHAsync_v2", None)
+    monkeypatch.setattr(library, "cuMemcpyHtoDAsync_v2", None)
     y = to_device(x, second)
     assert y.device == second
     assert list((ctypes.c_float * 3).from_address(y.data_ptr())) == [1, 2, 3]
@@ -337,7 +360,7 @@ def test_pinned_memory_lives_until_it_is_copied(runtime, library):
     library.calls.clear()
     library.is_done = False
     assert gpu.send(target.ptr, pinned.owner, address, 8)
-    assert "send" in library.calls and "synchronize" not in library.calls
+    assert ("send", None) in library.calls and not {("finish", None), "synchronize"} & {*library.calls}
     del pinned
     assert address in library.blocks  # the copy is not done
     library.is_done = True
@@ -358,7 +381,7 @@ def test_no_bytes_need_no_driver(runtime, library):
 
 
 def test_events(runtime, library):
-    start, end = runtime.mark(), runtime.mark()
+    start, end = runtime.mark(0), runtime.mark(0)
     library.is_done = False
     assert not end.is_done()
     end.wait()
@@ -402,10 +425,166 @@ def test_work_is_recorded_on_a_stream_and_replayed(runtime, library):
     replay = runtime.end_recording()
     library.calls.clear()
     replay(), replay()
-    assert library.calls == [("enter", runtime.context), "replay"] * 2
+    assert library.calls == [("enter", runtime.context), ("replay", None)] * 2
     launch.entry(1000, launch.meta, launch.count)
     runtime.copy(a, b, 8)
     assert library.streams == [55, 55, None, None]
+
+
+_numbers = itertools.count(20)
+
+
+@pytest.fixture
+def gpu(runtime, monkeypatch):
+    """A device whose kernels are not compiled. It has a new number, because plans keep the launches of a device."""
+    where = weft.device("cuda", next(_numbers))
+    monkeypatch.setattr(where, "_backend", Gpu(where, runtime))
+    monkeypatch.setattr(runtime, "_code", lambda ir: b"")
+    return where
+
+
+def test_work_goes_to_the_current_stream_of_its_thread(gpu, runtime, library):
+    x = weft.empty(5, device=gpu)
+    first, second = weft.Stream(gpu), weft.Stream(gpu, priority=-9)
+    assert library.made == [0, -5]
+    handles = [each.native_handle() for each in (first, second)]
+    assert handles == [0x10000, 0x20000]
+    turns = threading.Semaphore(0), threading.Semaphore(0)
+
+    def work():
+        with second:
+            for _ in range(3):
+                turns[1].acquire()
+                x.add_(1)
+                turns[0].release()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with first:
+        for _ in range(3):
+            x.add_(1)
+            turns[1].release()
+            turns[0].acquire()
+    thread.join()
+    x.add_(1)
+    assert library.streams == [*handles * 3, None]
+
+
+def test_copies_to_and_from_the_host_wait_for_their_stream_alone(gpu, runtime, library):
+    address, stream = runtime.allocate(8), weft.Stream(gpu)
+    with stream:
+        library.calls.clear()
+        gpu.backend.write(address, b"weft1234")
+        assert gpu.backend.read(address, 8) == b"weft1234"
+    handle = stream.native_handle()
+    assert [each for each in library.calls if each[0] != "enter" and each != "copy"] == [
+        *(("send", handle), ("finish", handle)),
+        *(("read", handle), ("finish", handle)),
+    ]
+
+
+def test_streams_and_events_wait_for_each_other(gpu, runtime, library):
+    first, second = weft.Stream(gpu), weft.Stream(gpu)
+    library.calls.clear()
+    second.wait_stream(first)
+    one, two = first.native_handle(), second.native_handle()
+    context = ("enter", runtime.context)
+    assert library.calls == [context, ("record", one), context, ("wait", two)]
+    library.calls.clear()
+    event = first.record_event()
+    event.wait(second)
+    first.wait_event(event)
+    assert library.calls == [context, ("record", one), context, ("wait", two), context, ("wait", one)]
+    library.is_done = False
+    assert not first.query() and not event.query()
+    library.is_done = True
+    assert first.query()
+    first.synchronize()
+    assert library.calls[-1] == ("finish", one)
+    library.calls.clear()
+    first.wait_stream(first)
+    assert library.calls == []
+
+
+def test_a_program_has_32_streams_of_each_priority(gpu, library):
+    made = [weft.Stream(gpu) for _ in range(33)]
+    assert len(library.made) == 32 and made[0] == made[32] != made[1]
+    assert weft.Stream(gpu, priority=-1) not in made and library.made[-1] == -1
+    with pytest.raises(RuntimeError, match="no stream with the number 99"):
+        weft.Stream(gpu, stream_id=99).synchronize()
+
+
+def test_recorded_work_of_all_streams_is_one_queue(gpu, runtime, library):
+    x, stream = weft.empty(5, device=gpu), weft.Stream(gpu)
+    x.add_(1)
+    library.streams.clear()
+    runtime.begin_recording()
+    x.add_(1)
+    with stream:
+        x.add_(1)
+    replay = runtime.end_recording()
+    with stream:
+        x.add_(1)
+        library.calls.clear()
+        replay()
+    assert library.streams == [55, 55, stream.native_handle()]
+    assert library.calls[-1] == ("replay", stream.native_handle())
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_deferred_result_takes_over_memory_of_its_own_stream_only(gpu, runtime, is_own):
+    """The memory goes back to the stream on which it was made, which does not wait for the stream of the result."""
+    runtime.total_memory = 1 << 30
+    gpu.backend.most_deferred = 1 << 30
+    n, stream = 1 << 17, weft.Stream(gpu)
+    for _ in range(6):  # single operations are deferred once they have been part of chains
+        x = weft.empty(n, device=gpu)
+        address = x._storage.ptr
+        with stream if not is_own else weft.Stream(gpu, stream_id=0):
+            x = x * 2 + 1
+            assert (x._storage.ptr == address) == is_own
+
+
+def test_each_stream_has_a_handle_of_cublas(gpu, runtime, library):
+    blas = Blas()
+    runtime.blas = cublas.Cublas(runtime, blas)
+    a, stream = weft.empty(3, 3, device=gpu), weft.Stream(gpu)
+    handle = stream.native_handle()
+    for _ in range(2):
+        a @ a
+        with stream:
+            a @ a
+    runtime.begin_recording()
+    a @ a
+    runtime.end_recording()
+    runtime.begin_recording()
+    a @ a
+    runtime.end_recording()
+    assert blas.multiplied == [1, 2, 1, 2, 3, 3]
+    assert blas.used == [(1, None), (2, handle), (3, 55), (3, 55)]
+
+
+class Blas:
+    """cuBLAS, whose handles are numbers."""
+
+    def __init__(self):
+        self.used, self.multiplied = [], []
+        number, wide, pointer = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
+        operand = [pointer, number, number, wide]
+        kinds = pointer, *[number] * 5, pointer, *operand, *operand, pointer, *operand, *[number] * 3
+        self.cublasGemmStridedBatchedEx = function(*kinds)(self._multiply)
+
+    def _multiply(self, handle, *arguments):
+        self.multiplied.append(handle)
+        return 0
+
+    def cublasCreate_v2(self, handle):  # noqa: N802 (cuBLAS's name)
+        handle._obj.value = len({one for one, _ in self.used}) + 1
+        return 0
+
+    def cublasSetStream_v2(self, handle, stream):  # noqa: N802
+        self.used.append((handle.value, stream.value))
+        return 0
 
 
 def test_functions_that_have_no_name_in_hip(library):

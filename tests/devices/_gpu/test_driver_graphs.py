@@ -1,5 +1,7 @@
 """Recordings by NVIDIA's driver, with functions of the test in its place."""
 
+import ctypes
+
 import pytest
 
 from weft.devices._gpu import driver_graphs, nvidia
@@ -48,8 +50,8 @@ def test_a_recording_becomes_a_graph(driver, library):
     assert recorder.stream.value == STREAM
     graph = recorder.end()
     del recorder
-    graph.launch()
-    graph.launch()
+    graph.launch(None)
+    graph.launch(ctypes.c_void_p(44))
     del graph
     assert library.calls == [
         ("cuStreamCreate", 1),
@@ -59,7 +61,7 @@ def test_a_recording_becomes_a_graph(driver, library):
         ("cuGraphDestroy", GRAPH),
         ("cuStreamDestroy_v2", STREAM),
         ("cuGraphLaunch", RUNNABLE, None),
-        ("cuGraphLaunch", RUNNABLE, None),
+        ("cuGraphLaunch", RUNNABLE, 44),
         ("cuGraphExecDestroy", RUNNABLE),
     ]
 

@@ -1,6 +1,7 @@
 """The entry of a launch in machine code, with functions of this process in the place of a driver."""
 
 import ctypes
+import threading
 
 import pytest
 
@@ -25,7 +26,9 @@ class Driver:
         self.calls = []
         self.answer = 0
         self.busy = ctypes.c_int64()
-        self.stream = ctypes.c_void_p()
+        self.stream = None
+        self.turn = (ctypes.c_uint64 * 3)()  # a thread, and the stream that it gives work to
+        self.turning = self._turn
         self.before = lambda: self.calls.append("before")
         self.code = LazyKernel(self._compile)
         self._enter = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._note_context)
@@ -39,13 +42,16 @@ class Driver:
         self.calls.append("compile")
         return FUNCTION
 
+    def _turn(self):
+        self.turn[:] = threading.get_ident(), self.stream or 0, 0
+
     def _note_context(self, context):
         self.calls.append(("context", context))
         return 0
 
     def _note_launch(self, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
         assert (gy, gz, by, bz, shared, parameters) == (1, 1, 1, 1, 0, None)
-        assert stream == self.stream.value
+        assert stream == self.stream
         # CU_LAUNCH_PARAM_BUFFER_POINTER, the buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, the address of its size, CU_LAUNCH_PARAM_END
         assert (extra[0], extra[2], extra[4]) == (1, 2, {"CUDA": None, "HIP": 3}[self.api])
         nbytes = ctypes.c_size_t.from_address(extra[3]).value
@@ -57,9 +63,9 @@ class Driver:
         addresses = [ctypes.cast(each, ctypes.c_void_p).value for each in (self._launch, self._enter)]
         before = (ctypes.addressof(self.busy), id(self.before))
         kernel = (ctypes.addressof(self.code.word), id(self.code.compile))
-        stream = ctypes.addressof(self.stream)
+        turn = (ctypes.addressof(self.turn), id(self.turning))
         return block(
-            (*addresses, CONTEXT, *before, *kernel, stream, GROUPS, THREADS, len(words), *places, *words)
+            (*addresses, CONTEXT, *before, *kernel, *turn, GROUPS, THREADS, len(words), *places, *words)
         )
 
 
@@ -77,10 +83,34 @@ def test_a_launch_passes_the_arguments_and_then_its_words(driver):
 
 def test_launches_follow_the_stream_of_the_driver(driver):
     meta = driver.meta(range(1), [0])
-    for stream in (77, None):  # a stream that records, and the default stream
-        driver.stream.value = stream
+    for stream in (77, None):  # a stream, and the default stream
+        driver.stream, driver.turn[0] = stream, 0
         assert launcher("p", driver.api)(1000, meta.address, 1) == 1000
     assert len(driver.calls) == 5
+
+
+def test_a_launch_of_another_thread_asks_for_the_stream_again(driver):
+    streams = []
+
+    def turn():
+        streams.append(driver.stream)
+        driver._turn()
+        if len(streams) == 1:  # another thread launches before this one goes on
+            driver.turn[0] += 1
+
+    driver.turning = turn
+    meta = driver.meta(range(1), [0])
+    assert launcher("p", driver.api)(1000, meta.address, 1) == 1000
+    assert launcher("p", driver.api)(1000, meta.address, 1) == 1000
+    assert len(streams) == 2 and len(driver.calls) == 5
+
+
+def test_an_error_of_the_look_for_the_stream_ends_the_launch(driver):
+    driver.turning = lambda: 1 // 0
+    meta = driver.meta(range(1), [0])
+    with pytest.raises(ZeroDivisionError):
+        launcher("p", driver.api)(1, meta.address, 1)
+    assert driver.calls == ["compile"]
 
 
 def test_a_kernel_is_compiled_when_it_runs_for_the_first_time(driver):

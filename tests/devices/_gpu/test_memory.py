@@ -5,9 +5,19 @@ from random import Random
 import pytest
 
 import weft
-from weft.devices._gpu.memory import SMALLEST, Pool, rounded
+from weft.devices._gpu.memory import SMALLEST, Pool, SharedBin, rounded
 
 MEBI = 1 << 20
+
+
+class Mark:
+    """A point in the work of these streams, which is done when the test says so."""
+
+    def __init__(self, streams, apart):
+        self.streams, self.apart, self.done = streams, apart, False
+
+    def is_done(self):
+        return self.done
 
 
 class Runtime:
@@ -19,6 +29,12 @@ class Runtime:
     def __init__(self):
         self.blocks = {}
         self.next = 4096
+
+        self.stream, self.given = 0, []
+
+    def marks(self, streams, apart):
+        self.given.append(Mark(streams, apart))
+        return [self.given[-1]]
 
     def free_memory(self):
         return self.total_memory - sum(self.blocks.values())
@@ -44,11 +60,11 @@ def runtime():
 
 @pytest.fixture
 def pool(runtime):
-    return Pool(runtime, "cuda:0")
+    return Pool(runtime, "cuda:0", lambda: runtime.stream, runtime.marks)
 
 
 def take(pool, nbytes):
-    bin = pool.bin(nbytes)
+    bin = pool.program.bin(nbytes)
     return bin, pool.take(bin, nbytes)
 
 
@@ -171,3 +187,47 @@ def test_memory_of_an_arena_is_kept_for_it(pool, runtime):
     pool.leave(arena)
     pool.release_free()
     assert address not in runtime.blocks and arena not in pool.arenas
+
+
+def test_each_stream_has_blocks_of_its_own(pool, runtime):
+    bin, address = take(pool, 1000)
+    bin.append(address)
+    runtime.stream = 5
+    other, elsewhere = take(pool, 1000)
+    assert elsewhere != address and (bin.stream, other.stream) == (0, 5)
+    other.append(elsewhere)
+    assert take(pool, 1000) == (other, elsewhere)
+    runtime.stream = 0
+    assert take(pool, 1000) == (bin, address)
+    assert [(heap.stream, heap.is_small, len(heap.segments)) for heap in pool.program.heaps] == [
+        *((0, True, 1), (0, False, 0)),
+        *((5, True, 1), (5, False, 0)),
+    ]
+
+
+@pytest.mark.parametrize("streams", [{5, 6}, None])
+def test_a_block_that_others_use_is_kept_until_they_are_done(pool, runtime, streams):
+    bin, address = take(pool, 2 * MEBI)
+    shared = SharedBin(bin, streams)
+    assert shared.size == bin.size and shared.stream is None
+    shared.append(address)
+    (mark,) = runtime.given
+    assert (mark.streams, mark.apart) == (streams, 0) and pool.awaited() == {address}
+    assert (pool.allocated, pool.active) == (0, 0)
+    used = {name: counts.stats()["active_bytes"]["current"] for name, counts in pool.kinds().items()}
+    assert used == {"all": 2 * MEBI, "small_pool": 0, "large_pool": 2 * MEBI}
+    assert take(pool, 2 * MEBI)[1] != address
+    mark.done = True
+    blocks = [take(pool, 2 * MEBI)[1] for _ in range(9)]  # the rest of the segment, and the block
+    assert address in blocks and not pool.awaited()
+    assert pool.kinds()["large_pool"].stats()["active_bytes"]["current"] == 20 * MEBI
+
+
+def test_memory_that_others_use_is_not_given_to_the_driver(pool, runtime):
+    bin, address = take(pool, 12 * MEBI)
+    SharedBin(bin, {5}).append(address)
+    pool.release_free()
+    assert list(runtime.blocks.values()) == [12 * MEBI]
+    runtime.given[0].done = True
+    pool.release_free()
+    assert not runtime.blocks

@@ -18,7 +18,7 @@ def on_every_rank(monkeypatch):
     """A function that runs a program(engine, rank) on each rank: what the ranks return, and the calls of the library."""
     double = Double(SIZE)
     monkeypatch.setattr(nccl, "library", lambda: double)
-    monkeypatch.setattr(nccl, "enter", lambda where: None)
+    monkeypatch.setattr(nccl, "enter", lambda where: 0)
 
     def run(program):
         store, found = HashStore(), [None] * SIZE
@@ -135,7 +135,7 @@ def test_an_error_of_the_library_is_named(monkeypatch):
     double = Double(1)
     double.ncclCommInitRank = lambda *arguments: 4
     monkeypatch.setattr(nccl, "library", lambda: double)
-    monkeypatch.setattr(nccl, "enter", lambda where: None)
+    monkeypatch.setattr(nccl, "enter", lambda where: 0)
     engine = nccl.Nccl(HashStore(), 0, 1, timedelta(seconds=5))
     with pytest.raises(
         RuntimeError, match=r"NCCL error in ncclCommInitRank on rank 0: invalid argument \(4\)"

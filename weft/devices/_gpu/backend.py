@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, final
 from weakref import WeakSet
 
 from ...core.device import device
 from ...core.locks import new_lock
+from ...core.qscheme import AcceleratorError
 from ...core.storage import Storage
+from ...core.streams import current_id
 from ...core.symbols import per_plan
 from ...engine.defer import keep_all
 from ...engine.kernel import param_letters
@@ -36,16 +38,17 @@ from . import (
     shuffling,
     sorting,
 )
-from .capture import Capture
+from .capture import Capture, CapturedMark
 from .chains import GpuChain
 from .convolutions import Convolutions
 from .fourier import Fourier
 from .generator import new_default_generator
 from .kernel import THREADS, is_wide
 from .maps import MapKernel, classes_of, map_ir
-from .memory import Pool
+from .memory import Bin, Pool, SharedBin
 from .pinned import pinned_storage
 from .pivoting import Pivoting
+from .queues import Queues
 from .reductions import prepare_reduction
 from .reflections import Reflections
 from .rotations import Rotations
@@ -67,7 +70,9 @@ class Gpu(Mirrored):
         install_finalizer()
         super().__init__(where, runtime)
         self.most_deferred = runtime.total_memory // 16
-        self.pool = Pool(runtime, str(where))
+        self.queues = Queues(where, runtime)
+        runtime.queue = self.queues.current
+        self.pool = Pool(runtime, str(where), functools.partial(current_id, where), self.queues.marks)
         self.most_groups = runtime.multiprocessors * WAVES
         self.faults = indexed.Faults(runtime)
         self.default_generator = new_default_generator(where)
@@ -87,11 +92,9 @@ class Gpu(Mirrored):
             "reflections": Reflections(self),
             "rotations": Rotations(self),
         }
-        # Launches hold it that pass something to each other in memory that others use, too.
-        self.in_order = new_lock()
-        self._scratch: Storage | None = None
-        # Behind the copies for which the host does not wait, and what keeps their pinned memory alive.
-        self._sent: deque[tuple[Mark, Any]] = deque()
+        self._sending = new_lock()
+        # By the stream: marks behind the copies for which the host does not wait, and what keeps their pinned memory alive.
+        self._sent: defaultdict[int, deque[tuple[Mark, Any]]] = defaultdict(deque)
         self.lasting_storages: WeakSet[Storage] = WeakSet()
         self.capture: Capture | None = None
         self.captures: WeakSet[Capture] = WeakSet()
@@ -104,7 +107,7 @@ class Gpu(Mirrored):
     @per_plan
     def allocator(self, nbytes):
         pool = self.pool
-        own = pool.bin(nbytes)
+        own = pool.program.bin_of(0, nbytes)
 
         def allocate() -> Storage:
             bin = own if pool.current is None else pool.current.bin(nbytes)
@@ -113,9 +116,9 @@ class Gpu(Mirrored):
         return allocate
 
     def lasting(self, nbytes: int) -> Storage:
-        """Memory that launches keep using. It is the program's, also during a capture, and lives as long as graphs that were captured with it."""
-        bin = self.pool.bin(nbytes)
-        storage = Storage(self.pool.take(bin, nbytes), nbytes, self.device, bin)
+        """Memory that launches of all streams keep using. It is the program's, also during a capture, and lives as long as graphs that were captured with it."""
+        bin = self.pool.program.bin(nbytes)
+        storage = Storage(self.pool.take(bin, nbytes), nbytes, self.device, SharedBin(bin, None))
         self.lasting_storages.add(storage)
         return storage
 
@@ -150,11 +153,12 @@ class Gpu(Mirrored):
         if self.capture is not None:
             return False
         self.bring_back()
-        with self.in_order:
+        with self._sending:
             self.runtime.send(target, address, nbytes)
-            self._sent.append((self.runtime.mark(), owner))
-            while self._sent and self._sent[0][0].is_done():
-                self._sent.popleft()
+            sent = self._sent[current_id(self.device)]
+            sent.append((self.runtime.mark(self.queues.current()), owner))
+            while sent and sent[0][0].is_done():
+                sent.popleft()
         return True
 
     def read(self, address, nbytes):
@@ -168,34 +172,79 @@ class Gpu(Mirrored):
         self.runtime.write(address, content)
 
     def write_constant(self, storage, content):
+        if type(storage.bin) is Bin:  # a plan may keep the storage, which then is read by all streams
+            storage.bin = SharedBin(storage.bin, None)
         if self.capture is None:
             self.write(storage.ptr, content)
         else:
             self.capture.write_constant(storage, content)
 
     def synchronize(self):
-        keep_all()
-        self.bring_back()
+        self.give_deferred()
         self.runtime.synchronize()
         self._sent.clear()
         self.faults.check()
 
-    def mark(self):
-        keep_all()  # what is deferred was given before
+    # ---- Streams ---------------------------------------------------------------------------------------------------------
+
+    def new_stream(self, priority):
+        return self.queues.new(priority)
+
+    def stream_handle(self, stream):
+        return self.queues.handle(stream)
+
+    def mark(self, stream=None):
+        self.give_deferred()
+        queue = self.queues.current() if stream is None else self.queues.handle(stream)
+        return self.runtime.mark(queue) if self.capture is None else CapturedMark()
+
+    def wait(self, stream, mark):
+        self.give_deferred()
+        if self.capture is None:
+            self.runtime.wait(self.queues.handle(stream), mark)
+        elif not isinstance(mark, CapturedMark):
+            raise AcceleratorError(
+                "CUDA error: dependency created on uncaptured work in another stream: an event that was recorded before the capture cannot be "
+                "waited for in each replay. Let the stream wait for it before the capture begins."
+            )
+
+    def is_idle(self, stream):
+        self.give_deferred()
+        self.runtime.refuse_recording()
+        return self.runtime.is_idle(self.queues.handle(stream))
+
+    def finish(self, stream):
+        self.give_deferred()
+        self.runtime.finish(self.queues.handle(stream))
+        self._sent.pop(stream, None)
+        self.faults.check()
+
+    def give_deferred(self):
+        keep_all()
         self.bring_back()
-        return self.runtime.mark()
+
+    def turn(self):
+        self.runtime.turn()
+        self.pool.choose_streams()
+
+    def record_use(self, storage, stream):
+        holder: Any = storage
+        while not isinstance(holder.bin, (Bin, SharedBin)):
+            if not hasattr(holder.bin, "bin"):  # memory of another library
+                return
+            holder = holder.bin  # of a block that several storages share
+        bin = holder.bin
+        if isinstance(bin, Bin):
+            if bin.stream != stream:
+                holder.bin = SharedBin(bin, {stream})
+        elif bin.streams is not None:
+            bin.streams.add(stream)
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
     def groups(self, threads: int) -> int:
         """How many groups a kernel for so many threads gets."""
         return max(1, min(self.most_groups, -(-threads // THREADS)))
-
-    def scratch(self, nbytes: int) -> Storage:
-        """Memory for what one launch passes to the next, which are given while `in_order` is held. All such launches share it."""
-        if self._scratch is None or self._scratch.nbytes_ < nbytes:
-            self._scratch = self.lasting(nbytes)
-        return self._scratch
 
     def prepare(self, results, operand_dtypes, params, sizes, strides):
         itemsizes = [*map(element_size, results), *(dtype.itemsize for dtype in operand_dtypes)]

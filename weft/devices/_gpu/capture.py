@@ -5,9 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.qscheme import AcceleratorError
 from ...core.storage import Storage
 from ...engine.defer import keep_all
+from ..base import Mark
 from .memory import Arena
+
+
+class CapturedMark(Mark):
+    """A point in work that is captured. Captured work is one queue, so work behind the mark waits for it in any case; and the host cannot see it."""
+
+    def is_done(self):
+        raise AcceleratorError(
+            "CUDA error: operation not permitted on an event last recorded in a capturing stream: record the event outside of the capture."
+        )
+
+    def wait(self):
+        self.is_done()
+
+    def until(self, later):
+        self.is_done()
 
 
 class Capture:
@@ -28,12 +45,11 @@ class Capture:
     def begin(self) -> None:
         """Record from here on. What is deferred was given before, so it is done first."""
         gpu = self._gpu
-        gpu.bring_back()
-        keep_all()
+        gpu.give_deferred()
         gpu.captures.add(self)
         gpu.runtime.begin_recording()
         gpu.capture = self
-        self._outer, gpu.pool.current = gpu.pool.current, self.arena
+        self._outer = gpu.pool.choose(self.arena)
 
     def between(self, work: Callable[[], object]) -> None:
         """Let the host do some work at this place of each replay."""
@@ -57,13 +73,13 @@ class Capture:
         try:
             keep_all()
         finally:
-            gpu.capture, gpu.pool.current = None, self._outer
+            gpu.capture = None
+            gpu.pool.choose(self._outer)
             self._kept += gpu.lasting_storages
             self._parts.append(gpu.runtime.end_recording())
 
     def replay(self) -> None:
-        """Do the work again, after all work that was given before. It reads and writes the tensors of the recording."""
-        self._gpu.bring_back()
-        keep_all()
+        """Do the work again in the current stream. It reads and writes the tensors of the recording."""
+        self._gpu.give_deferred()
         for part in self._parts:
             part()

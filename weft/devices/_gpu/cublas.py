@@ -14,7 +14,7 @@ from ...core.spec import Spec
 from ...engine.host import builtin, compile_ir, operands_ir
 from ...engine.kernel import Launch
 from ...engine.words import block
-from .launching import BEFORE_WORK, ending_ir, meta_ir
+from .launching import BEFORE_WORK, TURN, ending_ir, meta_ir
 from .libraries import load
 
 NAMES = ("libcublas.so.13", "libcublas.so.12", "cublas64_13.dll", "cublas64_12.dll")
@@ -39,7 +39,7 @@ _NEVER = ctypes.c_int64(0)  # the switch of all other dtypes
 _PLAIN, _TRANSPOSED = 0, 1  # cublasOperation_t
 _DEFAULT = -1  # cublasGemmAlgo_t
 _WORDS = (
-    "gemm enter context handle busy before first second rows columns terms alpha type leading.a stride.a leading.b stride.b beta type.c "
+    "gemm enter context busy before turn turning making first second rows columns terms alpha type leading.a stride.a leading.b stride.b beta type.c "
     "leading.c stride.c products sums algorithm tf32"
 ).split()
 
@@ -77,20 +77,46 @@ def matrix(spec: Spec) -> Matrix | None:
 
 
 class Cublas:
-    """Calls cuBLAS on one device."""
+    """Calls cuBLAS on one device.
+
+    Each queue has a handle of its own, because a handle has memory for the work of one product at a time. So does recorded work, which is given to
+    a queue later.
+    """
 
     def __init__(self, runtime: Any, library: ctypes.CDLL):
         self._runtime, self._library = runtime, library
-        runtime.enter()
-        handle = ctypes.c_void_p()
-        if code := library.cublasCreate_v2(ctypes.byref(handle)):
-            raise RuntimeError(f"cuBLAS cannot be used: error {code}")
-        self._handle = handle
+        self._handles: dict[int | None, ctypes.c_void_p] = {}  # by the queue; None: of recorded work
+        self._run_make = self._make
         self._gemm = ctypes.cast(library.cublasGemmStridedBatchedEx, ctypes.c_void_p).value or 0
 
-    def use(self, stream: ctypes.c_void_p) -> None:
-        """Let products be work of this stream of the driver."""
-        if code := self._library.cublasSetStream_v2(self._handle, stream):
+    def handle(self, queue: int, is_recording: bool) -> int:
+        """The handle for products of a queue of the driver; 0 if it is not made yet."""
+        key = None if is_recording else queue
+        found = self._handles.get(key)
+        if found is None:
+            return 0
+        if is_recording:  # each recording has a queue of its own
+            self._use(found, queue)
+        return found.value or 0
+
+    def _make(self) -> None:
+        """Make the handle that a product of this thread needs. The words of the turn then have it."""
+        runtime = self._runtime
+        runtime.enter()
+        handle = ctypes.c_void_p()
+        if code := self._library.cublasCreate_v2(ctypes.byref(handle)):
+            raise RuntimeError(f"cuBLAS cannot be used: error {code}")
+        if runtime.is_recording:
+            self._handles[None] = handle
+        else:
+            queue = runtime.launch_queue().value or 0
+            self._use(handle, queue)
+            self._handles[queue] = handle
+        runtime.turn()
+
+    def _use(self, handle: ctypes.c_void_p, queue: int) -> None:
+        """Let products of a handle be work of this queue."""
+        if code := self._library.cublasSetStream_v2(handle, ctypes.c_void_p(queue)):
             raise RuntimeError(f"cuBLAS cannot use the stream: error {code}")
 
     def prepare(self, a: Spec, b: Spec, result: Spec) -> Launch:
@@ -132,8 +158,9 @@ class Cublas:
                 self._gemm,
                 runtime.enter_address,
                 runtime.context,
-                self._handle.value or 0,
                 *runtime.before_words,
+                *runtime.turn_words,
+                id(self._run_make),
                 _TRANSPOSED if first.by_columns else _PLAIN,
                 _TRANSPOSED if second.by_columns else _PLAIN,
                 columns,
@@ -207,7 +234,7 @@ def _ir() -> str:
     def narrow(name: str) -> str:
         return f"%{name} = trunc i64 %m.{name} to i32"
 
-    pointers = "\n".join(map(pointer, ("gemm", "enter", "context", "handle", "alpha", "beta", "tf32")))
+    pointers = "\n".join(map(pointer, ("gemm", "enter", "context", "alpha", "beta", "tf32")))
     whole = (
         "first second rows columns terms type type.c leading.a leading.b leading.c products algorithm".split()
     )
@@ -216,6 +243,20 @@ define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
 {operands_ir(3, "")}
 {meta_ir(_WORDS)}
 {BEFORE_WORK}
+{TURN}
+%handle.word = getelementptr i64, ptr %turn.words, i64 2
+%handle = load ptr, ptr %handle.word
+%is.made = icmp ne ptr %handle, null
+br i1 %is.made, label %made, label %make
+make:
+%making = inttoptr i64 %m.making to ptr
+%making.result = call ptr @PyObject_CallNoArgs(ptr %making)
+%making.worked = icmp ne ptr %making.result, null
+br i1 %making.worked, label %making.forget, label %failed
+making.forget:
+call void @Py_DecRef(ptr %making.result)
+br label %turn
+made:
 {pointers}
 {chr(10).join(map(narrow, whole))}
 %rounds = load i64, ptr %tf32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from ...engine.kernel import Launch
 from ...engine.words import Block, block
 from ..base import Mark
-from .driver_graphs import Recorder
+from .driver_graphs import NON_BLOCKING, Recorder
 from .kernel import THREADS
 from .launching import bound_launcher, launcher
 from .nvidia import Driver
@@ -26,32 +27,32 @@ _address, _bytes = ctypes.c_uint64, ctypes.c_size_t
 
 
 class _Event(Mark):
-    """A mark by an event of the driver, of the context of this thread."""
+    """A mark by an event of the driver in a queue, of the context of this thread."""
 
-    def __init__(self, driver: Driver):
+    def __init__(self, driver: Driver, queue: int):
         self._driver = driver
-        self._handle = ctypes.c_void_p()
-        driver.check(driver.cuEventCreate(ctypes.byref(self._handle), 0), "cuEventCreate")
-        driver.check(driver.cuEventRecord(self._handle, None), "cuEventRecord")
+        self.handle = ctypes.c_void_p()
+        driver.check(driver.cuEventCreate(ctypes.byref(self.handle), 0), "cuEventCreate")
+        driver.check(driver.cuEventRecord(self.handle, ctypes.c_void_p(queue)), "cuEventRecord")
 
     def is_done(self):
-        code = self._driver.cuEventQuery(self._handle)
+        code = self._driver.cuEventQuery(self.handle)
         if code == _NOT_READY:
             return False
         self._driver.check(code, "the work of the device")
         return True
 
     def wait(self):
-        self._driver.check(self._driver.cuEventSynchronize(self._handle), "the work of the device")
+        self._driver.check(self._driver.cuEventSynchronize(self.handle), "the work of the device")
 
     def until(self, later):
         found = ctypes.c_float()
-        code = self._driver.cuEventElapsedTime(ctypes.byref(found), self._handle, later._handle)
+        code = self._driver.cuEventElapsedTime(ctypes.byref(found), self.handle, later.handle)
         self._driver.check(code, "elapsed_time")
         return found.value
 
     def __del__(self) -> None:
-        self._driver.cuEventDestroy_v2(self._handle)
+        self._driver.cuEventDestroy_v2(self.handle)
 
 
 class DriverRuntime(Runtime):
@@ -61,9 +62,11 @@ class DriverRuntime(Runtime):
         super().__init__()
         self.driver = driver
         self._is_busy = ctypes.c_int64()  # whether launches call `before_work` first
-        self._stream = ctypes.c_void_p()  # of launches and copies: the default stream, or one that records
+        # For launches in machine code: a thread, the queue of its current stream, and the library of products for this queue.
+        self._turn_words = (ctypes.c_uint64 * 3)()
         self._recorder: Recorder | None = None
         self._peers: set[int] = set()  # contexts of devices from which copies were made
+        self._run_turn = self._turn
         self._run_before_work = lambda: self.before_work and self.before_work()
         self._handle = ctypes.c_int()
         driver.check(driver.cuDeviceGet(ctypes.byref(self._handle), index), f"device {index}")
@@ -142,9 +145,10 @@ class DriverRuntime(Runtime):
         room = ctypes.create_string_buffer(nbytes)
         if nbytes:
             self.enter()
-            self.driver.check(
-                self.driver.cuMemcpyDtoH_v2(room, _address(address), _bytes(nbytes)), "copy to the host"
-            )
+            queue = self.launch_queue()
+            code = self.driver.cuMemcpyDtoHAsync_v2(room, _address(address), _bytes(nbytes), queue)
+            self.driver.check(code, "copy to the host")
+            self._finish(queue)
         return room.raw
 
     def write(self, address, content):
@@ -153,14 +157,16 @@ class DriverRuntime(Runtime):
         if data.size:
             self.enter()
             source = ctypes.c_void_p(data.ctypes.data)
-            code = self.driver.cuMemcpyHtoD_v2(_address(address), source, _bytes(data.size))
+            queue = self.launch_queue()
+            code = self.driver.cuMemcpyHtoDAsync_v2(_address(address), source, _bytes(data.size), queue)
             self.driver.check(code, "copy from the host")
+            self._finish(queue)
 
     def send(self, target, source, nbytes):
         if nbytes:
             self.enter()
             code = self.driver.cuMemcpyHtoDAsync_v2(
-                _address(target), ctypes.c_void_p(source), _bytes(nbytes), self._stream
+                _address(target), ctypes.c_void_p(source), _bytes(nbytes), self.launch_queue()
             )
             self.driver.check(code, "copy from pinned memory")
 
@@ -168,7 +174,7 @@ class DriverRuntime(Runtime):
         if nbytes:
             self.enter()
             code = self.driver.cuMemcpyDtoDAsync_v2(
-                _address(target), _address(source), _bytes(nbytes), self._stream
+                _address(target), _address(source), _bytes(nbytes), self.launch_queue()
             )
             self.driver.check(code, "copy")
 
@@ -192,7 +198,7 @@ class DriverRuntime(Runtime):
                 _address(source),
                 ctypes.c_void_p(other.context),
                 _bytes(nbytes),
-                self._stream,
+                self.launch_queue(),
             )
             self.driver.check(code, "copy between devices")
             other._wait_for(self)  # with what writes the source next
@@ -210,42 +216,86 @@ class DriverRuntime(Runtime):
                 self.driver.check(code, "cuCtxEnablePeerAccess")
 
     def _wait_for(self, other: DriverRuntime) -> None:
-        """Let work that is given next wait for the work of another device so far. This device is entered afterwards."""
-        mark = other.mark()
-        self.enter()
-        self.driver.check(self.driver.cuStreamWaitEvent(self._stream, mark._handle, 0), "cuStreamWaitEvent")
+        """Let work of this thread that is given next wait for its work of another device so far. This device is entered afterwards."""
+        self.wait(self.queue(), other.mark(other.queue()))
 
     def synchronize(self):
         self.refuse_recording()
         self.enter()
         self.driver.check(self.driver.cuCtxSynchronize(), "the work of the device")
 
-    def mark(self):
+    # ---- Queues ----------------------------------------------------------------------------------------------------------
+
+    def new_queue(self, priority):
         self.enter()
-        return _Event(self.driver)
+        stream = ctypes.c_void_p()
+        code = self.driver.cuStreamCreateWithPriority(ctypes.byref(stream), NON_BLOCKING, priority)
+        self.driver.check(code, "cuStreamCreateWithPriority")
+        return stream.value or 0
+
+    def priorities(self):
+        self.enter()
+        least, greatest = ctypes.c_int(), ctypes.c_int()
+        code = self.driver.cuCtxGetStreamPriorityRange(ctypes.byref(least), ctypes.byref(greatest))
+        self.driver.check(code, "cuCtxGetStreamPriorityRange")
+        return least.value, greatest.value
+
+    def launch_queue(self) -> ctypes.c_void_p:
+        """What gets the work of this thread: the queue of its current stream, or one that records."""
+        return ctypes.c_void_p(self.queue()) if self._recorder is None else self._recorder.stream
+
+    def turn(self):
+        self._turn_words[0] = 0
+
+    def _turn(self) -> None:
+        """Let launches in machine code be work of this thread. They call this if they are of another thread, or after `turn`."""
+        queue = self.launch_queue().value or 0
+        blas = 0 if self.blas is None else self.blas.handle(queue, self._recorder is not None)
+        # One assignment, which no other thread interrupts.
+        self._turn_words[:] = [threading.get_ident(), queue, blas]
+
+    def mark(self, queue):
+        self.enter()
+        return _Event(self.driver, queue)
+
+    def wait(self, queue, mark):
+        self.enter()
+        code = self.driver.cuStreamWaitEvent(ctypes.c_void_p(queue), mark.handle, 0)
+        self.driver.check(code, "cuStreamWaitEvent")
+
+    def is_idle(self, queue):
+        self.enter()
+        code = self.driver.cuStreamQuery(ctypes.c_void_p(queue))
+        if code == _NOT_READY:
+            return False
+        self.driver.check(code, "the work of the stream")
+        return True
+
+    def finish(self, queue):
+        self.refuse_recording()
+        self.enter()
+        self._finish(ctypes.c_void_p(queue))
+
+    def _finish(self, queue: ctypes.c_void_p) -> None:
+        self.driver.check(self.driver.cuStreamSynchronize(queue), "the work of the stream")
 
     def begin_recording(self):
         self.enter()
         self._recorder = Recorder(self.driver)
-        self._use(self._recorder.stream.value)
         self.is_recording = True
+        self.turn()
 
     def end_recording(self):
         self.enter()
         recorder, self._recorder, self.is_recording = self._recorder, None, False
-        self._use(None)
+        self.turn()
         graph = recorder.end()
 
         def replay() -> None:
             self.enter()
-            graph.launch()
+            graph.launch(self.launch_queue())
 
         return replay
-
-    def _use(self, stream: int | None) -> None:
-        self._stream.value = stream
-        if self.blas is not None:
-            self.blas.use(self._stream)
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
@@ -281,14 +331,27 @@ class DriverRuntime(Runtime):
         """What an entry in machine code reads, see `launching.py`."""
         functions = function_address(self.driver.cuLaunchKernel), self.enter_address
         kernel = ctypes.addressof(code.word), id(code.compile)
-        stream = ctypes.addressof(self._stream)
-        head = (*functions, self.context, *self.before_words, *kernel, stream, groups, THREADS, len(words))
+        head = (
+            *functions,
+            self.context,
+            *self.before_words,
+            *kernel,
+            *self.turn_words,
+            groups,
+            THREADS,
+            len(words),
+        )
         return block((*head, *places, *words))
 
     @property
     def before_words(self) -> tuple[int, int]:
         """For launches in machine code: the address of the word that says whether to call `before_work` first, and the function that does."""
         return ctypes.addressof(self._is_busy), id(self._run_before_work)
+
+    @property
+    def turn_words(self) -> tuple[int, int]:
+        """For launches in machine code: the address of the words of `_turn`, and the function that sets them."""
+        return ctypes.addressof(self._turn_words), id(self._run_turn)
 
 
 def function_address(function: Any) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 from .nvidia import Driver
 
-# Of cuStreamCreate: work on the default stream neither waits for the new stream nor ends its capture.
-_NON_BLOCKING = 1
+# Of cuStreamCreate: work on the default stream neither waits for the new stream nor ends its capture, and the other way round.
+NON_BLOCKING = 1
 # Of cuStreamBeginCapture: the thread may load kernels and allocate memory meanwhile. `Runtime.refuse_recording` refuses what may not be done.
 _RELAXED = 2
 
@@ -19,7 +19,7 @@ class Recorder:
     def __init__(self, driver: Driver):
         self._driver = driver
         self.stream = ctypes.c_void_p()
-        driver.check(driver.cuStreamCreate(ctypes.byref(self.stream), _NON_BLOCKING), "cuStreamCreate")
+        driver.check(driver.cuStreamCreate(ctypes.byref(self.stream), NON_BLOCKING), "cuStreamCreate")
         driver.check(driver.cuStreamBeginCapture_v2(self.stream, _RELAXED), "cuStreamBeginCapture")
 
     def end(self) -> RunnableGraph:
@@ -37,7 +37,7 @@ class Recorder:
 
 
 class RunnableGraph:
-    """Noted work that the driver can do, in the context of this thread, after the work of the default stream."""
+    """Noted work that the driver can do, in the context of this thread."""
 
     def __init__(self, driver: Driver, graph: Any):
         self._driver = driver
@@ -46,8 +46,9 @@ class RunnableGraph:
         code = driver.cuGraphInstantiateWithFlags(ctypes.byref(self._handle), graph, flags)
         driver.check(code, "cuGraphInstantiate")
 
-    def launch(self) -> None:
-        self._driver.check(self._driver.cuGraphLaunch(self._handle, None), "cuGraphLaunch")
+    def launch(self, queue: ctypes.c_void_p) -> None:
+        """Let a queue do the work."""
+        self._driver.check(self._driver.cuGraphLaunch(self._handle, queue), "cuGraphLaunch")
 
     def __del__(self) -> None:
         self._driver.cuGraphExecDestroy(self._handle)

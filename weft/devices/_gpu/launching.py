@@ -20,7 +20,8 @@ _WORDS = (
     "before",
     "kernel",
     "compile",
-    "stream",
+    "turn",
+    "turning",
     "groups",
     "threads",
     "count",
@@ -64,6 +65,29 @@ _COMPILED = f"""
 %function = inttoptr i64 %handle to ptr
 """
 
+# Load the queue of the current stream of this thread: %queue, and %turn.words, which are described in `driver.py`. Another thread may run while `turning` is
+# called, so the words are looked at again afterwards. Nothing behind this calls Python before the launch.
+TURN = """
+br label %turn
+turn:
+%turn.words = inttoptr i64 %m.turn to ptr
+%turn.thread = load i64, ptr %turn.words
+%thread = call i64 @PyThread_get_thread_ident()
+%turn.is_own = icmp eq i64 %turn.thread, %thread
+br i1 %turn.is_own, label %turned, label %turning
+turning:
+%turning.function = inttoptr i64 %m.turning to ptr
+%turning.result = call ptr @PyObject_CallNoArgs(ptr %turning.function)
+%turning.worked = icmp ne ptr %turning.result, null
+br i1 %turning.worked, label %turning.forget, label %failed
+turning.forget:
+call void @Py_DecRef(ptr %turning.result)
+br label %turn
+turned:
+%queue.word = getelementptr i64, ptr %turn.words, i64 1
+%queue = load ptr, ptr %queue.word
+"""
+
 _DECLARATIONS = """
 @PyExc_RuntimeError = external global ptr
 declare ptr @PyErr_Format(ptr, ptr, ...)
@@ -77,6 +101,7 @@ declare double @PyFloat_AsDouble(ptr)
 declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
 declare ptr @PyErr_Occurred()
 declare i32 @PyErr_BadArgument()
+declare i64 @PyThread_get_thread_ident()
 """
 
 
@@ -134,6 +159,7 @@ define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
 {meta_ir(_WORDS)}
 {BEFORE_WORK}
 {_COMPILED}
+{TURN}
 %nbytes = mul i64 %m.count, 8
 %buffer = alloca i8, i64 %nbytes, align 16
 %own = getelementptr i64, ptr %meta, i64 {len(_WORDS) + len(letters)}
@@ -155,10 +181,8 @@ store ptr inttoptr (i64 {_ENDS[api]} to ptr), ptr %e4
 %context = inttoptr i64 %m.context to ptr
 %entered = call i32 %enter(ptr %context)
 %launch = inttoptr i64 %m.launch to ptr
-%stream.word = inttoptr i64 %m.stream to ptr
-%stream = load ptr, ptr %stream.word
 %groups = trunc i64 %m.groups to i32
 %threads = trunc i64 %m.threads to i32
-%code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, ptr null, ptr %extra)
+%code = call i32 %launch(ptr %function, i32 %groups, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %queue, ptr null, ptr %extra)
 {ending_ir(f"{api} error %d in the launch of a kernel")}
 """

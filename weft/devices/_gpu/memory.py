@@ -1,6 +1,8 @@
 """The caching allocator of a GPU: freed blocks are kept for the next tensors, because the driver takes long and waits for kernels.
 
-All work of a device is done in order. So a block may be given to another tensor while a kernel that was launched before still uses it.
+All work of a stream is done in order. So a block may be given to another tensor of its stream while a kernel that was launched before still uses it:
+blocks are those of the stream that was the current one when they were allocated. If another stream uses a block as well
+(`Tensor.record_stream`), its bin is a `SharedBin`, which keeps it until the work of that stream is done.
 
 A block goes back to the `Bin` of its size, and the next tensor of this size takes it from there. Only if the bin is empty, another free block is cut,
 after free neighbours have been merged if none is large enough. The driver is asked last.
@@ -8,11 +10,15 @@ after free neighbours have been merged if none is large enough. The driver is as
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 
 from ...core.locks import new_lock
 from ...core.out_of_memory import OutOfMemoryError
+from ...core.streams import chosen
+from ..base import Mark
 from .pinned import numbers
 from .runtime import Runtime
 
@@ -32,32 +38,49 @@ def rounded(nbytes: int) -> int:
 class Bin:
     """The free blocks of one size. Storages give their blocks back by `append`."""
 
-    __slots__ = ("size", "free", "heap", "counts", "others", "_pool")
+    __slots__ = ("size", "free", "heap", "stream", "counts", "others", "pool")
 
     def __init__(self, size: int, heap: Heap, pool: Pool):
-        self.size = size
+        self.size, self.stream = size, heap.stream
         self.free: list[int] = []
         self.heap = heap
         self.counts, self.others = pool.small, pool.large
         if not heap.is_small:
             self.counts, self.others = self.others, self.counts
-        self._pool = pool
+        self.pool = pool
 
     def append(self, address: int) -> None:
         """Keep a block for the next tensor of this size."""
         self.free.append(address)
-        pool, counts = self._pool, self.counts
+        pool, counts = self.pool, self.counts
         counts.allocated -= self.size
         counts.active -= 1
         if pool.history is not None:
-            pool.history("free_completed", address, self.size)
+            pool.history("free_completed", address, self.size, self.stream)
+
+
+class SharedBin:
+    """The bin of a block that other streams use as well. Its memory is free when the work is done that these have been given when it is returned.
+
+    streams: their numbers; None for all streams of the device.
+    """
+
+    __slots__ = ("bin", "size", "streams")
+    stream = None  # no stream may take over the memory without a look at the others
+
+    def __init__(self, bin: Bin, streams: set[int] | None):
+        self.bin, self.size, self.streams = bin, bin.size, streams
+
+    def append(self, address: int) -> None:
+        """Keep the block until the other streams are done, then for the next tensor of its size."""
+        self.bin.pool.await_streams(self.bin, address, self.streams)
 
 
 class Heap:
-    """Segments of the driver, and the blocks that they are cut into: all of at most LARGE bytes, or all larger."""
+    """Segments of the driver for a stream, and the blocks that they are cut into: all of at most LARGE bytes, or all larger."""
 
-    def __init__(self, pool: Pool, is_small: bool):
-        self._pool, self.is_small = pool, is_small
+    def __init__(self, pool: Pool, is_small: bool, stream: int):
+        self._pool, self.is_small, self.stream = pool, is_small, stream
         self._bins: dict[int, Bin] = {}
         self._sizes: list[int] = []  # of the bins, in order
         self.segments: dict[int, int] = {}  # bytes by address
@@ -171,30 +194,44 @@ class Arena:
 
     def __init__(self, pool: Pool, id: tuple[int, int]):
         self.id = id
-        self.small, self.large = Heap(pool, True), Heap(pool, False)
+        self._pool = pool
+        self._heaps: dict[
+            int, tuple[Heap, Heap]
+        ] = {}  # by the number of the stream: for small blocks, and for large ones
         self.users = 0  # graphs and MemPools. Its memory goes back to the driver when there is none any more
 
     @property
-    def heaps(self) -> tuple[Heap, Heap]:
-        return self.small, self.large
+    def heaps(self) -> list[Heap]:
+        return [heap for both in list(self._heaps.values()) for heap in both]
 
     def bin(self, nbytes: int) -> Bin:
-        """The bin of the blocks for so many bytes."""
+        """The bin of the blocks for so many bytes, of the current stream."""
+        return self.bin_of(self._pool.stream(), nbytes)
+
+    def bin_of(self, stream: int, nbytes: int) -> Bin:
+        """The bin of the blocks of a stream for so many bytes."""
+        heaps = self._heaps.get(stream)
+        if heaps is None:
+            heaps = Heap(self._pool, True, stream), Heap(self._pool, False, stream)
+            heaps = self._heaps.setdefault(stream, heaps)
         size = rounded(nbytes)
-        return (self.small if size <= LARGE else self.large).bin(size)
+        return heaps[size > LARGE].bin(size)
 
 
 class Counts:
     """How many bytes tensors have and were taken from the driver, how many tensors and segments there are; and the most of each."""
 
     __slots__ = (
-        *("allocated", "reserved", "active", "segments"),
+        *("allocated", "reserved", "active", "segments", "waiting", "waiting_blocks"),
         *("most_allocated", "most_reserved", "most_active", "most_segments"),
         *("bytes_given", "times_given", "bytes_taken", "segments_taken"),
     )
 
     def __init__(self) -> None:
         self.allocated = self.reserved = self.active = self.segments = 0
+        self.waiting = self.waiting_blocks = (
+            0  # bytes and number of blocks without tensors that a stream still uses
+        )
         self.most_allocated = self.most_reserved = self.most_active = self.most_segments = 0
         self.bytes_given = self.times_given = 0  # to tensors, since `reset_counts`
         self.bytes_taken = self.segments_taken = 0  # from the driver, since then
@@ -215,13 +252,12 @@ class Counts:
 
     def stats(self) -> dict[str, dict[str, int]]:
         """By PyTorch's names: numbers now, at most, given since `reset_counts`, and given back."""
-        bytes_of_tensors = numbers(self.allocated, self.most_allocated, self.bytes_given)
-        tensors = numbers(self.active, self.most_active, self.times_given)
+        used, blocks = self.allocated + self.waiting, self.active + self.waiting_blocks
         return {
-            "active_bytes": bytes_of_tensors,
-            "allocated_bytes": bytes_of_tensors,
-            "active": tensors,
-            "allocation": tensors,
+            "active_bytes": numbers(used, max(used, self.most_allocated), self.bytes_given),
+            "allocated_bytes": numbers(self.allocated, self.most_allocated, self.bytes_given),
+            "active": numbers(blocks, max(blocks, self.most_active), self.times_given),
+            "allocation": numbers(self.active, self.most_active, self.times_given),
             "reserved_bytes": numbers(self.reserved, self.most_reserved, self.bytes_taken),
             "segment": numbers(self.segments, self.most_segments, self.segments_taken),
         }
@@ -238,21 +274,36 @@ class Counts:
 
 
 class Pool:
-    """The blocks of one device, and how many bytes they are."""
+    """The blocks of one device, and how many bytes they are.
 
-    def __init__(self, runtime: Runtime, name: str):
+    stream: returns the number of the current stream of this thread. marks: returns marks of the streams with these numbers, or of all (None), without
+    that of the block itself.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        name: str,
+        stream: Callable[[], int],
+        marks: Callable[[set[int] | None, int], list[Mark]],
+    ):
         self.small, self.large = Counts(), Counts()
         self.most_allocated = self.most_active = self.most_reserved = self.most_segments = (
             0  # of both together
         )
         self._runtime, self._name = runtime, name
+        self.stream, self._marks = stream, marks
         self.lock = new_lock()
-        self._program = Arena(self, (0, 0))
-        self.arenas = [self._program]
-        self.current: Arena | None = None  # where tensors get their memory now; None for the program's arena
+        self.program = Arena(self, (0, 0))
+        self.arenas = [self.program]
+        self._private: Arena | None = None  # of the graph or MemPool whose tensors are made now
+        # Where tensors get their memory now; None for the program's arena and the default stream, which needs no look at what the thread has chosen.
+        self.current: Arena | None = None
+        self._is_ending = sys.is_finalizing
+        self._awaited: list[tuple[list[Mark], Bin, int]] = []  # blocks that other streams still use
         self.fraction = 1.0  # of the device's memory, which may be taken from the driver
-        self.history: Callable[[str, int, int], None] | None = (
-            None  # is told of each block: what happened, address, bytes
+        self.history: Callable[[str, int, int, int], None] | None = (
+            None  # is told of each block: what happened, address, bytes, stream
         )
         self.retries = self.failures = 0
 
@@ -276,9 +327,49 @@ class Pool:
         """In how many pieces."""
         return self.small.segments + self.large.segments
 
-    def bin(self, nbytes: int) -> Bin:
-        """The bin of the program's blocks for so many bytes."""
-        return self._program.bin(nbytes)
+    def choose(self, arena: Arena | None) -> Arena | None:
+        """Let new tensors get their memory from an arena, or from that of the program (None). Returns the one before."""
+        before, self._private = self._private, arena
+        self.choose_streams()
+        return before
+
+    def choose_streams(self) -> None:
+        """Called when the number of threads has changed that have chosen a stream."""
+        self.current = self._private or (self.program if chosen.count else None)
+
+    # ---- Blocks that several streams use -----------------------------------------------------------------------------------
+
+    def await_streams(self, bin: Bin, address: int, streams: set[int] | None) -> None:
+        """Return a block to its bin after the work that streams have been given so far."""
+        if self._is_ending():  # the driver may be gone, and nobody needs the block
+            return
+        marks = self._marks(streams, bin.stream)
+        bin.counts.allocated -= bin.size
+        bin.counts.active -= 1
+        bin.counts.waiting += bin.size
+        bin.counts.waiting_blocks += 1
+        if self.history is not None:
+            self.history("free_requested", address, bin.size, bin.stream)
+        self._awaited.append((marks, bin, address))
+        self.return_awaited()
+
+    def return_awaited(self) -> None:
+        """Return the blocks to their bins that no other stream uses any more."""
+        awaited, self._awaited = self._awaited, []
+        for each in awaited:
+            marks, bin, address = each
+            if not all(mark.is_done() for mark in marks):
+                self._awaited.append(each)
+                continue
+            bin.counts.waiting -= bin.size
+            bin.counts.waiting_blocks -= 1
+            bin.free.append(address)
+            if self.history is not None:
+                self.history("free_completed", address, bin.size, bin.stream)
+
+    def awaited(self) -> set[int]:
+        """The addresses of the blocks that wait for other streams."""
+        return {address for _, _, address in self._awaited}
 
     def arena(self, id: tuple[int, int]) -> Arena:
         """The arena with this number, with one more user."""
@@ -320,10 +411,14 @@ class Pool:
         if now + others.active > self.most_active:
             self.most_active = now + others.active
         if self.history is not None:
-            self.history("alloc", address, bin.size)
+            self.history("alloc", address, bin.size, bin.stream)
         return address
 
     def _grow(self, bin: Bin, nbytes: int) -> int:
+        if self._awaited:
+            self.return_awaited()
+            with contextlib.suppress(IndexError):  # none of them is of this bin
+                return bin.free.pop()
         address = bin.heap.cut(bin.size)
         if address is None:
             address = self._new_segment(bin)
@@ -367,19 +462,21 @@ class Pool:
         """
         self._runtime.synchronize()
         with self.lock:
-            for arena in [each for each in self.arenas if each is self._program or not each.users]:
+            self.return_awaited()
+            for arena in [each for each in self.arenas if each is self.program or not each.users]:
                 for heap in arena.heaps:
                     before = len(heap.segments)
                     nbytes = heap.release_free(self._runtime.release)
                     counts = self.small if heap.is_small else self.large
                     counts.return_segments(before - len(heap.segments), nbytes)
-                if not (arena is self._program or any(heap.segments for heap in arena.heaps)):
+                if not (arena is self.program or any(heap.segments for heap in arena.heaps)):
                     self.arenas.remove(arena)
 
     # ---- Numbers for `torch.cuda.memory` -----------------------------------------------------------------------------------
 
     def kinds(self) -> dict[str, Counts]:
         """The numbers of all blocks, and of small and large ones, by PyTorch's names."""
+        self.return_awaited()
         both = Counts()
         for name in Counts.__slots__:
             is_peak = name.startswith("most_")

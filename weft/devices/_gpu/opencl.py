@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...core.locks import new_lock
 from ...core.symbols import per_plan
 from ...engine.kernel import Launch
 from ..base import Mark
@@ -31,6 +32,8 @@ _DRIVER_VERSION, _DEVICE_VERSION = 0x102D, 0x102F
 _MAX_WORK_GROUP_SIZE, _LOCAL_MEM_SIZE = 0x1004, 0x1023
 _PROGRAM_BUILD_LOG = 0x1183
 _QUEUE_PROPERTIES, _QUEUE_PROFILING = 0x1093, 2
+_QUEUE_PRIORITY = 0x1096  # of the extension cl_khr_priority_hints
+_PRIORITIES = {-1: 1, 0: 2, 1: 4}  # high, medium, low
 _EVENT_STATUS, _COMPLETE, _COMMAND_END = 0x11D3, 0, 0x1283
 _OUT_OF_MEMORY = {-4, -5, -6, -61}
 _pointer, _size = ctypes.c_void_p, ctypes.c_size_t
@@ -113,10 +116,10 @@ def device_count(gpus_only: bool = False) -> int:
 
 
 class _Marker(Mark):
-    """A mark by a marker in the queue, whose time the driver notes."""
+    """A mark by a marker in a queue, whose time the driver notes."""
 
-    def __init__(self, library: ctypes.CDLL, queue: Any):
-        self._library = library
+    def __init__(self, library: ctypes.CDLL, context: Any, queue: Any):
+        self._library, self.context = library, context
         self._event = _pointer()
         code = library.clEnqueueMarkerWithWaitList(queue, 0, None, ctypes.byref(self._event))
         _check(code, "clEnqueueMarker")
@@ -127,6 +130,12 @@ class _Marker(Mark):
         code = self._library.clGetEventInfo(self._event, _EVENT_STATUS, _size(4), ctypes.byref(status), None)
         _check(code or min(status.value, 0), "the work of the device")
         return status.value == _COMPLETE
+
+    def hold(self, queue: Any) -> None:
+        """Let work that a queue of the same context is given from now on wait for the mark."""
+        code = self._library.clEnqueueBarrierWithWaitList(queue, 1, ctypes.byref(self._event), None)
+        _check(code, "clEnqueueBarrier")
+        _check(self._library.clFlush(queue), "clFlush")
 
     def wait(self):
         _check(self._library.clWaitForEvents(1, ctypes.byref(self._event)), "the work of the device")
@@ -163,13 +172,10 @@ class OpenCL(Runtime):
         handles = (_pointer * 1)(device)
         self._context = _pointer(library.clCreateContext(None, 1, handles, None, None, ctypes.byref(error)))
         _check(error.value, "clCreateContext")
-        options = (ctypes.c_uint64 * 3)(_QUEUE_PROPERTIES, _QUEUE_PROFILING, 0)
-        self._queue = _pointer(
-            library.clCreateCommandQueueWithProperties(
-                self._context, self._device, options, ctypes.byref(error)
-            )
-        )
-        _check(error.value, "clCreateCommandQueue")
+        self._has_priorities = "cl_khr_priority_hints" in self._text(_DEVICE_EXTENSIONS).split()
+        self._queues: list[int] = []
+        self._default = self.new_queue(0)
+        self._arguments = new_lock()  # a kernel holds the arguments of one launch
         self._extensions = {
             name: ctypes.CFUNCTYPE(result)(
                 library.clGetExtensionFunctionAddressForPlatform(_pointer(platform), name.encode())
@@ -252,7 +258,14 @@ class OpenCL(Runtime):
 
     def _copy(self, wait: bool, target: int, source: int, nbytes: int) -> None:
         code = self._extensions["clEnqueueMemcpyINTEL"](
-            self._queue, ctypes.c_uint(wait), _pointer(target), _pointer(source), _size(nbytes), 0, None, None
+            self._named(self.queue()),
+            ctypes.c_uint(wait),
+            _pointer(target),
+            _pointer(source),
+            _size(nbytes),
+            0,
+            None,
+            None,
         )
         _check(code, "copy")
 
@@ -299,10 +312,44 @@ class OpenCL(Runtime):
 
     def synchronize(self):
         self.refuse_recording()
-        _check(self._library.clFinish(self._queue), "clFinish")
+        for queue in tuple(self._queues):
+            self.finish(queue)
 
-    def mark(self):
-        return _Marker(self._library, self._queue)
+    # ---- Queues ----------------------------------------------------------------------------------------------------------
+
+    def new_queue(self, priority):
+        chosen = (_QUEUE_PRIORITY, _PRIORITIES[priority]) if self._has_priorities else ()
+        words = (_QUEUE_PROPERTIES, _QUEUE_PROFILING, *chosen, 0)
+        error = ctypes.c_int()
+        queue = self._library.clCreateCommandQueueWithProperties(
+            self._context, self._device, (ctypes.c_uint64 * len(words))(*words), ctypes.byref(error)
+        )
+        _check(error.value, "clCreateCommandQueue")
+        self._queues.append(queue)
+        return queue
+
+    def priorities(self):
+        return max(_PRIORITIES), min(_PRIORITIES)
+
+    def _named(self, queue: int) -> Any:
+        """The queue with a handle; that of the default queue is 0."""
+        return _pointer(queue or self._default)
+
+    def mark(self, queue):
+        return _Marker(self._library, self._context, self._named(queue))
+
+    def wait(self, queue, mark):
+        if isinstance(mark, _Marker) and mark.context is self._context:
+            mark.hold(self._named(queue))
+        else:  # a queue of OpenCL cannot wait for another context, so the host does
+            mark.wait()
+
+    def is_idle(self, queue):
+        return self.mark(queue).is_done()
+
+    def finish(self, queue):
+        self.refuse_recording()
+        _check(self._library.clFinish(self._named(queue)), "clFinish")
 
     # ---- Kernels ---------------------------------------------------------------------------------------------------------
 
@@ -335,7 +382,7 @@ class OpenCL(Runtime):
     @per_plan
     def _entry(self, code, groups, letters, words, last, unused):
         """A function that launches a kernel. `unused`: how many arguments it ignores at the end."""
-        library, queue = self._library, self._queue
+        library = self._library
         whole, group = _size(groups * THREADS), _size(THREADS)
         kinds = "".join(letters)
         # The place of each argument, and the words that stay.
@@ -358,12 +405,21 @@ class OpenCL(Runtime):
             return arguments[0]
 
         def run(kernel: Any, words: list[tuple[int, Any]]) -> None:
-            for place, word in words:
-                status = library.clSetKernelArg(kernel, place, _size(8), ctypes.byref(word))
-                _check(status, "clSetKernelArg")
-            status = library.clEnqueueNDRangeKernel(
-                queue, kernel, 1, None, ctypes.byref(whole), ctypes.byref(group), 0, None, None
-            )
+            with self._arguments:
+                for place, word in words:
+                    status = library.clSetKernelArg(kernel, place, _size(8), ctypes.byref(word))
+                    _check(status, "clSetKernelArg")
+                status = library.clEnqueueNDRangeKernel(
+                    self._named(self.queue()),
+                    kernel,
+                    1,
+                    None,
+                    ctypes.byref(whole),
+                    ctypes.byref(group),
+                    0,
+                    None,
+                    None,
+                )
             _check(status, "clEnqueueNDRangeKernel")
 
         return entry

@@ -94,7 +94,7 @@ def prepare_pack(
     """See `devices/base.py`. The host adds the counts of the groups, and waits for them in any case."""
     count = math.prod(sizes)
     blocks = -(-count // THREADS)
-    counts = gpu.lasting(8 * blocks)
+    allocate = gpu.allocator(8 * blocks)
     runtime = gpu.runtime
     words = [count, *sizes, *strides[0 if spread else 1], *strides[2]]
     kernel = PackKernel(nbytes, itemsize, len(sizes), COUNT, is_wide(count))
@@ -105,12 +105,12 @@ def prepare_pack(
     )
 
     def launch(target: int, source: int, mask: int, room: int) -> int:
-        with gpu.in_order:
-            counter.entry(target, source, mask, counts.ptr, room, counter.meta, counter.count)
-            found = np.frombuffer(runtime.read(counts.ptr, 8 * blocks), np.int64)
-            if room:  # else the caller only counts
-                runtime.write(counts.ptr, np.cumsum(found) - found)
-                mover.entry(target, source, mask, counts.ptr, room, mover.meta, mover.count)
+        counts = allocate()
+        counter.entry(target, source, mask, counts.ptr, room, counter.meta, counter.count)
+        found = np.frombuffer(runtime.read(counts.ptr, 8 * blocks), np.int64)
+        if room:  # else the caller only counts
+            runtime.write(counts.ptr, np.cumsum(found) - found)
+            mover.entry(target, source, mask, counts.ptr, room, mover.meta, mover.count)
         return int(found.sum())
 
     return launch

@@ -25,8 +25,8 @@ from .target import Target
 class ReduceKernel(NamedTuple):
     """Everything that the code of a reduction depends on.
 
-    Arguments: the addresses of results and inputs, the scalars, `kept` and `reduced` elements, how many elements each part has, how many
-    parts there are, the address of states (of the parts), the kept sizes, the reduced sizes, the kept strides of each operand, and the
+    Arguments: the addresses of results and inputs, the scalars, the address of states (of the parts), `kept` and `reduced` elements, how many
+    elements each part has, how many parts there are, the kept sizes, the reduced sizes, the kept strides of each operand, and the
     reduced strides of each input.
     """
 
@@ -68,9 +68,9 @@ class ReduceLoop(StateLoop):
         operands, inputs = len(self.addresses), len(kernel.operand_dtypes)
         self.body.parameter("unused")  # the place of a table, which the host's loops read
         self.numbers = self.body.words("x", kernel.params)
+        self.states = self.body.parameter("states")
         self.kept, self.reduced = self.body.parameter("kept"), self.body.parameter("reduced")
         self.part, self.parts = self.body.parameter("part"), self.body.parameter("parts")
-        self.states = self.body.parameter("states")
         self.kept_sizes = self.body.words("k", kernel.kept_dims)
         self.reduced_sizes = self.body.words("r", kernel.reduced_dims)
         self.kept_strides = [self.body.words(f"s{k}", kernel.kept_dims) for k in range(operands)]
@@ -295,20 +295,20 @@ def prepare_reduction(
     )
     launch = _Launches(gpu, "p" * len(kept[1]) + "i" + param_letters(params), kept, reduced)
     if parts == 1:
-        return launch(whole, results, count, count, 1, 0)
-    states = gpu.scratch(results * parts * state_bytes(monoid))
-    first = launch(whole._replace(step=PARTS), results, count, part, parts, states.ptr)
+        return launch(whole, results, count, count, 1)
+    allocate = gpu.allocator(results * parts * state_bytes(monoid))
+    first = launch(whole._replace(step=PARTS), results, count, part, parts)
     finishing = whole._replace(
         step=STATES, threads=min(THREADS, 1 << (parts - 1).bit_length()), columns=False
     )
-    second = launch(finishing, results, parts, parts, 1, states.ptr)
+    second = launch(finishing, results, parts, parts, 1)
 
     def entry(*arguments: Any) -> Any:
-        with gpu.in_order:
-            first.entry(*arguments[:-2], first.meta, first.count)
-            return second.entry(*arguments[:-2], second.meta, second.count)
+        states = allocate()
+        first.entry(*arguments[:-2], states.ptr, first.meta, first.count)
+        return second.entry(*arguments[:-2], states.ptr, second.meta, second.count)
 
-    return ReduceLaunch(entry, 0, 0, 0, (first, second, states))
+    return ReduceLaunch(entry, 0, 0, 0, (first, second))
 
 
 def _lanes(monoid: Monoid, operand_dtypes: Sequence[DType], reduced: Dims, count: int, threads: int) -> int:
@@ -330,17 +330,17 @@ class _Launches:
         self.gpu, self.letters = gpu, letters
         self.kept, self.reduced = kept, reduced
 
-    def __call__(
-        self, kernel: ReduceKernel, results: int, count: int, part: int, parts: int, states: int
-    ) -> ReduceLaunch:
+    def __call__(self, kernel: ReduceKernel, results: int, count: int, part: int, parts: int) -> ReduceLaunch:
         runtime = self.gpu.runtime
         loaded = runtime.load(reduce_ir, kernel)
-        words = [results, count, part, parts, states, *self.kept[0], *self.reduced[0]]
+        words = [results, count, part, parts, *self.kept[0], *self.reduced[0]]
         words += [stride for dims in (self.kept, self.reduced) for row in dims[1] for stride in row]
         groups = self.gpu.groups(results * kernel.threads * parts)
+        if kernel.step != WHOLE:
+            launch = runtime.launch(loaded, groups, self.letters + "p", words)
+            return ReduceLaunch(launch.entry, 0, launch.meta, launch.count, launch.keepalive)
+        words = [0, *words]  # there are no states in memory
         launch = runtime.launch(loaded, groups, self.letters, words)
-        keepalive = launch.keepalive
-        if kernel.step == WHOLE:
-            geometry = cut(self.letters, len(kernel.monoid.finish), *self.kept, results * count, self.reduced)
-            keepalive = GpuStage(kernel, self.letters, tuple(words), geometry, launch)
+        geometry = cut(self.letters, len(kernel.monoid.finish), *self.kept, results * count, self.reduced)
+        keepalive = GpuStage(kernel, self.letters, tuple(words), geometry, launch)
         return ReduceLaunch(launch.entry, 0, launch.meta, launch.count, keepalive)

@@ -1,4 +1,4 @@
-"""What a GPU's driver does for weft: memory by raw address, copies, and launches of kernels on one queue, in order."""
+"""What a GPU's driver does for weft: memory by raw address, copies, and launches of kernels on queues, each of which does its work in order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ class LazyKernel:
 
 
 class Runtime(ABC):
-    """One device of a driver. Work is done in the order in which it is given; only `read` and `synchronize` wait for it."""
+    """One device of a driver. Launches and copies are work of the queue of the current stream of the thread, see `queue`.
+
+    A queue does its work in the order in which it is given. `read` and `write` wait for their queue, and `synchronize` for all of them. Queues are named
+    by the driver's handles; 0 is the default queue.
+    """
 
     target: Target
     name: str
@@ -57,6 +61,7 @@ class Runtime(ABC):
 
     def __init__(self) -> None:
         self._loaded: dict[tuple, LazyKernel] = {}
+        self.queue: Callable[[], int] = lambda: 0  # returns the queue of the current stream of this thread
 
     def load(self, write: Callable[[Target, Any], str], kernel: Any) -> LazyKernel:
         """What `launch` takes for the kernel whose IR `write(target, kernel)` is. It is written and compiled once, for all sizes."""
@@ -140,11 +145,11 @@ class Runtime(ABC):
 
     @abstractmethod
     def read(self, address: int, nbytes: int) -> bytes:
-        """Copy bytes to the host, after all work that writes them."""
+        """Copy bytes to the host, after all work of the queue."""
 
     @abstractmethod
     def write(self, address: int, content: Any) -> None:
-        """Copy the bytes of a buffer from the host. The buffer may change after the call."""
+        """Copy the bytes of a buffer from the host, after all work of the queue. The copy is complete when the call returns."""
 
     @abstractmethod
     def send(self, target: int, source: int, nbytes: int) -> None:
@@ -167,14 +172,42 @@ class Runtime(ABC):
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait until all work is done.
+        """Wait until the work of all queues is done.
 
         Raises: RuntimeError if a kernel failed.
         """
 
+    # ---- Queues
+
     @abstractmethod
-    def mark(self) -> Mark:
-        """A point after all work that was given before."""
+    def new_queue(self, priority: int) -> int:
+        """A new queue, which lasts as long as the process."""
+
+    def priorities(self) -> tuple[int, int]:
+        """The least and the greatest priority of queues. Lower numbers are greater priorities."""
+        return 0, 0
+
+    def turn(self) -> None:  # noqa: B027 (drivers whose launches ask `queue` each time have nothing to do)
+        """Called when `queue` returns another queue for this thread than before."""
+
+    @abstractmethod
+    def mark(self, queue: int) -> Mark:
+        """A point after all work that a queue was given before."""
+
+    @abstractmethod
+    def wait(self, queue: int, mark: Mark) -> None:
+        """Let work that a queue is given from now on wait for a mark."""
+
+    @abstractmethod
+    def is_idle(self, queue: int) -> bool:
+        """Whether the work of a queue is done."""
+
+    @abstractmethod
+    def finish(self, queue: int) -> None:
+        """Wait until the work of a queue is done.
+
+        Raises: RuntimeError if a kernel failed.
+        """
 
     @abstractmethod
     def free_memory(self) -> int:

@@ -1,7 +1,7 @@
 """The engine of tensors on CUDA devices: NVIDIA's NCCL, by ctypes.
 
-A call enqueues work on the device's default stream, on which weft's kernels run too, and returns. So it needs no waiting: whatever the program
-computes next on the device comes after it. NCCL has no tags, and messages and parts of several sizes are groups of sends and receives.
+A call enqueues work on the device's current stream, on which the program's kernels run too, and returns. So it needs no waiting: whatever the program
+computes next on this stream comes after it. NCCL has no tags, and messages and parts of several sizes are groups of sends and receives.
 
 Source: NVIDIA Collective Communication Library (NCCL), API reference, and its header nccl.h.
 """
@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from ...core.device import device as Device
+from ...core.streams import current_id
 from ...core.tensor import Tensor, address
 from ...devices._gpu.libraries import load
 from .._reduce_op import RedOpType
@@ -25,7 +26,6 @@ from .engine import Engine, Request
 # Of the packages nvidia-nccl-cu12 and nvidia-nccl-cu13.
 NAMES = ("libnccl.so.2",)
 FOLDERS = ("nvidia/nccl/lib",)
-STREAM = 0  # the driver's default stream
 
 _BYTES = 0  # ncclInt8, for all that is only moved
 _TYPES = {
@@ -95,6 +95,7 @@ class Nccl(Engine):
         self._store = store
         self._device: Device | None = None
         self._comm: int | None = None
+        self._stream = 0  # the driver's stream that was the current one at the last call
 
     def close(self) -> None:
         if self._comm is not None:
@@ -109,13 +110,13 @@ class Nccl(Engine):
             raise RuntimeError(f"NCCL error in {name} on rank {self.rank}: {text} ({code})")
 
     def _enqueue(self, name: str, *arguments: int) -> None:
-        self._call(name, *arguments, self._comm, STREAM)
+        self._call(name, *arguments, self._comm, self._stream)
 
     def _use(self, tensor: Tensor) -> None:
         """Make the device of a tensor that of this thread; with the first tensor, meet the other ranks."""
         where = tensor.spec.device
         if self._device is None:
-            enter(where)
+            self._stream = enter(where)
             self._comm = self._connect()
             self._device = where
         elif where is not self._device:
@@ -123,7 +124,7 @@ class Nccl(Engine):
                 f"this group of NCCL was first used with tensors on {self._device}, and now with one on {where}: a rank has one device"
             )
         else:
-            enter(where)
+            self._stream = enter(where)
 
     def _connect(self) -> int:
         unique, comm = UniqueId(), ctypes.c_void_p()
@@ -234,7 +235,7 @@ class Nccl(Engine):
 
 
 class Enqueued(Request):
-    """A message that the device's stream sends or receives. What the program computes next on the device comes after it."""
+    """A message that a stream sends or receives. What the program computes next on the stream comes after it."""
 
     def __init__(self, source: int | None):
         self.source = source
@@ -249,10 +250,11 @@ class Enqueued(Request):
         """The device sees to it."""
 
 
-def enter(where: Device) -> None:
-    """Make a device that of this thread."""
+def enter(where: Device) -> int:
+    """Make a device that of this thread. Returns the driver's stream that is the current one."""
     backend: Any = where.backend
     backend.runtime.enter()
+    return backend.stream_handle(current_id(where))
 
 
 def _follow(places: Sequence[int], nbytes: int) -> bool:

@@ -66,16 +66,21 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 @public("method")
 def record_stream(self: Tensor, s: Any) -> None:
-    """Tell the allocator of a GPU that a stream uses the tensor. It need not know, because a device works in order.
+    """Let the memory of the tensor be free, after the tensor is gone, only when a stream is done with the work that it was given until then.
+
+    A tensor that is used by another stream than the one on which it was made needs this, unless its own stream waits for that stream before
+    the tensor is deleted.
 
     Raises: NotImplementedError for a tensor of the CPU, RuntimeError if `s` is not a stream, as in PyTorch.
     """
     if not isinstance(s, Stream):
         raise RuntimeError("unknown parameter type")
-    if not self.spec.device.backend.has_events:
+    backend = self.spec.device.backend
+    if not backend.has_events:
         raise NotImplementedError(
             "Could not run 'aten::record_stream' with arguments from the 'CPU' backend."
         )
+    backend.record_use(self._storage, s.stream_id)
 
 
 @public("method")

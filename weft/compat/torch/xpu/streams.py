@@ -1,4 +1,4 @@
-"""`torch.xpu.streams`: streams and events of XPU devices. All work of a device is done in order, in one queue of OpenCL."""
+"""`torch.xpu.streams`: streams and events of XPU devices. Streams are queues of OpenCL."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Stream(DeviceStream):
 
     @property
     def sycl_queue(self) -> int:
-        """The queue of SYCL: 0, because weft drives the device by OpenCL."""
-        return self._handle
+        """The queue of SYCL: 0, because weft drives the device by OpenCL. `native_handle()` is the queue of OpenCL."""
+        return 0
 
     def record_event(self, event: streams.Event | None = None) -> streams.Event:
         """Record an event, or a new one."""

@@ -112,6 +112,47 @@ def test_writes_without_a_rule(tmp_path, size):
     assert said(start(setup + WRITES, size, tmp_path)) == ["done\n"] * size
 
 
+MEMORY = """
+strided = [((2, 3), (4, 1), 1), ((4, 5), (1, 4), 0), ((3,), (5,), 2), ((5, 2, 2), (4, 2, 1), 0), ((2, 2), (0, 1), 3)]
+for arguments, place, turned in itertools.product(strided, PLACES, (False, True)):
+    plain = numbers(1, 4, 5).t() if turned else numbers(1, 5, 4)
+    cut = distribute_tensor(plain, mesh, place).requires_grad_()
+    plain = plain.clone().requires_grad_()
+    found, expected = cut.as_strided(*arguments), plain.as_strided(*arguments)
+    assert found.shape == expected.shape and torch.equal(found.full_tensor(), expected), (arguments, place, turned)
+    for each in (found, expected):
+        each.square().sum().backward()
+    assert torch.equal(cut.grad.full_tensor(), plain.grad), (arguments, place, turned)
+for shape, place, wrap in itertools.product([(4, 4), (7, 3), (3, 5), (3, 3, 3)], PLACES, (False, True)):
+    plain, cut = numbers(1, *shape), distribute_tensor(numbers(1, *shape), mesh, place)
+    local = cut.to_local()
+    assert cut.fill_diagonal_(9.0, wrap) is cut and torch.equal(cut.full_tensor(), plain.fill_diagonal_(9.0, wrap)), (shape, place)
+    assert cut.to_local().data_ptr() == local.data_ptr()
+for shape, place in itertools.product([(4, 4), (7, 3), (3, 5), (1, 4)], PLACES):
+    plain, cut = numbers(1, *shape).requires_grad_(), distribute_tensor(numbers(1, *shape), mesh, place).requires_grad_()
+    for each in (plain, cut):
+        each.diagonal().square().sum().backward()
+    assert torch.equal(cut.grad.full_tensor(), plain.grad), (shape, place)
+whole = distribute_tensor(numbers(1, 4, 4), mesh, [R])
+whole.diagonal().fill_(9.0)
+assert torch.equal(whole.to_local(), numbers(1, 4, 4).fill_diagonal_(9.0))
+try:
+    distribute_tensor(numbers(1, 5, 4), mesh, [Shard(0)]).as_strided((5, 5), (4, 1))
+except RuntimeError as error:
+    assert "as_strided" in str(error), error
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_views_of_memory(tmp_path, size):
+    """`as_strided` reads the memory that the whole tensor would have."""
+    setup = (
+        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
+    )
+    assert said(start(setup + MEMORY, size, tmp_path)) == ["done\n"] * size
+
+
 def test_training_a_distributed_module(tmp_path):
     """The weights of a model are cut, and so are its batches; the curve is that of the plain model."""
     program = (

@@ -42,7 +42,7 @@ class ShardedStorage(Storage):
         self.is_copy = False
         sharded.note(self)
         self.device, self.bin, self.owner = whole.device, FOREIGN, None
-        self.nbytes_ = whole.nbytes  # which checks of bounds compare with
+        self.nbytes_ = whole.span * whole.dtype.itemsize  # which checks of bounds compare with
         self.exposed = True  # so that autograd never takes over the memory of a part
 
     @staticmethod

@@ -84,7 +84,8 @@ def _matrix_of(op: Any, args: tuple, static: dict[str, Any]) -> Any:
     values, whole, offset, first, second = args
     mesh = mesh_of((values,))
     places = placements_of(values, mesh)
-    if len(whole.shape) != 2 or offset or any(each.is_partial() for each in places):
+    fits = len(whole.shape) == 2 and values.spec.shape[0] == whole.shape[0]  # a value in each row
+    if not fits or offset or any(each.is_partial() for each in places):
         return _custom_vjp(op, args, static)
     cut = next((dim for dim, each in enumerate(places) if each.is_shard()), 0)
     made = [Shard(0) if dim == cut else Replicate() for dim in range(mesh.ndim)]

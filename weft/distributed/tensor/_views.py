@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...core.iteration import check_reach
 from ...core.recording import unrecorded
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec, make_spec
@@ -20,6 +21,7 @@ from ...families.view import View
 from ...ops.assembly.copying import copy_to
 from ...ops.indexing import basic_indexing
 from ...ops.indexing.basic_indexing import GETITEM
+from ...ops.views.views import AS_STRIDED
 from ._rules import (
     all_distributed,
     everywhere,
@@ -32,7 +34,7 @@ from ._rules import (
     run_whole,
 )
 from ._storage import NoPlacementRule, local_sizes, strides_like, wrap
-from .placement_types import Placement, Replicate, Shard
+from .placement_types import Placement, Replicate, Shard, is_cut
 
 
 class _Dim(NamedTuple):
@@ -156,22 +158,29 @@ def settled(tensor: Any) -> Tensor:
     if spec is whole and tensor._byte_offset == 0:
         return tensor
     base = wrap(storage.local, whole, storage.mesh, storage.placements)
-    offset = tensor._byte_offset // spec.dtype.itemsize
-    walk = (
-        walk_of(whole.shape, whole.stride, spec, offset) if spec.dtype is whole.dtype and spec.numel else None
-    )
-    if walk is None:
-        over = everywhere(storage.mesh)
-        gathered = local_as(base, storage.mesh, over).contiguous()
+    found = _in_memory(base, spec, tensor._byte_offset)
+    tensor._storage, tensor._byte_offset = found._storage, 0
+    return tensor
+
+
+def _in_memory(input: Any, spec: Spec, byte_offset: int) -> Tensor:
+    """The tensor with this spec in the memory that the whole of a DTensor would have, not recorded: a view of parts, or else of the whole."""
+    storage, whole = input._storage, input.spec
+    mesh, over = storage.mesh, everywhere(storage.mesh)
+    if spec.dtype is whole.dtype and spec.numel:
+        walk = walk_of(whole.shape, whole.stride, spec, byte_offset // spec.dtype.itemsize)
+        if walk is not None:
+            return _walked(input, spec, walk)
+    local = local_as(input, mesh, over)
+    shared = local is storage.local and local.spec.stride == whole.stride
+    if not shared:
         plain = make_spec(whole.shape, strides_like(whole.shape, whole), whole.dtype, whole.device)
         if plain.stride != whole.stride:
             raise NoPlacementRule("a view of a DTensor with gaps between its elements")
-        gathered = copy_to(gathered, plain)
-        found = wrap(make(gathered._storage, tensor._byte_offset, spec), spec, storage.mesh, over)
-    else:
-        found = _walked(base, spec, walk)
-    tensor._storage, tensor._byte_offset = found._storage, 0
-    return tensor
+        local = copy_to(local.contiguous(), plain)
+    result: Any = wrap(make(local._storage, local._byte_offset + byte_offset, spec), spec, mesh, over)
+    result._storage.is_copy = storage.is_copy or not shared
+    return result
 
 
 def _row_major(spec: Spec) -> Spec:
@@ -185,10 +194,19 @@ def _walk_of_rule(input: Spec, view: Spec, offset: int) -> Walk | None:
     return walk_of(input.shape, _row_major(input).stride, view, offset)
 
 
-def _copied(op: Any, args: tuple) -> Any:
-    """A view that does not walk through dims, of a copy of the whole."""
-    result = run_whole(op, args, {})
-    result._storage.is_copy = True
+def _unwalked(op: Any, args: tuple, whole: Spec) -> Any:
+    """A view that does not walk through dims: of a copy, where dims are cut."""
+    input, *rest = args
+    storage = input._storage
+    if any(map(is_cut, storage.placements)):
+        result = run_whole(op, args, {})
+        result._storage.is_copy = True
+        return result
+    with unrecorded():
+        found = op(storage.local, *rest)
+    result = wrap(found, whole, storage.mesh, storage.placements)
+    result._storage.is_copy = storage.is_copy
+    result._base = input if input._base is None else input._base
     return result
 
 
@@ -197,7 +215,17 @@ def _view(op: View, args: tuple, static: dict[str, Any]) -> Tensor:
     input, *rest = args
     whole = op.plans[(input.spec, *rest)].spec
     walk = _walk_of_rule(input.spec, *op.rule(_row_major(input.spec), *rest))
-    result = _copied(op, args) if walk is None else _walked(input, whole, walk)
+    result = _unwalked(op, args, whole) if walk is None else _walked(input, whole, walk)
+    return recorded(op, result, (input,), tuple(rest))
+
+
+@rule_for(AS_STRIDED)
+def _as_strided(op: View, args: tuple, static: dict[str, Any]) -> Tensor:
+    input, *rest = args
+    spec, offset = op.rule(input.spec, *rest)
+    check_reach("as_strided", input.spec, spec.shape, spec.stride, offset)
+    result = _in_memory(input, spec, offset * spec.dtype.itemsize)
+    result._base = input if input._base is None else input._base
     return recorded(op, result, (input,), tuple(rest))
 
 
@@ -208,7 +236,7 @@ def _getitem(op: Any, args: tuple, static: dict[str, Any]) -> Tensor:
     offset = sum(start * row_major.stride[dim] for dim, start in places)
     walk = _walk_of_rule(spec, op.plans[(row_major, *items)].spec, offset)
     whole = op.plans[(spec, *items)].spec
-    result = _copied(op, args) if walk is None else _walked(input, whole, walk)
+    result = _unwalked(op, args, whole) if walk is None else _walked(input, whole, walk)
     starts = [start for _, start in places]
     return recorded(op, result, (input, *starts), (items, tuple([dim for dim, _ in places])))
 
@@ -219,6 +247,8 @@ def _getitem(op: Any, args: tuple, static: dict[str, Any]) -> Tensor:
 def adjoint(op: CustomVjp, args: tuple) -> Any:
     """The adjoint of a view; None if `op` is another function."""
     view = getattr(op.function, "__self__", None)
+    if view is AS_STRIDED and not args[1].is_contiguous:
+        return None  # its strides do not follow those of the input
     if isinstance(view, View) and op is view.adjoint:
         part, whole, *rest = args
         row_major = _row_major(whole)

@@ -259,7 +259,8 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if len(spec.shape) > 2 and len(set(spec.shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
     count, step = min(spec.shape), sum(spec.stride)
-    fill_(self.as_strided((count,), (step,)), fill_value)
+    diagonal = DIAGONAL(self, 0, 0, 1) if len(spec.shape) == 2 else self.as_strided((count,), (step,))
+    fill_(diagonal, fill_value)
     if wrap and len(spec.shape) == 2 and spec.shape[0] > spec.shape[1] + 1:
         rows, columns = spec.shape
         for top in range(columns + 1, rows, columns + 1):

@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import pytest
 import torch
@@ -208,13 +209,81 @@ def test_deepcopy():
         copy.deepcopy(p * 2)
 
 
-def test_dtensors_are_not_pickled(tmp_path):
-    _, _, _, d = parts(weft)
+def for_files(library):
+    """Four objects for files."""
+    module = library.distributed.tensor
+    mesh = library.distributed.init_device_mesh("cpu", (1, 1), mesh_dim_names=("dp", "tp"))
+    cut = module.distribute_tensor(
+        library.arange(6.0).reshape(3, 2), mesh, [module.Shard(0), module.Replicate()]
+    )
+    sums = module.DTensor.from_local(library.ones(2), mesh["tp"], [module.Partial("avg")])
+    weight = library.nn.Parameter(cut)
+    weight.note = "an attribute"
+    return {"cut": cut, "weight": weight, "sums": sums, "mesh": mesh}
+
+
+def seen(loaded):
+    return [
+        (
+            str(each.placements),
+            str(each.device_mesh),
+            each.requires_grad,
+            tuple(each.stride()),
+            each.full_tensor().tolist(),
+        )
+        if name != "mesh"
+        else str(each)
+        for name, each in loaded.items()
+    ]
+
+
+@pytest.mark.parametrize("writer, reader", [(weft, weft), (weft, torch), (torch, weft)])
+def test_files(tmp_path, writer, reader):
+    """Files of DTensors are those of PyTorch, and are read without trust."""
+    written = for_files(writer)
+    writer.save(written, tmp_path / "d.pt")
+    read = reader.load(tmp_path / "d.pt")
+    assert seen(read) == seen(written)
+    assert read["mesh"] == for_files(reader)["mesh"]
+    assert (
+        isinstance(read["weight"], reader.nn.Parameter)
+        and (read["cut"] + 1).placements == read["cut"].placements
+    )
+
+
+def test_pickle_and_copy():
+    _, mesh, _, d = parts(weft)
     assert copy.copy(d).to_local().data_ptr() == d.to_local().data_ptr()
-    for each in (d, weft.nn.Parameter(d)):
-        with pytest.raises(NotImplementedError, match="save with torch.distributed.checkpoint"):
-            weft.save({"weight": each}, tmp_path / "d.pt")
-    assert not list(tmp_path.iterdir())
+    again, other = pickle.loads(pickle.dumps((d, mesh)))
+    assert again.full_tensor().tolist() == d.full_tensor().tolist() and other == mesh == copy.deepcopy(mesh)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.update(_local_tensor=weft.zeros(1, 3)),
+        lambda state: state.update(_local_tensor=weft.zeros(2, 3, dtype=weft.float64)),
+        lambda state: state.update(_local_tensor=None),
+        lambda state: state.update(_spec=None),
+        lambda state: state["_spec"].__dict__.update(placements=(weft.distributed.tensor.Shard(2),)),
+        lambda state: state["_spec"].__dict__.update(placements=()),
+        lambda state: state["_spec"].__dict__.update(mesh=None),
+        lambda state: state["_spec"].__dict__.update(tensor_meta=(2, 3)),
+    ],
+)
+def test_wrong_states_of_files_are_refused(tmp_path, change):
+    """The part of a DTensor has the shape that its placements say, because views of parts rely on that."""
+    _, _, _, d = parts(weft)
+    function, (made, cls, arguments, (_, state)) = d.__reduce_ex__(2)
+    change(state)
+
+    class Changed:
+        def __reduce__(self):
+            return function, (made, cls, arguments, (None, state))
+
+    weft.save(Changed(), tmp_path / "d.pt")
+    with pytest.raises((pickle.UnpicklingError, TypeError, ValueError), match="DTensor|placements"):
+        weft.load(tmp_path / "d.pt")
 
 
 def test_asking_costs_nothing(run):

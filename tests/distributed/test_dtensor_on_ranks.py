@@ -153,6 +153,28 @@ def test_views_of_memory(tmp_path, size):
     assert said(start(setup + MEMORY, size, tmp_path)) == ["done\n"] * size
 
 
+FILES = """
+import io
+mesh = dist.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
+cut = distribute_tensor(numbers(1, 5, 3), mesh, [Shard(0), Shard(1)])
+part = distribute_tensor(numbers(2, 5, 3), mesh["dp"], [Shard(1)])
+file = io.BytesIO()
+torch.save([cut, part], file)
+file.seek(0)
+cut_again, part_again = torch.load(file)
+assert torch.equal(cut_again.to_local(), cut.to_local()) and part_again.device_mesh == mesh["dp"]
+assert torch.equal(cut_again.full_tensor(), numbers(1, 5, 3)) and torch.equal(part_again.full_tensor(), numbers(2, 5, 3))
+assert torch.equal((cut + cut_again).full_tensor(), 2 * numbers(1, 5, 3))
+print("done")
+"""
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_files_of_parts(tmp_path, size):
+    """Each rank saves and loads its part; the groups of the mesh are made when they are needed."""
+    assert said(start(SETUP + FILES, size, tmp_path)) == ["done\n"] * size
+
+
 def test_training_a_distributed_module(tmp_path):
     """The weights of a model are cut, and so are its batches; the curve is that of the plain model."""
     program = (

@@ -415,8 +415,8 @@ def test_what_can_be_allowed_is_checked():
 
 
 def test_absent_features_are_named():
-    with pytest.raises(NotImplementedError, match="torch._utils._rebuild_wrapper_subclass"):
-        loaded(PROTO + name("torch._utils._rebuild_wrapper_subclass") + STOP)
+    with pytest.raises(NotImplementedError, match="torch._utils._rebuild_device_tensor_from_numpy"):
+        loaded(PROTO + name("torch._utils._rebuild_device_tensor_from_numpy") + STOP)
 
 
 # Tensors that no file may ask for, and what is said about each: storage_offset, size, stride.

@@ -14,6 +14,7 @@ from ..core.tensor import Tensor
 from ..ops.creation.from_data import as_tensor
 from ._group import ProcessGroup
 from ._groups import init_process_group, new_group
+from ._mesh_layout import _FlatLayout, _MeshLayout
 from ._world import (
     GroupMember,
     _get_default_group,
@@ -62,10 +63,9 @@ class DeviceMesh:
                 f"{ranks.numel()} ranks!"
             )
         strides = contiguous_stride(tuple(ranks.shape))
-        places = tuple((place,) for place in range(ranks.dim()))
-        self._set(device_type, ranks.unsqueeze(0), strides, mesh_dim_names, _root_mesh, [], places)
-        if _init_backend:
-            self._groups = [_groups_along(self._family, dim) for dim in range(ranks.dim())]
+        family, places = ranks.unsqueeze(0), tuple((place,) for place in range(ranks.dim()))
+        groups = [_groups_along(family, dim) for dim in range(ranks.dim())] if _init_backend else []
+        self._set(device_type, family, strides, mesh_dim_names, _root_mesh, groups, places, get_rank())
 
     def _set(
         self,
@@ -74,12 +74,13 @@ class DeviceMesh:
         strides: Sequence[int],
         names: Sequence[str] | None,
         root: DeviceMesh | None,
-        groups: list[Any],
+        groups: list[Any] | None,
         places: Sequence[tuple[int, ...]],
+        own: int,
     ) -> DeviceMesh:
-        """Become the mesh of a family, [meshes, ...], that this process is in; the meshes of a family have no rank in common.
+        """Become the mesh of a family, [meshes, ...], that rank `own` is in; the meshes of a family have no rank in common.
 
-        strides: how far apart neighbours are in the mesh that the first one was taken from.
+        strides: how far apart neighbours are in the mesh that the first one was taken from. groups: None if they are not made yet.
         places: for each dimension, the dimensions of that mesh of which it consists.
         """
         self._device_type = device_type
@@ -88,14 +89,21 @@ class DeviceMesh:
         self._mesh_dim_names = None if names is None else tuple(names)
         self._root_mesh = root
         self._flatten_mapping: dict[str, DeviceMesh] = {}
-        self._groups = groups
+        self._made_groups = groups
         self._places = tuple(places)
-        own = get_rank()
+        self._rank = own
         rows = family.flatten(1).tolist()
         number = next((number for number, ranks in enumerate(rows) if own in ranks), 0)
         self._mesh = family[number]
         self._coordinate = _place_of(rows[number].index(own), self.shape) if own in rows[number] else None
         return self
+
+    @property
+    def _groups(self) -> list[Any]:
+        """The group of each dimension. Those of a mesh from a file are made when they are first asked for, by all processes."""
+        if self._made_groups is None:
+            self._made_groups = [_groups_along(self._family, dim) for dim in range(self.ndim)]
+        return self._made_groups
 
     @property
     def device_type(self) -> str:
@@ -153,7 +161,73 @@ class DeviceMesh:
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """The place of this process along a dimension."""
+        if self._made_groups is None and self._coordinate is not None:
+            return self._coordinate[self._place(mesh_dim)]
         return self.get_group(mesh_dim).rank()
+
+    # ---- Files
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The mesh as in PyTorch's files, without its groups."""
+        root = self._get_root_mesh()
+        ranks = root._family.flatten()
+        groups = self._made_groups or []
+        return {
+            "_device_type": self._device_type,
+            "_layout": _MeshLayout([self._axis(dim) for dim in range(self.ndim)]),
+            "_rank_map": ranks,
+            "_mesh_dim_names": self._mesh_dim_names,
+            "_root_mesh": self._root_mesh,
+            "_flatten_rank_map": tuple(ranks.tolist()),
+            "_thread_id": None,
+            "_flatten_mapping": dict(self._flatten_mapping),
+            "_dim_group_names": [each.group_name for each in groups if isinstance(each, ProcessGroup)],
+            "_rank": self._rank,
+            "_coordinate_on_dim": self._coordinate,
+            "_hash": None,
+        }
+
+    def _axis(self, dim: int) -> _FlatLayout:
+        """How a dimension lies among the ranks of the mesh that this one was taken from."""
+        root, size = self._get_root_mesh(), self.shape[dim]
+        steps = [(root.shape[place], root._strides[place]) for place in self._places[dim]]
+        if prod(count for count, _ in steps) != size:  # a part of a dimension, by _unflatten
+            steps = [(size, self._strides[dim])]
+        return _FlatLayout.of(steps)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Raises: TypeError or ValueError for a state that is none of a mesh."""
+        kinds = {
+            "_device_type": str,
+            "_layout": _MeshLayout,
+            "_rank_map": Tensor,
+            "_flatten_mapping": dict,
+            "_rank": int,
+        }
+        for name, kind in kinds.items():
+            if not isinstance(state.get(name), kind):
+                raise TypeError(
+                    f"{name} of a DeviceMesh must be {kind.__name__}, not {type(state.get(name)).__name__}"
+                )
+        ranks = state["_rank_map"]
+        if ranks.dim() != 1 or not ranks.is_contiguous() or ranks.is_floating_point() or ranks.is_complex():
+            raise ValueError("_rank_map of a DeviceMesh must be a vector of integers")
+        names, root, layout = state.get("_mesh_dim_names"), state.get("_root_mesh"), state["_layout"]
+        sizes = [prod(axis.shape) for axis in layout.axes]
+        if names is not None and not (isinstance(names, tuple) and len(names) == len(sizes)):
+            raise ValueError(f"a DeviceMesh of {len(sizes)} dimensions has the names {names}")
+        if not isinstance(root, DeviceMesh | None) or not all(
+            isinstance(each, DeviceMesh) for each in state["_flatten_mapping"].values()
+        ):
+            raise TypeError("the parts of a DeviceMesh must be of the class DeviceMesh")
+        family = as_tensor(layout.meshes(ranks.tolist()), dtype=int32).reshape(-1, *sizes)
+        strides = [axis.stride[-1] if axis.stride else 1 for axis in layout.axes]
+        places = [(dim,) for dim in range(len(sizes))]
+        if root is not None:
+            steps = list(zip(root.shape, root._strides))
+            places = [tuple([dim for dim, step in enumerate(steps) if axis.has(*step)]) for axis in layout.axes]
+        self._set(state["_device_type"], family, strides, names, root, None, places, state["_rank"])
+        self._flatten_mapping = dict(state["_flatten_mapping"])
 
     # ---- Groups
 
@@ -227,7 +301,7 @@ class DeviceMesh:
                 "Expects mesh with ndim equal to number of ProcessGroups but got "
                 f"mesh {found.mesh.tolist()} and {len(group)} ProcessGroups"
             )
-        found._groups = list(group)
+        found._made_groups = list(group)
         return found
 
     # ---- Parts
@@ -245,8 +319,12 @@ class DeviceMesh:
         places: Sequence[tuple[int, ...]],
     ) -> DeviceMesh:
         part = DeviceMesh.__new__(DeviceMesh)
+<<<<<<< HEAD
         root = self._get_root_mesh()
-        return part._set(self._device_type, family, strides, names, root, groups, places)
+        return part._set(self._device_type, family, strides, names, root, groups, places, self._rank)
+=======
+        return part._set(self._device_type, family, strides, names, self._get_root_mesh(), groups, self._rank)
+>>>>>>> be9f4d8e (torch.save and pickle of a DTensor and of a DeviceMesh, in PyTorch's format both ways; a part that does not fit its placements is refused)
 
     def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
         """The part of the mesh with the named dimensions that this process is in.

@@ -1,4 +1,4 @@
-"""The globals that users allow in files, in addition to the default ones."""
+"""The globals that users and other modules allow in files, in addition to the default ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from .names import torch_name
 
 # By identity, because a class need not be hashable.
 _added: dict[int, Any] = {}
+_of_weft: dict[int, Any] = {}  # what modules of weft have added, which users do not remove
+
+
+def add_globals_of_weft(values: Iterable[Callable]) -> None:
+    """Allow classes that check the states which files give them. Their module calls this, so that loading a file imports nothing."""
+    _of_weft.update((id(each), each) for each in values)
 
 
 def add_safe_globals(safe_globals: Iterable[Callable | tuple[Callable, str]]) -> None:
@@ -59,7 +65,7 @@ def added_globals() -> dict[str, Any]:
     Raises: ValueError or TypeError for entries that are neither an object nor an object and its name.
     """
     found = {}
-    for entry in _added.values():
+    for entry in (*_of_weft.values(), *_added.values()):
         if not isinstance(entry, tuple):
             # A file has PyTorch's name for a class of weft.
             found[".".join(torch_name(entry) or (entry.__module__, entry.__qualname__))] = entry

@@ -32,6 +32,7 @@ _FUNCTIONS: dict[str, Callable] = {
     "torch._utils._rebuild_nested_tensor":              nested.rebuild_nested_tensor,
     "torch.nested._internal.nested_tensor._rebuild_njt": nested.rebuild_jagged_tensor,
     "torch._tensor._rebuild_from_type_v2":              rebuild.rebuild_from_type,
+    "torch._utils._rebuild_wrapper_subclass":           rebuild.rebuild_wrapper_subclass,
     "torch._utils._rebuild_qtensor":                    rebuild.rebuild_qtensor,
     "torch._utils._rebuild_sparse_tensor":              rebuild.rebuild_sparse_tensor,
     "torch.serialization._get_layout":                  rebuild.rebuild_layout,
@@ -57,7 +58,6 @@ _STORAGES = (*_STEMS, "ComplexDouble", "ComplexFloat")
 # Globals that PyTorch allows and weft does not have. A file may name them; using them raises NotImplementedError.
 _ABSENT = frozenset(
     [
-        "torch._utils._rebuild_wrapper_subclass",
         *(f"torch._utils._rebuild_device_tensor_from_{what}" for what in ("cpu_tensor", "numpy")),
         *(
             f"torch.{place}sparse.{stem}Tensor"

@@ -119,7 +119,7 @@ def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) ->
     result = function(*_check(arguments, tuple, "arguments"))
     if function is rebuild_jagged_tensor:  # its arguments say all that its state says
         return result
-    if type(result) is not cls:
+    if not isinstance(result, cls):
         result = result.as_subclass(cls)
     own: Any = getattr(cls, "__setstate__", None)
     if own is not getattr(Tensor, "__setstate__", None):
@@ -128,7 +128,31 @@ def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) ->
     return with_state(result, state)
 
 
+def rebuild_wrapper_subclass(
+    cls: Any,
+    dtype: DType,
+    size: tuple,
+    stride: tuple,
+    storage_offset: int,
+    layout: Layout,
+    where: device,
+    requires_grad: bool,
+) -> Tensor:
+    """A tensor of a class whose objects have other tensors instead of memory (DTensor). Its state will say which.
+
+    Such a class has a method `_from_file(spec, requires_grad)`.
+    """
+    make = getattr(cls, "_from_file", None) if isinstance(cls, type) and issubclass(cls, Tensor) else None
+    if make is None:
+        raise TypeError(
+            f"expected a class of tensors that wraps others, got {cls if isinstance(cls, type) else type(cls)}"
+        )
+    spec = _spec(size, stride, dtype, _check(where, device, "device"), {})
+    return make(spec, _boolean(requires_grad, "requires_grad"))
+
+
 _WITHIN_TYPE = (
+    rebuild_wrapper_subclass,
     rebuild_tensor,
     rebuild_tensor_v2,
     rebuild_tensor_v3,

@@ -41,10 +41,7 @@ def test_placements_and_styles_are_pytorchs(expression):
         except Exception as error:
             return type(error)
 
-    if "pickle" in expression:  # PyTorch's are pickled by their names, weft's as long as they are found
-        assert evaluate(weft) == "[Shard(dim=1), Replicate(), Partial(avg)]"
-    else:
-        assert evaluate(weft) == evaluate(torch)
+    assert evaluate(weft) == evaluate(torch)
 
 
 def test_a_plan_is_not_carried_out():

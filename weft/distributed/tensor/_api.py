@@ -6,20 +6,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autograd.parameter import Parameter
-from ...core.device import CPU
+from ...core.device import CPU, device
+from ...core.layout import strided
 from ...core.names import set_name
 from ...core.overrides import DisableTorchFunctionSubclass, disabled
 from ...core.spec import Spec, contiguous_spec, make_spec
-from ...core.tensor import Tensor, make
+from ...core.tensor import Tensor, is_whole, make
+from ...core.tensor import empty as empty_tensor
 from ...families.custom_vjp import custom_vjp
 from ...nn.module import Module
 from ...ops.creation import creation, random
+from ...ops.tensor.pickling import attributes
+from ...serialization import rebuild
+from ...serialization.allowed import add_globals_of_weft
 from .. import _collectives
+from .._mesh_layout import _FlatLayout, _MeshLayout
 from ..device_mesh import DeviceMesh, _mesh_resources
+from ._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
 from ._redistribute import redistributed, sent
 from ._rules import as_distributed, everywhere, local_as
 from ._storage import Placements, ShardedStorage, local_sizes, strides_like, wrap
-from .placement_types import Placement, Replicate, Shard, is_cut
+from .placement_types import Partial, Placement, Replicate, Shard, _NormPartial, _StridedShard, is_cut
 
 __all__ = [
     "DTensor",
@@ -77,14 +84,46 @@ class DTensor(Tensor):
         return made.requires_grad_(self.requires_grad)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A DTensor is not pickled, because its mesh exists only in these processes.
-
-        Raises: NotImplementedError.
-        """
-        raise NotImplementedError(
-            "torch.save and pickle of a DTensor: save with torch.distributed.checkpoint, which writes one checkpoint of all processes and "
-            "reads it on any number of them, or save x.full_tensor() or x.to_local()"
+        """The part of this process, and the mesh without its groups, as in PyTorch's files."""
+        spec = self.spec
+        size, stride = tuple(spec.shape), tuple(spec.stride)
+        arguments = (DTensor, spec.dtype, size, stride, 0, strided, spec.device, self.requires_grad)
+        meta = TensorMeta(spec.shape, stride, spec.dtype)
+        slots = {  # of PyTorch's class
+            "_local_tensor": self._storage.local.detach(),
+            "_spec": DTensorSpec(self.device_mesh, self.placements, meta),
+        }
+        state_and_slots = attributes(self) or None, slots
+        return rebuild.rebuild_from_type, (
+            rebuild.rebuild_wrapper_subclass,
+            DTensor,
+            arguments,
+            state_and_slots,
         )
+
+    @staticmethod
+    def _from_file(spec: Spec, requires_grad: bool) -> Tensor:
+        """A DTensor that lies nowhere yet, because its state says where."""
+        nothing = ShardedStorage(empty_tensor(spec.like(device=device("meta"))), spec, None, ())
+        return make(nothing, 0, spec).requires_grad_(requires_grad)
+
+    def __setstate__(self, state: Any) -> None:
+        """Raises: TypeError or ValueError for a state that is none of this DTensor, whose part would exceed its memory."""
+        own_attributes, slots = state
+        local, own = slots.get("_local_tensor"), slots.get("_spec")
+        if not isinstance(own, DTensorSpec) or not isinstance(local, Tensor) or not is_whole(local):
+            raise TypeError("the state of a DTensor has a plain tensor and a DTensorSpec")
+        whole, mesh = own.whole(local.spec), own.mesh
+        if whole is not self.spec or local.spec.dtype is not whole.dtype:
+            raise ValueError(f"the state of a DTensor is of {whole}, but the tensor of {self.spec}")
+        has_part = mesh.get_coordinate() is not None
+        if not has_part or local.spec.shape != local_sizes(whole.shape, mesh, own.placements):
+            raise ValueError(
+                f"a part of shape {list(local.shape)} does not belong to {whole} with the placements {own.placements} on {mesh}"
+            )
+        storage = self._storage
+        storage.local, storage.mesh, storage.placements = local, mesh, own.placements
+        rebuild.with_state(self, own_attributes)
 
     def __tensor_flatten__(self) -> tuple[list[str], Any]:
         """The attribute with the tensor that this one wraps, and what else `__tensor_unflatten__` needs."""
@@ -388,3 +427,7 @@ def full(
 
 for _value in (DTensor, distribute_tensor, distribute_module, full):
     set_name(_value, __name__.rpartition(".")[0], _value.__name__)
+
+# What files of DTensors contain.
+add_globals_of_weft([_FlatLayout, _MeshLayout, DeviceMesh, DTensorSpec, TensorMeta, ShardOrderEntry, DTensor])
+add_globals_of_weft([Partial, Replicate, Shard, _StridedShard, _NormPartial])

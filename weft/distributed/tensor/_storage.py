@@ -65,7 +65,7 @@ class ShardedStorage(Storage):
     @property
     def ptr(self) -> int:  # type: ignore[override]
         """The memory of the whole, where this process has all of it."""
-        if all(each.is_replicate() for each in self.placements) and self.local is not None:
+        if self.mesh is not None and all(each.is_replicate() for each in self.placements):
             if self.local.spec.stride == self.whole.stride:
                 return self.local._storage.ptr + self.local._byte_offset
         raise NoPlacementRule(

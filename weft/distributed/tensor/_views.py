@@ -199,12 +199,12 @@ def _unwalked(op: Any, args: tuple, whole: Spec) -> Any:
     input, *rest = args
     storage = input._storage
     if any(map(is_cut, storage.placements)):
-        result = run_whole(op, args, {})
-        result._storage.is_copy = True
-        return result
+        copied = run_whole(op, args, {})
+        copied._storage.is_copy = True
+        return copied
     with unrecorded():
         found = op(storage.local, *rest)
-    result = wrap(found, whole, storage.mesh, storage.placements)
+    result: Any = wrap(found, whole, storage.mesh, storage.placements)
     result._storage.is_copy = storage.is_copy
     result._base = input if input._base is None else input._base
     return result

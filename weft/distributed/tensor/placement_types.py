@@ -12,6 +12,7 @@ class Placement:
     """The base of placements, which are immutable and compare by value."""
 
     __slots__ = ()
+    _FIELDS: tuple[str, ...] = ()  # the names of what tells placements of a class apart
 
     def is_shard(self, dim: int | None = None) -> bool:
         """Whether the tensor is cut, along `dim` if that is given."""
@@ -34,8 +35,17 @@ class Placement:
     def __hash__(self) -> int:
         return hash((type(self).__name__, *self._key()))
 
-    def __reduce__(self) -> Any:
-        return type(self), self._key()
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes by their names, as in PyTorch's files."""
+        return dict(zip(self._FIELDS, self._key()))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Raises: TypeError or ValueError for a state that is none of this placement."""
+        if state.keys() != set(self._FIELDS):
+            raise ValueError(
+                f"the state of {type(self).__name__} has {list(self._FIELDS)}, not {list(state)}"
+            )
+        self.__init__(**state)  # type: ignore[misc]
 
 
 class Shard(Placement):
@@ -46,6 +56,7 @@ class Shard(Placement):
     """
 
     __slots__ = ("_dim",)
+    _FIELDS = ("dim",)
 
     def __init__(self, dim: int) -> None:
         self._dim = index(dim)
@@ -91,6 +102,7 @@ class _StridedShard(Placement):
     """
 
     __slots__ = ("_dim", "_split_factor")
+    _FIELDS = ("dim", "split_factor")
 
     def __init__(self, dim: int, *, split_factor: int = 1, sf: int | None = None) -> None:
         self._dim, self._split_factor = index(dim), index(split_factor if sf is None else sf)
@@ -105,9 +117,6 @@ class _StridedShard(Placement):
 
     def _key(self) -> tuple:
         return self._dim, self._split_factor
-
-    def __reduce__(self) -> Any:
-        return _strided, self._key()
 
     def __repr__(self) -> str:
         return f"_StridedShard(dim={self._dim}, sf={self._split_factor})"
@@ -124,10 +133,6 @@ def is_cut(place: Placement) -> TypeGuard[Shard | _StridedShard]:
 def along(place: Any, dim: int) -> Placement:
     """The same cut of another dim."""
     return Shard(dim) if isinstance(place, Shard) else _StridedShard(dim, split_factor=place.split_factor)
-
-
-def _strided(dim: int, split_factor: int) -> _StridedShard:
-    return _StridedShard(dim, split_factor=split_factor)
 
 
 class Replicate(Placement):
@@ -157,6 +162,7 @@ class Partial(Placement):
     """
 
     __slots__ = ("_reduce_op",)
+    _FIELDS: tuple[str, ...] = ("reduce_op",)
     LINEAR_REDUCE_OPS = frozenset(("sum", "avg"))
     ALL_REDUCE_OPS = frozenset(("sum", "avg", "product", "min", "max", "band", "bor", "bxor"))
 
@@ -184,6 +190,7 @@ class _NormPartial(Partial):
     """Each process holds the norm of its elements; the norm of these norms is the tensor. Not for the orders 0, inf and -inf."""
 
     __slots__ = ("_norm_type",)
+    _FIELDS = ("norm_type",)
 
     def __init__(self, norm_type: float = 2) -> None:
         super().__init__("sum")

@@ -83,3 +83,22 @@ def test_mesh_of_groups():
         return mesh, current is entered is mesh, mesh.get_group("b") is made[1]
 
     same(program)
+
+
+def test_pickled_parts_know_where_they_are(run):
+    """Parts and flattened dimensions of a mesh, on rank 5 of 12, whose groups are not made."""
+    code = """
+import pickle
+import weft as torch
+torch.distributed.init_process_group("fake", rank=5, world_size=12)
+mesh = torch.distributed.init_device_mesh("cpu", (2, 3, 2), mesh_dim_names=("a", "b", "c"))
+flat = mesh["a", "b"]._flatten("ab")
+for each in (mesh, mesh["b"], mesh["a", "c"], flat, mesh["b", "c"]._flatten("bc")):
+    again = pickle.loads(pickle.dumps(each))
+    assert again == each and again.get_coordinate() == each.get_coordinate() and str(again) == str(each), (again, each)
+    assert again._family.tolist() == each._family.tolist() and again._places == each._places
+again = pickle.loads(pickle.dumps(mesh))
+assert again["ab", "c"] == mesh["ab", "c"] and again["a"].get_local_rank() == mesh["a"].get_local_rank() == 0
+print("done")
+"""
+    assert run("-c", code).stdout == "done\n"

@@ -75,13 +75,13 @@ class DeviceMesh:
         names: Sequence[str] | None,
         root: DeviceMesh | None,
         groups: list[Any] | None,
-        places: Sequence[tuple[int, ...]],
+        places: Sequence[tuple[int, ...]] | _MeshLayout,
         own: int,
     ) -> DeviceMesh:
         """Become the mesh of a family, [meshes, ...], that rank `own` is in; the meshes of a family have no rank in common.
 
         strides: how far apart neighbours are in the mesh that the first one was taken from. groups: None if they are not made yet.
-        places: for each dimension, the dimensions of that mesh of which it consists.
+        places: for each dimension, the dimensions of that mesh of which it consists; or how it lies there, from a file in which that mesh may follow.
         """
         self._device_type = device_type
         self._family = family
@@ -90,7 +90,7 @@ class DeviceMesh:
         self._root_mesh = root
         self._flatten_mapping: dict[str, DeviceMesh] = {}
         self._made_groups = groups
-        self._places = tuple(places)
+        self._given_places = places
         self._rank = own
         rows = family.flatten(1).tolist()
         number = next((number for number, ranks in enumerate(rows) if own in ranks), 0)
@@ -104,6 +104,16 @@ class DeviceMesh:
         if self._made_groups is None:
             self._made_groups = [_groups_along(self._family, dim) for dim in range(self.ndim)]
         return self._made_groups
+
+    @property
+    def _places(self) -> tuple[tuple[int, ...], ...]:
+        """For each dimension, the dimensions of the mesh that this one was taken from of which it consists."""
+        if isinstance(self._given_places, _MeshLayout):
+            root = self._get_root_mesh()
+            steps = list(enumerate(zip(root.shape, root._strides)))
+            axes = self._given_places.axes
+            self._given_places = [tuple([dim for dim, step in steps if axis.has(*step)]) for axis in axes]
+        return tuple(self._given_places)
 
     @property
     def device_type(self) -> str:
@@ -222,10 +232,7 @@ class DeviceMesh:
             raise TypeError("the parts of a DeviceMesh must be of the class DeviceMesh")
         family = as_tensor(layout.meshes(ranks.tolist()), dtype=int32).reshape(-1, *sizes)
         strides = [axis.stride[-1] if axis.stride else 1 for axis in layout.axes]
-        places = [(dim,) for dim in range(len(sizes))]
-        if root is not None:
-            steps = list(zip(root.shape, root._strides))
-            places = [tuple([dim for dim, step in enumerate(steps) if axis.has(*step)]) for axis in layout.axes]
+        places = [(dim,) for dim in range(len(sizes))] if root is None else layout
         self._set(state["_device_type"], family, strides, names, root, None, places, state["_rank"])
         self._flatten_mapping = dict(state["_flatten_mapping"])
 
@@ -319,12 +326,8 @@ class DeviceMesh:
         places: Sequence[tuple[int, ...]],
     ) -> DeviceMesh:
         part = DeviceMesh.__new__(DeviceMesh)
-<<<<<<< HEAD
         root = self._get_root_mesh()
         return part._set(self._device_type, family, strides, names, root, groups, places, self._rank)
-=======
-        return part._set(self._device_type, family, strides, names, self._get_root_mesh(), groups, self._rank)
->>>>>>> be9f4d8e (torch.save and pickle of a DTensor and of a DeviceMesh, in PyTorch's format both ways; a part that does not fit its placements is refused)
 
     def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
         """The part of the mesh with the named dimensions that this process is in.

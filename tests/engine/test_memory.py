@@ -1,4 +1,5 @@
 import ctypes
+import errno
 import gc
 import mmap
 import os
@@ -98,6 +99,15 @@ def test_a_large_block_takes_no_huge_page_of_which_it_uses_a_part():
     ctypes.memset(start, 1, nbytes)
     assert nbytes <= _resident(start) <= nbytes + 2 * mmap.PAGESIZE
     del block
+
+
+def test_a_kernel_without_huge_pages_gives_small_ones(monkeypatch):
+    class Mapping(mmap.mmap):
+        def madvise(self, *arguments):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(memory.mmap, "mmap", Mapping)
+    assert len(memory._mapping(2 * memory.HUGE_PAGE, 2 * memory.HUGE_PAGE)) >= 2 * memory.HUGE_PAGE
 
 
 def _resident(address: int) -> int:

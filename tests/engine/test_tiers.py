@@ -325,15 +325,21 @@ def test_a_process_finishes_the_current_job_only(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("machine", "registers"),
-    [("x86_64", "rdi rsi rdx rcx r8 r9 edi esi edx ecx"), ("aarch64", "x0 x1 x2 x3 x4 x5 x6 x7")],
+    ("machine", "system", "triple", "registers"),
+    [
+        ("x86_64", "linux", "x86_64-linux-gnu", "rdi rsi rdx rcx r8 r9 edi esi edx ecx r8d r9d"),
+        ("AMD64", "win32", "x86_64-pc-windows-msvc", "rcx rdx r8 r9 ecx edx r8d r9d rsp rsi rdi"),
+        ("aarch64", "linux", "aarch64-linux-gnu", "x0 x1 x2 x3 x4 x5 x6 x7"),
+        ("arm64", "darwin", "arm64-apple-macosx13.0", "x0 x1 x2 x3 x4 x5 x6 x7 x18"),
+    ],
 )
-def test_stubs_leave_arguments_where_they_are(machine, registers):
+def test_stubs_leave_arguments_where_they_are(machine, system, triple, registers):
     """Functions with more arguments than a stub names find all of them: the others are on the stack."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(f"{machine}-linux-gnu")
-    module = llvm.parse_assembly(tiers.stub_ir(machine))
-    assembly = target.create_target_machine(opt=host.SIMPLIFIED.codegen).emit_assembly(module)
+    target = llvm.Target.from_triple(triple)
+    module = llvm.parse_assembly(tiers.stub_ir(machine, system))
+    module.triple = triple
+    assembly = target.create_target_machine(opt=host.SIMPLIFIED.codegen, jit=True).emit_assembly(module)
     assert "counted:" in assembly
     assert not re.search(rf"\b({'|'.join(registers.split())})\b", assembly)

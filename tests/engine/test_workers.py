@@ -177,6 +177,7 @@ def test_plans_are_made_again_for_another_number_of_threads(threads):
     ids=str,
 )
 def test_the_environment_limits_the_threads(variables):
+    pytest.importorskip("torch")
     inherited = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     code = "import weft; ours = weft.get_num_threads(); import torch; print(ours, torch.get_num_threads())"
     run = [sys.executable, "-c", code]

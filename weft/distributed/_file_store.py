@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from ..core.file_locks import lock_on_windows
 from ._errors import DistStoreError
 from ._store import Store, encoded, wait_until
 
-try:
-    import fcntl
-except ImportError:  # Windows: no lock, so one process only
-    fcntl = None  # type: ignore[assignment]
-
+_BINARY = getattr(os, "O_BINARY", 0)  # else Windows changes the ends of lines
 _REFERENCES = "refcount/"  # the number of stores that were opened on this file; PyTorch writes it without "/"
 
 
@@ -98,10 +97,9 @@ class _Log:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The file, locked and read to its end."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _BINARY, 0o644)
         with os.fdopen(descriptor, "r+b") as file:  # closing the file gives the lock back
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file.fileno())
             self._catch_up(file)
             yield file
 
@@ -144,6 +142,19 @@ class _Log:
             self.values.pop(key[1:], None)
         else:
             self.values[key] = value
+
+
+def _lock(file: int) -> None:
+    """Wait until no other process has the file, and lock it."""
+    if sys.platform == "win32":
+        while True:
+            try:
+                return lock_on_windows(file)
+            except OSError:
+                time.sleep(0.001)
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _leave(log: _Log, world_size: int, remove: Callable[[str], Any] = os.remove) -> None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..core.file_locks import lock_on_windows
 from ..core.locks import new_lock
 
 KEY_BYTES = 32
@@ -93,7 +94,11 @@ class Archive:
         with self._lock, contextlib.suppress(FileNotFoundError):
             with _opened(self.path, os.O_RDWR) as file, _locked(file) as alone:
                 status = os.fstat(file)
-                if alone and status.st_size >= least and self._is_current(status):
+                due = alone and status.st_size >= least and self._is_current(status)
+                if due and sys.platform != "win32":
+                    os.replace(self.path, path)
+            if due and sys.platform == "win32":  # which renames no file that is open
+                with contextlib.suppress(PermissionError):  # in another process; a later call renames it
                     os.replace(self.path, path)
 
     @property
@@ -219,10 +224,7 @@ def _locked(file: int) -> Iterator[bool]:
 
 def _lock(file: int) -> None:
     if sys.platform == "win32":
-        import msvcrt
-
-        os.lseek(file, 1 << 40, os.SEEK_SET)  # no process can read a locked byte
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        lock_on_windows(file)
     else:
         import fcntl
 

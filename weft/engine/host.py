@@ -39,6 +39,8 @@ _PYTHON_API = (
     "PyObject_Call", "PyObject_CallNoArgs", "PyObject_Vectorcall", "PyLong_AsLongLong",
     "PyLong_AsLongLongAndOverflow", "PyIter_Next", "PyNumber_Add", "PySequence_Tuple", "PyNumber_Positive",
     "PyBool_FromLong", "PyBytes_FromStringAndSize", "PyFloat_FromDouble", "PyLong_FromLongLong",
+    "PyDict_DelItem", "PyDict_GetItemWithError", "PyDict_New", "PyDict_SetItem", "PyDict_Size",
+    "PyObject_GenericGetDict", "PyObject_RichCompareBool", "PyObject_SetAttr", "PyType_IsSubtype",
     "PyLong_FromVoidPtr", "PySlice_AdjustIndices", "PySlice_Unpack", "PyTuple_New", "PyThread_acquire_lock",
     "PyThread_release_lock",
 )  # fmt: skip

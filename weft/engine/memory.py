@@ -6,6 +6,7 @@ large block has a mapping of its own, in huge pages if the system has them.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -25,6 +26,10 @@ PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP
 FENCE = os.environ.get("WEFT_FENCE", "")
 if FENCE not in ("", "after", "before", "either"):
     refuse_setting(f"WEFT_FENCE must be 'after', 'before' or 'either', not {FENCE!r}")
+if FENCE and not PRIVATE:
+    refuse_setting(
+        "WEFT_FENCE needs memory whose pages can be protected one by one, which weft does not do on Windows; unset it"
+    )
 
 _lock = new_lock()
 
@@ -155,9 +160,10 @@ def _mapping(size: int, nbytes: int) -> mmap.mmap:
         # Small pages behind the last whole huge page: another huge page would be 2 MiB of which the block uses a part.
         start = _address(block)
         whole = max((start + nbytes) // HUGE_PAGE * HUGE_PAGE - start, 0)
-        if whole:
-            block.madvise(mmap.MADV_HUGEPAGE, 0, whole)
-        block.madvise(mmap.MADV_NOHUGEPAGE, whole)
+        with contextlib.suppress(OSError):  # a kernel without huge pages refuses the advice
+            if whole:
+                block.madvise(mmap.MADV_HUGEPAGE, 0, whole)
+            block.madvise(mmap.MADV_NOHUGEPAGE, whole)
     return block
 
 

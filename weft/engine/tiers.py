@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -149,9 +150,13 @@ def _forget(module: _Module) -> None:
 # ---- Stubs ---------------------------------------------------------------------------------------------------------------
 
 
-def stub_ir(machine: str) -> str:
-    """The functions of a stub. machine: what `platform.machine()` says, because calling conventions have 6 arguments in registers, and ARM's 8."""
-    names = "abcdefgh" if machine in ("aarch64", "arm64") else "abcdef"
+def stub_ir(machine: str, system: str) -> str:
+    """The functions of a stub, which name the arguments that calls have in registers: 8 on ARM, 4 on Windows, else 6.
+
+    machine: what `platform.machine()` says. system: `sys.platform`.
+    """
+    count = 8 if machine in ("aarch64", "arm64") else 4 if system == "win32" else 6
+    names = "abcdefgh"[:count]
     arguments = ", ".join(f"i64 %{name}" for name in names)
     return f"""@"weft.slot" = external global i8
 define i64 @stub({arguments}) {{
@@ -172,7 +177,7 @@ ret i64 %result
 """
 
 
-_STUB = stub_ir(platform.machine())
+_STUB = stub_ir(platform.machine(), sys.platform)
 # A slot: the code that the stub jumps to, the number of calls, and the baseline code, to which `counted` jumps. Optimized code is not
 # counted, because the threads that share a loop would wait for each other's writes.
 _SLOT = 24  # bytes

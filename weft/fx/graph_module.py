@@ -616,8 +616,8 @@ class GraphModule(Module):
             "",
             body,
         ])  # fmt: skip
-        (folder / "module.py").write_text(source + "\n")
-        (folder / "__init__.py").write_text("from .module import *")
+        (folder / "module.py").write_text(source + "\n", encoding="utf-8")
+        (folder / "__init__.py").write_text("from .module import *", encoding="utf-8")
 
     def _lines_of_members(self, folder: Path) -> list[str]:
         """The statements that make the submodules, parameters and buffers."""

@@ -37,7 +37,7 @@ _SUBMODULES = ("linalg", "fft", "special")
 def _listed(file: Path = _FILE) -> dict[str, list[str]]:
     """The lines of a file by the name of the operator."""
     found: dict[str, list[str]] = {}
-    for line in file.read_text().splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         names, mark, rest = line.partition(": ")
         if mark:
             for name in names.split():

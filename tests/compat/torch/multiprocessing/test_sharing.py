@@ -6,6 +6,7 @@ import os
 import pickle
 import resource
 import signal
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import resource_sharer
 
@@ -188,6 +189,15 @@ class TestStrategies:
             [weft.ones(1).share_memory_() for _ in range(200)]
         mp.set_sharing_strategy("file_system")
         assert len([weft.ones(1).share_memory_() for _ in range(200)]) == 200
+
+    def test_macos_refuses_more_descriptors_than_it_has(self, monkeypatch):
+        limits = []
+        monkeypatch.setattr(sys, "platform", "darwin")
+        monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, resource.RLIM_INFINITY))
+        monkeypatch.setattr(resource, "setrlimit", lambda kind, limit: limits.append(limit))
+        mp.set_sharing_strategy("file_system")
+        assert limits == [(10240, resource.RLIM_INFINITY)]
+        monkeypatch.undo()
 
 
 PROGRAM = """

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 _STRATEGIES = {"file_descriptor", "file_system"}
 _current = "file_descriptor"
+
+_MOST_ON_MACOS = (
+    10240  # OPEN_MAX, above which macOS refuses a limit although it reports none (man 2 setrlimit)
+)
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -28,8 +34,9 @@ def set_sharing_strategy(new_strategy: str) -> None:
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
     _current = new_strategy
-    if new_strategy == "file_system":
+    if new_strategy == "file_system" and sys.platform != "win32":  # which has no such limit
         import resource
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        is_refused = sys.platform == "darwin" and most == resource.RLIM_INFINITY
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_MOST_ON_MACOS if is_refused else most, most))

@@ -45,6 +45,12 @@ class Call(NamedTuple):
     options: dict[str, Any]
 
 
+# Operations whose results are memory that nothing was written to.
+_WITHOUT_VALUES = {
+    "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_",
+}  # fmt: skip
+
+
 class Unwritable(TypeError):
     """A call has an argument that `Values` and `Name` cannot describe, such as a function or a sparse tensor."""
 
@@ -58,6 +64,8 @@ def write_calls(path: str, samples: str = "2") -> None:
 
     calls, unwritable = [], 0
     for op in op_db():
+        if op.name in _WITHOUT_VALUES:
+            continue
         for dtype in DTYPES:
             if getattr(torch, dtype) not in op.supported_dtypes("cpu"):
                 continue
@@ -120,10 +128,11 @@ def _values(tensor: Any) -> Values:
 
 def write_digests(calls: str, path: str, part: str = "") -> None:
     output = Path(path)
-    done = {line.partition("\t")[0] for line in output.read_text().splitlines()} if output.exists() else set()
+    before = output.read_text() if output.exists() else ""
+    done = {line.partition("\t")[0] for line in before.splitlines()}
     with output.open("a") as file:
-        if done:
-            file.write("\n")  # ends the line of a call that ended the process
+        if before.endswith("\t"):
+            file.write("\n")  # the call of this line ended the process
         for call in pickle.loads(Path(calls).read_bytes()):
             if call.name not in done and part in call.name:
                 file.write(f"{call.name}\t")

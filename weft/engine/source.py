@@ -87,8 +87,8 @@ def digest(expr: Expr) -> str:
 
 # The modules of weft that write IR, and all that they import: a change of one of them makes old descriptions void.
 _WRITERS = (
-    "../core/dtype", "../core/locks", "../core/settings", "archive", "bounds", "code_memory", "diskcache", "expr", "host", "image", "llvm", "loops", "map_rows", "monoid", "nests",
-    "reduce", "scan", "source", "structured", "vectors",
+    "../core/dtype", "../core/file_locks", "../core/locks", "../core/settings", "archive", "bounds", "code_memory", "diskcache", "expr", "host", "image", "llvm", "loops",
+    "map_rows", "monoid", "nests", "reduce", "scan", "source", "structured", "vectors",
 )  # fmt: skip
 
 

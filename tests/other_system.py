@@ -6,7 +6,8 @@ and a use of Linux without a branch fails. Machine code and the file system are 
 
 import ctypes
 import mmap
-import multiprocessing.resource_sharer  # Python's own modules, before names are taken away
+import multiprocessing.connection  # Python's own modules, before names are taken away
+import multiprocessing.resource_sharer
 import multiprocessing.spawn  # noqa: F401
 import os
 import runpy

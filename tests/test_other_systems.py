@@ -83,7 +83,7 @@ STORE = """
 import sys
 from weft.distributed import FileStore
 
-store = FileStore("store", -1)
+store = FileStore("store", 3)
 for _ in range(300):
     store.add("count", 1)
     store.set("lines", "\\n\\r\\n")

@@ -240,7 +240,7 @@ def _filled_by_setters(*values: Any) -> Spec:
 
 
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
-    _filled = _filled_by_setters
+    _filled = _filled_by_setters  # type: ignore[assignment]
 
 
 def check_size(spec: Spec) -> None:

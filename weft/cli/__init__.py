@@ -16,6 +16,8 @@ weft: PyTorch's tensor library in pure Python
                                    run a script in several processes, with the options of torchrun
   weft warm script.py [arguments]  the same as run, and keep the compiled kernels of the program on disk;
                                    for images of containers, whose programs then start at full speed
+  weft bench script.py [arguments] run a script several times, and say how long each of its lines takes,
+                                   and how many kernels and bytes
   weft tour                        open an introduction to tensors in the browser; its cells run on this machine
   weft doctor                      say what weft found on this machine
   weft cache                       say how much room the kernels on disk take, and where they are
@@ -34,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments = sys.argv[1:]
     match arguments:
         case ["-h" | "--help"] | [
-            "run" | "warm" | "doctor" | "cache" | "names" | "placeholder",
+            "run" | "warm" | "bench" | "doctor" | "cache" | "names" | "placeholder",
             "-h" | "--help",
         ]:
             print(USAGE)
@@ -84,6 +86,12 @@ def main(arguments: list[str] | None = None) -> int:
             "-c",
         ):
             return _refuse(f"{command} does not know the option {first!r}")
+        case ["bench"]:
+            return _refuse("bench what? Give a script")
+        case ["bench", first, *_] if first.startswith("-"):
+            return _refuse(f"bench takes a script and its arguments, but was given {first!r}")
+        case ["bench", *program]:
+            return _run(["-m", "weft.cli.bench", *program])
         case ["run", *program]:
             return _run(program)
         case ["torchrun", *options]:

@@ -99,3 +99,27 @@ def test_ipython_ends_at_the_line_of_the_cell(run, tmp_path):
     assert shown.count("File ") == 2  # script.py, twice
     assert "ZeroDivisionError: division by zero" in shown
     assert "iteration.py" in run(*arguments, input=cells, WEFT_TRACEBACK="1", **environment).stdout
+
+
+MISTAKE = "import weft as torch\ntorch.nn.Linear(in_feature=3, out_features=4)\n"
+
+
+def test_all_reports_name_the_nearest_parameter(run, run_weft, tmp_path):
+    (tmp_path / "script.py").write_text(MISTAKE)
+    (tmp_path / "test_it.py").write_text(
+        f"def test_it():\n    {MISTAKE.splitlines()[0]}\n    {MISTAKE.splitlines()[1]}\n"
+    )
+    reports = (
+        run("script.py").stderr,
+        run_weft("run", "script.py").stderr,
+        run("-m", "pytest", "-q", "test_it.py").stdout,
+    )
+    for report in reports:
+        assert "in_features" in report.partition("unexpected keyword argument 'in_feature'")[2]
+
+
+def test_other_hooks_stay(run, tmp_path):
+    (tmp_path / "script.py").write_text(
+        f"import sys\nsys.excepthook = lambda *error: print('mine')\n{MISTAKE}"
+    )
+    assert run("script.py").stdout == "mine\n"

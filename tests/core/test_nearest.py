@@ -3,7 +3,7 @@
 import pytest
 
 import weft as torch
-from weft.core.nearest import note_parameter
+from weft.core.nearest import note_called, note_parameter
 
 
 def names_nearest(error, nearest):
@@ -112,3 +112,54 @@ def test_older_constructors_name_tensor_for_a_dtype(made):
     with pytest.raises(TypeError, match=r"got \(list, dtype=dtype\)") as raised:
         made([1, 2], dtype=torch.int32)
     assert raised.value.__notes__ == ["torch.tensor(data, dtype=) takes it"]
+
+
+# ---- Errors of Python itself, which get their note when a report shows them ---------------------------------------------
+
+X = torch.ones(2, 3)
+BY_PYTHON = [
+    (lambda: torch.nn.Linear(in_feature=3, out_features=4), "in_features"),
+    (lambda: torch.nn.Conv2d(3, 4, kernel=3), "kernel_size"),
+    (lambda: torch.nn.Dropout(prob=0.5), "p"),
+    (lambda: torch.nn.LSTM(3, 4, batchfirst=True), "batch_first"),
+    (lambda: torch.nn.Parameter(X, require_grad=False), "requires_grad"),
+    (lambda: torch.optim.SGD([torch.nn.Parameter(X)], rl=0.1), "lr"),
+    (lambda: torch.optim.Adam([torch.nn.Parameter(X)], learning_rate=0.1), "lr"),
+    (lambda: torch.utils.data.DataLoader([1], batchsize=3), "batch_size"),
+    (lambda: torch.distributions.Normal(mean=0.0, scale=1.0), "loc"),
+    (lambda: torch.autocast("cpu", dtyp=torch.bfloat16), "dtype"),
+    (lambda: torch.save({}, "x", pickle_protocl=2), "pickle_protocol"),
+    (lambda: torch.add(X, X, alhpa=2), "alpha"),
+    (lambda: X.mul(othr=2), "other"),
+    (lambda: X.view(sizes=(6,)), "size"),
+    (lambda: X.sum().backward(retain_grap=True), "retain_graph"),
+    (lambda: torch.nn.Linear(3, 4)(inputt=X), "input"),
+]
+
+
+@pytest.mark.parametrize(("call", "nearest"), BY_PYTHON)
+def test_reports_name_the_nearest_parameter(call, nearest):
+    with pytest.raises(TypeError, match="got an unexpected keyword argument") as raised:
+        call()
+    for _ in range(2):
+        note_called(raised.value)
+    if f"Did you mean {nearest!r}?" not in str(raised.value):
+        assert raised.value.__notes__.count(f"the nearest parameter is {nearest!r}") == 1
+
+
+def test_functions_of_the_program_are_not_wefts():
+    class Linear:
+        def __init__(self, input):
+            pass
+
+    for call in (lambda: Linear(in_feature=1), lambda: {}.get(in_feature=1)):
+        with pytest.raises(TypeError) as raised:
+            (lambda Linear: call())(Linear)
+        note_called(raised.value)
+        assert not hasattr(raised.value, "__notes__")
+
+
+def test_other_errors_have_no_note():
+    for error in (TypeError("f() got an unexpected keyword argument 'x'"), TypeError("no"), ValueError("no")):
+        note_called(error)
+        assert not hasattr(error, "__notes__")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
-from ..core.tracebacks import excepthook, hide_in, is_own, shows_all
+from ..core.nearest import note_called
+from ..core.tracebacks import before_showing, excepthook, hide_in, is_own, shows_all
 from ..core.when_imported import when_imported
 
 
@@ -23,12 +24,26 @@ def short_tracebacks() -> None:
 
 
 def arrange() -> None:
-    """What `import weft` does: pytest and IPython leave weft's frames out, and everything does so under `weft run`."""
+    """What `import weft` does: pytest and IPython leave weft's frames out, and everything does so under `weft run`.
+
+    Reports about an unknown keyword name the nearest parameter, in all programs.
+    """
+    before_showing.append(note_called)
     when_imported("_pytest._code.code", _in_pytest)
     if "IPython" in sys.modules:  # a shell imports it before the program imports weft
         _in_ipython(sys.modules["IPython"])
     if sys.excepthook is excepthook:
         short_tracebacks()
+    elif sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _noting_excepthook
+
+
+def _noting_excepthook(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Print an uncaught exception with its notes, and with all frames."""
+    note_called(error)
+    sys.__excepthook__(kind, error, traceback)
 
 
 _print_in_thread = threading.excepthook
@@ -68,6 +83,14 @@ def _in_pytest(module: ModuleType) -> None:
         return (is_own(self.frame.code.raw) and not shows_all()) or ishidden(self, *args)
 
     entry.ishidden = is_hidden
+    information = module.ExceptionInfo
+    getrepr = information.getrepr
+
+    def noted_repr(self: Any, *args: Any, **kwargs: Any) -> Any:
+        note_called(self.value)
+        return getrepr(self, *args, **kwargs)
+
+    information.getrepr = noted_repr
 
 
 def _in_ipython(module: ModuleType) -> None:

@@ -5,13 +5,16 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, TracebackType
 
 # What the names of weft's files begin with. Code that weft writes at run time has names such as "<weft template>".
 _OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<weft ")
 _LIBRARY = (os.path.dirname(os.__file__) + os.sep, "<frozen ")
 _INSTALLED = os.sep + "site-packages" + os.sep
+
+# Each is given an error before a report shows it, and may add notes to it.
+before_showing: list[Callable[[BaseException], None]] = []
 
 
 def is_own(code: CodeType) -> bool:
@@ -30,7 +33,7 @@ def shows_all() -> bool:
 
 
 def hide_in(error: BaseException) -> None:
-    """Take weft's frames out of the tracebacks of `error` and of all errors that a report about it prints.
+    """Take weft's frames out of the tracebacks of `error` and of all errors that a report about it prints. `error` gets its notes first.
 
     Args:
         error: It keeps its frames if `shows_all()`, and if it has only frames of weft.
@@ -45,6 +48,8 @@ def hide_in(error: BaseException) -> None:
     ...     print(problem.__traceback__.tb_next)
     None
     """
+    for note in before_showing:
+        note(error)
     if shows_all():
         return
     todo: list[BaseException | None] = [error]

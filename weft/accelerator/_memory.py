@@ -9,14 +9,14 @@ import itertools
 import pickle
 import sys
 from collections import OrderedDict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.restoring import Restoring
 from ..core.storage import Storage
 from ..devices._gpu.pinned import HOST
 from ._devices import Devices
-from ._memory_history import History, history_of
+from ._memory_history import history_for, history_of
 from ._memory_table import table
 
 _pool_numbers = itertools.count(1)  # of graphs and MemPools
@@ -242,19 +242,12 @@ class Memory:
 
         Raises: the error of the type without a device, ValueError for another word.
         """
-        if isinstance(enabled, bool):  # as programs for older versions call it
-            enabled = "all" if enabled else None
-        if enabled not in (None, "state", "all"):
-            raise ValueError(f"_record_memory_history: enabled is 'state', 'all' or None, not {enabled!r}")
         self._devices.init()
         places = range(self._devices.device_count()) if device is None else [device]
         for place in places:
             gpu = self._devices.gpu(place)
-            gpu.pool.history = (
-                None
-                if enabled is None
-                else History(enabled == "all", context is not None, max_entries, gpu.stream_handle).note
-            )
+            history = history_for(enabled, context, max_entries, gpu.stream_handle)
+            gpu.pool.history = None if history is None else history.note
 
 
 def _flat(nested: Mapping[str, Any]) -> OrderedDict[str, int]:
@@ -276,27 +269,48 @@ def _segments(gpu: Any) -> Iterator[dict[str, Any]]:
     for arena in gpu.pool.arenas:
         for heap in arena.heaps:
             for address, nbytes in sorted(heap.segments.items()):
-                blocks = [_block(block, frames, awaited) for block in heap.blocks_of(address)]
-                used = sum(each["size"] for each in blocks if each["state"] != "inactive")
-                allocated = sum(each["size"] for each in blocks if each["state"] == "active_allocated")
-                yield {
-                    "device": gpu.device.index,
-                    "address": address,
-                    "total_size": nbytes,
-                    "allocated_size": allocated,
-                    "active_size": used,
-                    "requested_size": used,
-                    "stream": gpu.stream_handle(heap.stream),
-                    "segment_type": "small" if heap.is_small else "large",
-                    "segment_pool_id": arena.id,
-                    "is_expandable": False,
-                    "frames": [],
-                    "blocks": blocks,
-                }
+                blocks = [memory_block(block, frames, awaited) for block in heap.blocks_of(address)]
+                yield memory_segment(
+                    address,
+                    nbytes,
+                    blocks,
+                    gpu.device.index,
+                    gpu.stream_handle(heap.stream),
+                    is_small=heap.is_small,
+                    pool=arena.id,
+                )
 
 
-def _block(
-    block: tuple[int, int, bool], frames: Mapping[int, list], awaited: Container[int]
+def memory_segment(
+    address: int,
+    nbytes: int,
+    blocks: Sequence[dict[str, Any]],
+    device: int = 0,
+    stream: int = 0,
+    *,
+    is_small: bool,
+    pool: tuple[int, int] = (0, 0),
+) -> dict[str, Any]:
+    """A segment in PyTorch's form, with the blocks that it is cut into."""
+    used = sum(each["size"] for each in blocks if each["state"] != "inactive")
+    return {
+        "device": device,
+        "address": address,
+        "total_size": nbytes,
+        "allocated_size": sum(each["size"] for each in blocks if each["state"] == "active_allocated"),
+        "active_size": used,
+        "requested_size": used,
+        "stream": stream,
+        "segment_type": "small" if is_small else "large",
+        "segment_pool_id": pool,
+        "is_expandable": False,
+        "frames": [],
+        "blocks": blocks,
+    }
+
+
+def memory_block(
+    block: tuple[int, int, bool], frames: Mapping[int, list], awaited: Container[int] = ()
 ) -> dict[str, Any]:
     """A block in PyTorch's form. awaited: the addresses of those without a tensor that a stream still uses."""
     address, nbytes, is_free = block

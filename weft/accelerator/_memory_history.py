@@ -44,6 +44,20 @@ def _frames() -> list[dict[str, Any]]:
     return found
 
 
+def history_for(
+    enabled: str | bool | None, context: str | None, max_entries: int, handle: Callable[[int], int]
+) -> History | None:
+    """The history that `_record_memory_history` begins; None if it ends one. `handle`: from the number of a stream to its handle.
+
+    Raises: ValueError for another word.
+    """
+    if isinstance(enabled, bool):  # as programs for older versions call it
+        enabled = "all" if enabled else None
+    if enabled not in (None, "state", "all"):
+        raise ValueError(f"_record_memory_history: enabled is 'state', 'all' or None, not {enabled!r}")
+    return None if enabled is None else History(enabled == "all", context is not None, max_entries, handle)
+
+
 def history_of(note: Callable | None) -> History | None:
     """The history whose `note` an allocator calls."""
     return None if note is None else note.__self__  # type: ignore[attr-defined]

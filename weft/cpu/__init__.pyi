@@ -2,6 +2,7 @@
 # mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, no-redef"
 from weft.core.restoring import Restoring as Restoring
 from . import amp as amp
+from . import memory as memory
 from weft.engine.memory import memory_stats as memory_stats
 from weft.engine.memory import reset_peak_memory_stats as reset_peak_memory_stats
 from ..compat.torch.cpu import *

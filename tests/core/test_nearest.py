@@ -45,6 +45,22 @@ def test_the_device_gpu_is_called_cuda():
         torch.ones(2, device="gpu")
 
 
+def test_errors_have_the_public_name():
+    for call in (torch.nn.functional.softmax, torch.nn.functional.log_softmax):
+        with pytest.raises(
+            TypeError, match=rf"^{call.__name__}\(\) got an unexpected keyword argument 'dims'"
+        ):
+            call(torch.ones(2), dims=0)
+
+
+def test_a_dtype_in_the_place_of_a_device():
+    for name in ("float16", "int"):
+        with pytest.raises(RuntimeError, match=rf"\(the dtype is torch.{name}, without quotes\)"):
+            torch.ones(2).to(name)
+    with pytest.raises(TypeError, match=r"not str \(write torch.int\)"):
+        torch.zeros(2, dtype="int")
+
+
 def test_dtypes_are_no_strings():
     with pytest.raises(TypeError, match=r"not str \(write torch.float32\)"):
         torch.zeros(2, dtype="float32")

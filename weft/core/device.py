@@ -127,7 +127,11 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     if name == PRIVATE:
         name = private_name
     elif name not in KNOWN and name != private_name and _module(name) is None:
+        from .dtype import is_dtype_name  # which imports this file
+
         hint = " (NVIDIA's GPUs are called cuda)" if name == "gpu" else ""
+        if is_dtype_name(name):
+            hint = f" (the dtype is torch.{name}, without quotes)"
         raise RuntimeError(
             f"Expected one of {', '.join(KNOWN)} device type at start of device string: {name or type}{hint}"
         )

@@ -182,6 +182,16 @@ ALIASES = {
     "bit": OPAQUE["uint1"],
 }
 
+
+def is_dtype_name(name: Any) -> bool:
+    """Whether `torch.name` is a dtype, for errors about a string in its place.
+
+    >>> is_dtype_name("float"), is_dtype_name("gpu")
+    (True, False)
+    """
+    return isinstance(name, str) and (name in DTYPES or name in ALIASES)
+
+
 FLOAT8 = frozenset(dtype for dtype in DTYPES.values() if dtype.kind == "f" and dtype.itemsize == 1)
 UNSIGNED_WIDE = frozenset((uint16, uint32, uint64))
 REDUCED_FLOATS = FLOAT8 | {float16, bfloat16}

@@ -86,7 +86,7 @@ def entry(
             if isinstance(error, TypeError):
                 if (older := reordered(called, args, kwargs)) is not None:
                     return public(*older[0], **older[1])
-                note_parameter(error, body)
+                note_parameter(error, body, public.__name__)
             if isinstance(error, AttributeError):
                 check_tensors(body, called, args, kwargs)
             if isinstance(error, MemoryError):  # of NumPy, or of a list

@@ -30,8 +30,10 @@ _OTHER_NAMES = {
 }
 
 
-def note_parameter(error: TypeError, function: Callable) -> None:
+def note_parameter(error: TypeError, function: Callable, public_name: str = "") -> None:
     """Add the parameter of `function` with the nearest name to the error about an unknown keyword.
+
+    public_name: what the error calls the function instead of `function.__name__`.
 
     >>> error = TypeError("sum() got an unexpected keyword argument 'dims'")
     >>> note_parameter(error, lambda input, dim, keepdim: None)
@@ -42,6 +44,8 @@ def note_parameter(error: TypeError, function: Callable) -> None:
     if found and rest.endswith("'") and not _has_nearest(error):  # Python 3.13 adds a name itself
         parameters = inspect.signature(function).parameters.values()
         note_nearest(error, rest[:-1], [each.name for each in parameters if each.kind not in _STARS])
+    if found and public_name:
+        error.args = (str(error).replace(f"{function.__name__}()", f"{public_name}()", 1),)
 
 
 def note_called(error: BaseException) -> None:

@@ -90,7 +90,7 @@ def check_dtype(dtype: Any, name: str = "") -> DType | None:
         return dtype
     if isinstance(dtype, type) and dtype in PYTHON_DTYPES:
         return PYTHON_DTYPES[dtype]
-    hint = f" (write torch.{dtype})" if isinstance(dtype, str) and dtype in dt.DTYPES else ""
+    hint = f" (write torch.{dtype})" if dt.is_dtype_name(dtype) else ""
     raise TypeError(
         f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}{hint}".removeprefix(
             "(): "

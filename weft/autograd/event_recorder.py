@@ -56,6 +56,7 @@ class Recorder:
         self._began = time.perf_counter_ns()
         self.threads: dict[int, int] = {}  # by the number of a node, the thread that recorded it
         self._allocated = 0  # bytes, when the last event ended
+        self.timeline: Any = None  # a `MemoryTimeline` of `profiler/memory_timeline.py`, if shapes, stacks and memory are noted
 
     def since_start(self) -> float:
         """Microseconds since the profile began."""
@@ -72,6 +73,8 @@ class Recorder:
     def stop(self) -> EventList:
         """Stop, and return the events that have ended, in the order in which they began."""
         self.pause()
+        if self.timeline is not None:
+            self.timeline.finish()
         events = sorted(self.events, key=lambda event: event.time_range.start)
         link_passes(events)
         return EventList(events, profile_memory=self.options.memory, with_flops=self.options.flops)

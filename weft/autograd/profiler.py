@@ -106,6 +106,7 @@ class profile:  # noqa: N801
         self.trace_id = ""
         self._function_events: EventList | None = None
         self._recorder: Recorder | None = None
+        self._timeline: Any = None  # of memory, when the profile has ended
 
     def __enter__(self) -> Any:
         if not self.enabled:
@@ -137,6 +138,7 @@ class profile:  # noqa: N801
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         if self.enabled and self._recorder is not None:
             found = self._recorder.stop()
+            self._timeline = self._recorder.timeline
             earlier = self._function_events if self.acc_events and self._function_events else []
             found[:0] = earlier
             self._function_events = found

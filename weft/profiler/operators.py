@@ -15,6 +15,7 @@ from typing import Any
 from ..autograd import engine
 from ..autograd.event_recorder import Range, Recorder, recording
 from ..autograd.graph import Leaf, Node, endpoint
+from ..autograd.hooks import running
 from ..autograd.profiler_util import BACKWARD_SCOPE, FunctionEvent
 from ..core import entry
 from ..core.batched import function_hooks
@@ -26,6 +27,7 @@ from ..engine import defer
 from ..families.kernel_graph import KernelGraph
 from ..families.traced import Traced
 from .flops import flops
+from .memory_timeline import MemoryTimeline
 from .operator_names import name_of_function, name_of_op, prepare
 
 
@@ -42,6 +44,9 @@ def start(recorder: Recorder) -> None:
     """Note operators, in all threads."""
     prepare()
     entry.observe(_called)
+    options = recorder.options
+    if options.memory and options.shapes and options.stack and recorder.timeline is None:
+        recorder.timeline = MemoryTimeline(lambda: int(1000 * recorder.since_start()))
     watch_functions()
     watch(_watched, plain=True)
     engine.set_pass_type(_TimedPass)
@@ -139,6 +144,8 @@ def _noted(recorder: Recorder, event: FunctionEvent, inputs: Sequence[Any], resu
     if isinstance(node, Node):
         event.sequence_nr = node._order
         recorder.threads[node._order] = event.thread
+    if recorder.timeline is not None:
+        recorder.timeline.note(inputs, result, running.now is not None)
     if recorder.options.flops:
         event.flops = flops(event, inputs, first)
     return result
@@ -169,6 +176,9 @@ class _TimedPass(_UntimedPass):  # type: ignore[valid-type, misc]
     def _finish(self, leaf: Leaf, ct: Tensor, lone: bool) -> None:
         with Range(_EVALUATE + _ACCUMULATE), Range(_ACCUMULATE, inputs=(ct,), scope=BACKWARD_SCOPE):
             super()._finish(leaf, ct, lone)
+        recorder = recording()
+        if recorder is not None and recorder.timeline is not None:
+            recorder.timeline.note_gradient(leaf.variable)
 
 
 def _of_node(prefix: str, node: Node, **details: Any) -> Range:

@@ -210,10 +210,31 @@ class _KinetoProfile:
         """As `add_metadata_json`, for profiles that begin from now on."""
         self.preset_metadata[key] = json.loads(value)
 
-    def export_memory_timeline(self, path: str, device: str | None = None) -> NoReturn:
-        raise NotImplementedError(
-            "profile.export_memory_timeline: profiles note how many bytes each event allocates, and not for which tensors"
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Write the memory of tensors over time, by what they are for: parameters, states of optimizers, inputs, activations, gradients.
+
+        Args:
+            path: `.html` for a page with a picture; `.raw.json.gz` for the events (nanoseconds, action, bytes, category); other names for [times in
+                microseconds, sizes by category] as JSON, compressed if the name ends in `.gz`. Numbers of actions and categories are PyTorch's.
+            device: "cpu" by default.
+
+        Raises: ValueError unless the profile has record_shapes, profile_memory and with_stack.
+        """
+        warnings.warn(
+            "`export_memory_timeline` is deprecated in PyTorch; torch.cpu.memory._record_memory_history, and that of torch.cuda, records more",
+            FutureWarning,
+            stacklevel=user_level(),
         )
+        missing = [
+            f"{name}=True"
+            for name in ("record_shapes", "profile_memory", "with_stack")
+            if not getattr(self, name)
+        ]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        profiler = self._initialized("exporting memory timeline")
+        profiler._events()  # raises while the profile runs
+        profiler._timeline.export(path, str(device or "cpu"))
 
 
 class profile(_KinetoProfile):  # noqa: N801 (PyTorch's name)

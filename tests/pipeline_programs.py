@@ -23,12 +23,12 @@ def _batch(torch, rows=8):
     return x, x.flip(0) / 2
 
 
-def _stages(torch, rank, size, of_rank):
+def _stages(torch, rank, size, of_rank, in_a_v=False):
     pipelining = _module(torch)
 
     layers = _layers(torch, size * of_rank)
     modules = [torch.nn.Sequential(layer, torch.nn.Tanh()) for layer in layers]
-    indices = range(rank, size * of_rank, size)
+    indices = [rank, 2 * size - 1 - rank] if in_a_v else range(rank, size * of_rank, size)
     return [pipelining.PipelineStage(modules[k], k, size * of_rank, torch.device("cpu")) for k in indices]
 
 
@@ -77,6 +77,30 @@ def several_stages_for_each_rank(torch, rank, size):
             losses = []
             result = schedule.step(*((x,) if rank == 0 else ()), target=target, losses=losses)
             found.append([result, losses, _gradients(stages)])
+    return found
+
+
+def zero_bubbles(torch, rank, size):
+    """The last stage of a V is on the first rank, and so are the results and the losses."""
+    pipelining = _module(torch)
+
+    found = []
+    for kind, of_rank, pieces in (
+        (pipelining.ScheduleInterleavedZeroBubble, 1, 2 * size),
+        (pipelining.ScheduleInterleavedZeroBubble, 2, size),
+        (pipelining.ScheduleZBVZeroBubble, 2, 3),
+        (pipelining.ScheduleDualPipeV, 2, 2 * size + 1),
+    ):
+        in_a_v = kind is not pipelining.ScheduleInterleavedZeroBubble
+        stages = _stages(torch, rank, size, of_rank, in_a_v)
+        schedule = kind(stages, pieces, loss_fn=torch.nn.functional.mse_loss)
+        x, target = _batch(torch, 4 * pieces)
+        for _ in range(2):
+            losses = []
+            result = schedule.step(*((x,) if rank == 0 else ()), target=target, losses=losses)
+            found.append([result, losses, _gradients(stages)])
+            for stage in stages:
+                stage.submod.zero_grad()
     return found
 
 

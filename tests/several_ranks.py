@@ -4,14 +4,17 @@ A program is a function `program(torch, rank, size)` of a module such as `rank_p
 group, because starting the processes takes longer than everything else.
 """
 
+import fcntl
 import functools
 import importlib
 import inspect
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -30,29 +33,44 @@ def programs(module):
 
 @functools.cache
 def outcomes(library, size, module):
-    """What each program returns on each rank, a list of dictionaries by name; or what a rank says that fails."""
+    """What each program returns on each rank, a list of dictionaries by name; or what the ranks say if one fails.
+
+    The workers of a test run share what one of them has found.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return _run(library, size, module)
+    folder = Path(tempfile.gettempdir()) / f"weft-ranks-{os.getuid()}-{run}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    file = folder / f"{library}-{size}-{module}"
+    with open(f"{file}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            file.write_bytes(pickle.dumps(_run(library, size, module)))
+        return pickle.loads(file.read_bytes())
+
+
+def _run(library, size, module):
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, module, library, folder, str(size)]
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",
             "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}",
         }
-        processes = [
-            subprocess.Popen(
-                [*command, str(rank)], env=environment, cwd=folder, stderr=subprocess.PIPE, text=True
-            )
-            for rank in range(size)
-        ]
+        process = subprocess.Popen(
+            [sys.executable, __file__, module, library, folder, str(size)],
+            env=environment,
+            cwd=folder,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
-            for process in processes:
-                _, errors = process.communicate(timeout=TIMEOUT)
-                if process.returncode:
-                    return errors
+            _, errors = process.communicate(timeout=TIMEOUT)
         finally:
-            for process in processes:
-                process.kill()
-        return loaded(folder, size)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        return errors if process.returncode else loaded(folder, size)
 
 
 def loaded(folder, size):
@@ -105,19 +123,50 @@ def outcome(program, *arguments):
         return f"raises {'RuntimeError' if isinstance(error, RuntimeError) else type(error).__name__}"
 
 
-def main(module, library, folder, size, rank="0"):
-    """size: the number of processes, or where mpiexec has started them "mpi", or "mpi messages" as if they were on several machines."""
+def start_ranks(module, library, folder, size):
+    """Start the processes of a program. They are forked from this one, so that they need not import the library each.
+
+    Returns 1 if one of them fails, after which the others are ended.
+    """
+    importlib.import_module(library)
+    programs(module)
+    ranks = []
+    for rank in range(size):
+        process = os.fork()
+        if not process:
+            failed = 1
+            try:
+                run_rank(
+                    module,
+                    library,
+                    folder,
+                    "gloo",
+                    init_method=f"file://{folder}/store",
+                    rank=rank,
+                    world_size=size,
+                )
+                failed = 0
+            except BaseException:
+                traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(failed)
+        ranks.append(process)
+    while ranks:
+        process, status = os.wait()
+        ranks.remove(process)
+        if status:
+            for each in ranks:
+                os.kill(each, signal.SIGKILL)
+            return 1
+    return 0
+
+
+def run_rank(module, library, folder, backend, **meeting):
+    """Run all programs of a module as one rank, and write what they return into the folder."""
     torch = importlib.import_module(library)
     torch.set_num_threads(1)
     dist = torch.distributed
-    if size.startswith("mpi"):
-        if "messages" in size:
-            importlib.import_module("weft.distributed.engine.mpi").meet = lambda comm: None
-        dist.init_process_group("mpi")
-    else:
-        dist.init_process_group(
-            "gloo", init_method=f"file://{folder}/store", rank=int(rank), world_size=int(size)
-        )
+    dist.init_process_group(backend, **meeting)
     rank, size = dist.get_rank(), dist.get_world_size()
     found = {}
     for name, program in programs(module).items():
@@ -127,5 +176,15 @@ def main(module, library, folder, size, rank="0"):
     (Path(folder) / f"rank{rank}").write_bytes(pickle.dumps(found))
 
 
+def run_rank_of_mpi(module, library, folder, way):
+    """The same for a process that mpiexec has started. way: "messages", as if the processes were on several machines, or "memory"."""
+    if way == "messages":
+        importlib.import_module(f"{library}.distributed.engine.mpi").meet = lambda comm: None
+    run_rank(module, library, folder, "mpi")
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    *settings, size = sys.argv[1:]
+    if size.isdecimal():
+        sys.exit(start_ranks(*settings, int(size)))
+    run_rank_of_mpi(*settings, size)

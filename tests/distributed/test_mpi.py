@@ -33,7 +33,7 @@ def mpiexec(*command, size=2, folder):
     )
 
 
-@pytest.mark.parametrize(("size", "way"), [(2, "mpi"), (2, "mpi messages"), (3, "mpi messages")])
+@pytest.mark.parametrize(("size", "way"), [(2, "memory"), (2, "messages"), (3, "messages")])
 def test_same_as_without_mpi(tmp_path, size, way):
     done = mpiexec(
         str(Path(TESTS) / "several_ranks.py"),

@@ -8,12 +8,16 @@ import weft
 from weft.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
+    ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleZBVZeroBubble,
     SplitPoint,
     pipe_split,
     pipeline,
 )
+from weft.distributed.pipelining._orders import dual_pipe, in_a_v, zero_bubble
 
 MODULE = "pipeline_programs"
 
@@ -43,6 +47,97 @@ def test_a_batch_may_have_another_size_each_time(one_rank):
 def test_the_passes_of_all_ranks_can_be_looked_at(one_rank):
     schedule = ScheduleInterleaved1F1B([stage()], 2, loss_fn=weft.nn.functional.mse_loss)
     assert str(schedule.pipeline_order) == "{0: [0F0, 0B0, 0F1, 0B1]}"
+
+
+@pytest.mark.parametrize("kind", [ScheduleInterleavedZeroBubble, ScheduleInterleaved1F1B])
+def test_weight_gradients_of_the_module(one_rank, kind):
+    """The backward pass of the module leaves its weight to the function that `dw_builder` returns."""
+
+    class Product(weft.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, weight, left):
+            ctx.weight, ctx.x, ctx.left = weight, x, left
+            return x @ weight
+
+        @staticmethod
+        def backward(ctx, gradient):
+            ctx.left.append((ctx.x, gradient))
+            return gradient @ ctx.weight.T, None, None
+
+    class Late(weft.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.left = weft.nn.Parameter(weft.ones(2, 3)), []
+
+        def forward(self, x):
+            return Product.apply(x, self.weight, self.left)
+
+        def built(self):
+            (found,) = (x.T @ gradient for x, gradient in [self.left.pop()])
+
+            def run():
+                self.weight.grad = found if self.weight.grad is None else self.weight.grad + found
+
+            return run
+
+    module, x = Late(), weft.arange(8.0).reshape(4, 2)
+    stage = PipelineStage(module, 0, 1, weft.device("cpu"), dw_builder=module.built)
+    schedule = kind([stage], 2, loss_fn=lambda output, target: output.square().sum(), scale_grads=False)
+    x.requires_grad_()
+    schedule.step(x, target=x)
+    weight = weft.ones(2, 3, requires_grad=True)
+    (x.detach() @ weight).square().sum().backward()
+    assert weft.equal(module.weight.grad, weight.grad) and not module.left
+
+
+def test_ranks_hardly_wait_in_zero_bubble_orders():
+    """Steps until all is computed, of orders whose ranks have 48 or 96 passes."""
+    loop = zero_bubble([[0], [1], [2]], 16)
+    v = zero_bubble([in_a_v(rank, 3, 6) for rank in range(3)], 16)
+    assert [steps(order) for order in (loop, v)] == [50, 100]
+    assert steps(dual_pipe([in_a_v(rank, 3, 6) for rank in range(3)], 6)) == 37
+
+
+def steps(orders):
+    """How many steps ranks need that each wait for what their next pass needs."""
+    last = max(action.stage_index for order in orders for action in order)
+    queues, done, found = [[*order] for order in orders], set(), 0
+    while any(queues):
+        ready = [queue for queue in queues if queue and needs(queue[0], last) <= done]
+        assert ready, "all ranks wait"
+        for queue in ready:
+            stage, kind, chunk = queue.pop(0)
+            done |= {(stage, each, chunk) for each in ("IW" if kind == "B" else kind)}
+        found += 1
+    return found
+
+
+def needs(action, last):
+    stage, kind, chunk = action
+    if kind == "F":
+        return {(stage - 1, "F", chunk)} if stage else set()
+    if kind == "W":
+        return {(stage, "I", chunk)}
+    return {(stage, "F", chunk)} | ({(stage + 1, "I", chunk)} if stage < last else set())
+
+
+def test_evaluation_in_a_v(one_rank):
+    layers = [weft.nn.Linear(2, 2) for _ in range(2)]
+    stages = [PipelineStage(layer, k, 2, weft.device("cpu")) for k, layer in enumerate(layers)]
+    x = weft.arange(8.0).reshape(4, 2)
+    found = ScheduleZBVZeroBubble(stages, 2, loss_fn=weft.nn.functional.mse_loss).eval(x, target=x)
+    assert weft.equal(found, layers[1](layers[0](x))) and layers[0].weight.grad is None
+
+
+def test_mistakes_with_stages(one_rank):
+    loss = weft.nn.functional.mse_loss
+    with pytest.raises(ValueError, match="DualPipeV requires exactly 2 stages per rank, but got 1"):
+        ScheduleDualPipeV([stage()], 2, loss_fn=loss)
+    two = [PipelineStage(weft.nn.Linear(2, 2), k, 2, weft.device("cpu")) for k in range(2)]
+    with pytest.raises(ValueError, match="at least as many microbatches as stages, but got 1 .* and 2"):
+        ScheduleDualPipeV(two, 1, loss_fn=loss)
+    with pytest.raises(ValueError, match=r"rank 0 of 1 has stages \[0, 1\] of 2, but was given \[0\]"):
+        ScheduleInterleavedZeroBubble(two[:1], 2, loss_fn=loss)
 
 
 def test_mistakes(one_rank):

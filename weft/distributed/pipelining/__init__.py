@@ -7,7 +7,8 @@ __all__, __getattr__ = package_names(
     {
         "_pipe": "Pipe SplitPoint pipe_split pipeline",
         "microbatch": "",
-        "schedules": "Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B ScheduleLoopedBFS",
+        "schedules": "Schedule1F1B ScheduleDualPipeV ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble "
+        "ScheduleLoopedBFS ScheduleZBVZeroBubble",
         "stage": "PipelineStage build_stage",
     },
 )

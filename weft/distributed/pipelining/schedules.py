@@ -14,9 +14,14 @@ from ._orders import (
     Order,
     all_forward,
     breadth_first,
+    check_rounds,
+    dual_pipe,
     gpipe,
+    in_a_loop,
+    in_a_v,
     interleaved,
     one_forward_one_backward,
+    zero_bubble,
 )
 from .microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks
 from .stage import PipelineStage, PipeliningMetadataError
@@ -25,9 +30,12 @@ __all__ = [
     "PipelineScheduleMulti",
     "PipelineScheduleSingle",
     "Schedule1F1B",
+    "ScheduleDualPipeV",
     "ScheduleGPipe",
     "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble",
     "ScheduleLoopedBFS",
+    "ScheduleZBVZeroBubble",
     "get_schedule_class",
 ]
 
@@ -40,10 +48,11 @@ class _Step:
         self.losses: list[Tensor] = []
 
 
-class _Schedule:
+class _PipelineSchedule:
     """What all schedules do."""
 
     _order: Order
+    _owned = staticmethod(in_a_loop)  # the stages of a rank
 
     def __init__(
         self,
@@ -60,13 +69,19 @@ class _Schedule:
         self._args_chunk_spec, self._kwargs_chunk_spec = args_chunk_spec, kwargs_chunk_spec
         self._output_merge_spec, self.scale_grads = output_merge_spec, scale_grads
         self._first = stages[0]
-        order = type(self)._order
         rank, ranks, count = self._first.group_rank, self._first.group_size, self._first.num_stages
-        self.pipeline_order: dict[int, list[Action]] = {
-            each: order(each, ranks, range(each, count, ranks), n_microbatches) for each in range(ranks)
-        }
+        owned = [self._owned(each, ranks, count) for each in range(ranks)]
+        rank_of = {stage: each for each in range(ranks) for stage in owned[each]}
+        for stage in stages:
+            stage.stage_index_to_group_rank = dict(sorted(rank_of.items()))
+        self.pipeline_order: dict[int, list[Action]] = dict(enumerate(self._orders(owned)))
         self._actions = self.pipeline_order[rank]
-        self._evaluated = all_forward(rank, ranks, [*self._stages], n_microbatches)
+        self._evaluated = all_forward(rank, ranks, sorted(self._stages), n_microbatches)
+
+    def _orders(self, owned: Sequence[Sequence[int]]) -> list[list[Action]]:
+        """What each rank computes, if these are its stages."""
+        each = enumerate(owned)
+        return [self._order(rank, len(owned), stages, self._n_microbatches) for rank, stages in each]
 
     def step(
         self,
@@ -111,18 +126,27 @@ class _Schedule:
         if losses is not None and not isinstance(losses, list):
             raise TypeError(f"losses must be a list but got a {type(losses)}")
         step = self._begun(args, kwargs, target)
-        left = {stage: sum(action[:2] == (stage, "B") for action in actions) for stage in self._stages}
-        for action in actions:
-            stage = self._stages[action.stage_index]
-            if action.computation_type == "F":
-                self._forward(stage, action.microbatch_index, step, loss_kwargs or {}, any(left.values()))
+        left = {
+            stage: sum(index == stage and kind in "BW" for index, kind, _ in actions)
+            for stage in self._stages
+        }
+        trains = any(left.values())
+        for index, kind, chunk in actions:
+            stage = self._stages[index]
+            if kind in "BW":
+                left[index] -= 1
+                if not left[index]:
+                    stage.sync_next_backward()
+            if kind == "F":
+                self._forward(stage, chunk, step, loss_kwargs or {}, trains)
+            elif kind == "W":
+                stage.backward_weight_one_chunk(chunk)
             else:
-                left[stage.stage_index] -= 1
-                self._backward(stage, action.microbatch_index, step, not left[stage.stage_index])
+                self._backward(stage, chunk, step, whole=kind == "B")
         step.messages.finish()
         if losses is not None:
             losses[:] = step.losses
-        if self.scale_grads and any(action.computation_type == "B" for action in actions):
+        if self.scale_grads and trains:
             for stage in self._stages.values():
                 stage.scale_grads(self._n_microbatches)
         last = self._stages.get(self._first.num_stages - 1)
@@ -162,20 +186,21 @@ class _Schedule:
         if not keeps:
             del stage.pending[chunk]
 
-    def _backward(self, stage: PipelineStage, chunk: int, step: _Step, last: bool) -> None:
+    def _backward(self, stage: PipelineStage, chunk: int, step: _Step, whole: bool) -> None:
+        """whole: compute the gradients of the parameters, too, and not only those of the inputs."""
         index, messages = stage.stage_index, step.messages
-        if stage.is_last:
-            inputs = stage.backward_one_chunk(chunk, [step.losses[chunk]], None, last)
-        else:
+        ends: Sequence[Tensor] = [step.losses[chunk]] if stage.is_last else []
+        gradients: Sequence[Tensor | None] = [None] * len(ends)
+        if not stage.is_last:
             results = stage.pending[chunk].results
             gradients = messages.receive_gradients(index + 1, index, chunk, results)
             ends = [each for each in results if each.requires_grad]
-            inputs = stage.backward_one_chunk(chunk, ends, gradients, last)
+        inputs = stage.backward_one_chunk(chunk, ends, gradients, whole)
         if not stage.is_first:
             messages.send_gradients(index - 1, chunk, inputs)
 
 
-class PipelineScheduleSingle(_Schedule):
+class PipelineScheduleSingle(_PipelineSchedule):
     """The base of schedules with one stage on each rank."""
 
     def __init__(
@@ -220,8 +245,11 @@ class Schedule1F1B(PipelineScheduleSingle):
     _order = staticmethod(one_forward_one_backward)
 
 
-class PipelineScheduleMulti(_Schedule):
-    """The base of schedules with several stages on each rank: those whose numbers differ by the number of ranks."""
+class PipelineScheduleMulti(_PipelineSchedule):
+    """The base of schedules with several stages on each rank: those whose numbers differ by the number of ranks, unless a schedule says otherwise.
+
+    Raises: ValueError for other stages than those of the rank.
+    """
 
     def __init__(
         self,
@@ -244,6 +272,12 @@ class PipelineScheduleMulti(_Schedule):
             output_merge_spec,
             scale_grads,
         )
+        expected = {action.stage_index for action in self._actions}
+        if set(self._stages) != expected:
+            raise ValueError(
+                f"{type(self).__name__}: rank {self._first.group_rank} of {self._first.group_size} has stages {sorted(expected)} of "
+                f"{self._first.num_stages}, but was given {sorted(self._stages)}"
+            )
 
 
 class ScheduleLoopedBFS(PipelineScheduleMulti):
@@ -266,10 +300,8 @@ class ScheduleLoopedBFS(PipelineScheduleMulti):
         )
 
 
-class ScheduleInterleaved1F1B(PipelineScheduleMulti):
-    """1F1B with several stages on each rank, so that ranks wait less at the beginning and at the end."""
-
-    _order = staticmethod(interleaved)
+class _Interleaved(PipelineScheduleMulti):
+    """The arguments of schedules whose ranks pass from stage to stage."""
 
     def __init__(
         self,
@@ -294,28 +326,89 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
         )
 
 
-_MISSING = ("InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")
+class ScheduleInterleaved1F1B(_Interleaved):
+    """1F1B with several stages on each rank, so that ranks wait less at the beginning and at the end.
+
+    Raises: ValueError if rounds of as many microbatches as there are ranks do not fill up.
+    """
+
+    _order = staticmethod(interleaved)
+
+
+class ScheduleInterleavedZeroBubble(_Interleaved):
+    """Backward passes in two halves: ranks that would wait compute the gradients of weights, which no other rank needs.
+
+    Raises: ValueError as ScheduleInterleaved1F1B does.
+    """
+
+    def _orders(self, owned: Sequence[Sequence[int]]) -> list[list[Action]]:
+        check_rounds("Zero bubble", len(owned), self._n_microbatches)
+        return zero_bubble(owned, self._n_microbatches)
+
+
+class _InAV(_Interleaved):
+    """Two stages on each rank. They go from the first rank to the last and back, so that the first rank has the loss.
+
+    Raises: ValueError for another number of stages on a rank.
+    """
+
+    _owned = staticmethod(in_a_v)
+
+    def _check_two_stages(self, owned: Sequence[Sequence[int]]) -> None:
+        if len(self._stages) != 2:
+            raise ValueError(
+                f"{type(self).__name__} requires exactly 2 stages per rank, but got {len(self._stages)}."
+            )
+
+
+class ScheduleZBVZeroBubble(_InAV):
+    """Two stages on each rank, of R ranks: rank r has stages r and 2 R - 1 - r. Backward passes are in two halves, as in ScheduleInterleavedZeroBubble.
+
+    Raises: ValueError for another number of stages.
+    """
+
+    def _orders(self, owned: Sequence[Sequence[int]]) -> list[list[Action]]:
+        self._check_two_stages(owned)
+        return zero_bubble(owned, self._n_microbatches)
+
+
+class ScheduleDualPipeV(_InAV):
+    """The stages of ScheduleZBVZeroBubble, with whole backward passes while there are forward passes left.
+
+    Raises: ValueError for another number of stages, or for fewer microbatches than stages.
+    """
+
+    def _orders(self, owned: Sequence[Sequence[int]]) -> list[list[Action]]:
+        self._check_two_stages(owned)
+        if self._n_microbatches < self._first.num_stages:
+            raise ValueError(
+                "DualPipeV requires at least as many microbatches as stages, but got "
+                f"{self._n_microbatches} microbatches and {self._first.num_stages} stages."
+            )
+        return dual_pipe(owned, self._n_microbatches)
+
+
 _SCHEDULES = {
     "1F1B": Schedule1F1B,
     "Interleaved1F1B": ScheduleInterleaved1F1B,
     "GPipe": ScheduleGPipe,
     "LoopedBFS": ScheduleLoopedBFS,
+    "InterleavedZeroBubble": ScheduleInterleavedZeroBubble,
+    "ZBVZeroBubble": ScheduleZBVZeroBubble,
+    "DualPipeV": ScheduleDualPipeV,
     "PipelineScheduleSingle": PipelineScheduleSingle,
     "PipelineScheduleMulti": PipelineScheduleMulti,
 }
 
 
-def get_schedule_class(schedule_name: str) -> type[_Schedule]:
+def get_schedule_class(schedule_name: str) -> type[_PipelineSchedule]:
     """The schedule of a name, in capitals or not.
 
-    Raises: ValueError if there is none; NotImplementedError for those that weft does not have.
+    Raises: ValueError if there is none.
 
     >>> get_schedule_class("1f1b").__name__
     'Schedule1F1B'
     """
-    for name in _MISSING:
-        if name.lower() == schedule_name.lower():
-            raise NotImplementedError(f"get_schedule_class: weft has no schedule {name} yet")
     for name, kind in _SCHEDULES.items():
         if name.lower() == schedule_name.lower():
             return kind

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from ...autograd.backward import backward
+from ...autograd.halves import backward_inputs
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...fx.graph import Graph
@@ -33,10 +34,13 @@ class Pending(NamedTuple):
 class PipelineStage:
     """A part of a model, for the schedules of this package.
 
-    Stage `stage_index` of `num_stages` is computed by rank `stage_index % size` of `group`. The first stage gets the arguments of
+    Stage `stage_index` of `num_stages` is computed by rank `stage_index % size` of `group`, unless the schedule says otherwise. The first stage gets the arguments of
     `schedule.step`, each other one the results of the stage before it, and all of them the named arguments. The results that go to the
     next stage are a tensor or a tuple of tensors. Their shapes and dtypes are sent with them: `input_args`, `output_args` and the like are accepted and
     not needed, and a batch may have another size than the one before.
+
+    dw_builder: for modules whose backward pass leaves the gradients of weights out. It is called after each backward pass, and returns the function that
+    computes them for the microbatch, which is called when the schedule wants these gradients.
 
     Raises: ValueError if there is no such stage; RuntimeError if there are fewer stages than ranks.
     """
@@ -55,13 +59,9 @@ class PipelineStage:
         dw_builder: Callable[[], Callable[..., None]] | None = None,
         get_mesh: Callable[..., Any] | None = None,
     ):
-        if dw_builder is not None:
-            raise NotImplementedError(
-                "PipelineStage: dw_builder: weft computes the gradients of weights together with those of inputs"
-            )
         if stage_index >= num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
-        self.submod, self.device = submodule, device
+        self.submod, self.device, self._dw_builder = submodule, device, dw_builder
         self.stage_index, self.num_stages = stage_index, num_stages
         self.group: ProcessGroup = _get_default_group() if group is None else group
         self.group_rank, self.group_size = self.group.rank(), self.group.size()
@@ -89,6 +89,7 @@ class PipelineStage:
         """Forget what is left of a step."""
         self.pending: dict[int, Pending] = {}
         self.output_chunks: list[Any] = []
+        self._rest: dict[int, Callable[[], None]] = {}  # what adds the gradients of parameters, by microbatch
 
     def forward_one_chunk(
         self,
@@ -119,19 +120,32 @@ class PipelineStage:
         self,
         bwd_chunk_id: int,
         ends: Sequence[Tensor],
-        gradients: Sequence[Tensor] | None,
-        last_backward: bool,
+        gradients: Sequence[Tensor | None],
+        full_backward: bool = True,
     ) -> tuple[Any, ...]:
         """Add the gradients of a microbatch, from those of `ends`. Returns the inputs of the stage, which have gradients now.
 
-        last_backward: whether ranks that share the module average the gradients of all microbatches now.
+        full_backward: also add those of the parameters; without it `backward_weight_one_chunk` does so later.
         """
-        if last_backward:
-            self._sync()
         inputs = self.pending.pop(bwd_chunk_id).inputs
-        if ends:
-            backward(ends, gradients)
+        if self._dw_builder is not None:
+            if ends:
+                backward(ends, gradients)
+            self._rest[bwd_chunk_id] = self._dw_builder()
+        elif full_backward:
+            if ends:
+                backward(ends, gradients)
+            return inputs
+        else:
+            wanted = [each for each in inputs if isinstance(each, Tensor) and each.requires_grad]
+            self._rest[bwd_chunk_id] = backward_inputs(ends, gradients, wanted).run
+        if full_backward:
+            self.backward_weight_one_chunk(bwd_chunk_id)
         return inputs
+
+    def backward_weight_one_chunk(self, bwd_chunk_id: int) -> None:
+        """Add the gradients of the parameters of a microbatch, which `backward_one_chunk` has left."""
+        self._rest.pop(bwd_chunk_id)()
 
     def scale_grads(self, grad_scale_factor: int) -> None:
         """Divide the gradients of the parameters."""
@@ -149,7 +163,8 @@ class PipelineStage:
             self.submod.set_requires_gradient_sync(False)
         return nullcontext()
 
-    def _sync(self) -> None:
+    def sync_next_backward(self) -> None:
+        """Let ranks that share the module average the gradients of all microbatches in the next backward pass."""
         if isinstance(self.submod, DistributedDataParallel):
             self.submod.average_next_backward()
         elif isinstance(self.submod, FSDPModule):

@@ -12,7 +12,7 @@ import sys
 import tokenize
 import types
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -89,7 +89,8 @@ def main(arguments: Sequence[str]) -> int:
     sys.argv[:] = [path, *own]
     sys.path[0] = os.path.dirname(os.path.abspath(path))
     counted, deferred = _LineCount(lines), _Deferred(lines)
-    with _progress("counting kernels in a first run"), counted:
+    _say("a first run, which counts kernels")
+    with counted:
         status = _status(lines, path)
     if status:
         return status
@@ -100,7 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         while not runs or len(runs) < MOST_RUNS and sum(each.seconds for each in runs) < ENOUGH_SECONDS:
             lines.clear()
-            with _progress(f"timing run {len(runs) + 1}"), contextlib.redirect_stdout(io.StringIO()):
+            _say(f"timed run {len(runs) + 1}, of at most {MOST_RUNS}")
+            with contextlib.redirect_stdout(io.StringIO()):
                 start = perf_counter()
                 status = _status(lines, path)
                 runs.append(_Run(perf_counter() - start, dict(lines.seconds)))
@@ -120,15 +122,8 @@ def _read(path: str) -> str:
         return text.read()
 
 
-@contextlib.contextmanager
-def _progress(what: str) -> Iterator[None]:
-    """Say on stderr what is done now, and how long it took."""
-    start = perf_counter()
-    print(f"weft bench: {what} ...", end=" ", file=sys.stderr, flush=True)
-    try:
-        yield
-    finally:
-        print(f"{perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+def _say(what: str) -> None:
+    print(f"weft bench: {what} ...", file=sys.stderr, flush=True)
 
 
 def _status(lines: Lines, path: str) -> int:

@@ -55,7 +55,7 @@ class Lines:
     @property
     def current(self) -> int | None:
         """The line that this thread is in."""
-        return self._thread.open[-1][0] if self._thread.open else None
+        return next((each[0] for each in reversed(self._thread.open) if each[0] > 0), None)
 
     # -- called by the script's code ---------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+import threading
 import warnings
 
 import pytest
@@ -156,6 +157,16 @@ def test_an_error_ends_the_count(capsys):
     assert ADD.plans == plans
     assert "prepare" not in vars(A.device.backend)
     assert not capsys.readouterr().out
+
+
+def test_other_threads_do_not_count():
+    with weft.count(display=False) as found:
+        other = threading.Thread(target=lambda: [A * 3 for _ in range(50)])
+        other.start()
+        for _ in range(50):
+            A + A
+        other.join()
+    assert found.flop == 50 * 12
 
 
 def test_only_one_at_a_time():

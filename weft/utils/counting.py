@@ -50,19 +50,18 @@ class _Call:
 
 
 class count:  # noqa: N801 (used like a function)
-    """A context that counts the work of the kernels that run in it: operations on numbers (FLOP), and bytes read and written.
+    """A context that counts the work of the kernels that run in it: arithmetic operations (FLOP), and bytes read and written.
 
     Every kernel counts, forward and backward, after deferred operations have been fused. The counts come from the kernels' own
     expressions, sizes and strides, and are exact:
 
-    - Arithmetic, a comparison, an operation on bits, or a mathematical function such as exp is one operation for each element; a fused
-      multiply-add is two. Conversions, copies and `where` are none. A reduction combines each element with the result so far.
+    - An arithmetic operation, or a mathematical function such as exp, is one operation for each element; a fused multiply-add is two.
+      Comparisons, logic, conversions, copies and `where` are none. A reduction combines each element with the result so far.
     - A product of matrices, a convolution and attention count a multiplication and an addition as two, as PyTorch's `FlopCounterMode`
       does. `products` is their part.
     - A kernel reads and writes each element once, except for elements that indices select. A view launches no kernel.
-    - Work that a library of NumPy's or SciPy's does, such as a decomposition, reads its inputs and writes its results. The number of its
-      operations is known for few of them; the others are named in `uncounted`.
-
+    - What a library such as LAPACK does, a factorization say, reads its inputs and writes its results. Its operations are those of the
+      algorithm; where they depend on the numbers, as for eigenvalues, they count 0, and `uncounted` names the function.
     - A large result that the program drops without reading is never computed.
 
     Only operations of the thread that entered the context count. They take 10 to 100 times as long as outside.
@@ -89,7 +88,9 @@ class count:  # noqa: N801 (used like a function)
         self._stack = ExitStack()
         self._calls: list[_Call] = []
         self._passing: Any = None
-        self._promised: dict[int, set[str]] = {}  # by the id of a promise: the modules in which it was made
+        self._promised: dict[
+            int, set[str]
+        ] = {}  # by the number of a promise: the modules in which it was made
         self._uncounted: set[str] = set()
         self._pending: list[tuple[str, Work, set[str]]] = []
         self._thread = 0
@@ -104,7 +105,7 @@ class count:  # noqa: N801 (used like a function)
 
     @property
     def flop(self) -> int:
-        """Return the operations on numbers."""
+        """Return the arithmetic operations."""
         return self.total.flop
 
     @property
@@ -264,7 +265,9 @@ class count:  # noqa: N801 (used like a function)
 
     def _called(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Observer of entries: run the call of a public function, and notice results that no kernel of its operations wrote."""
-        if self._passing is function or threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread:
+            return PLAIN
+        if self._passing is function:
             self._passing = None
             return PLAIN
         public = public_function(function)
@@ -275,7 +278,9 @@ class count:  # noqa: N801 (used like a function)
 
     def _watched(self, op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         """Watcher of ops, as `_called`."""
-        if self._passing == (op, method) or threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread:
+            return PLAIN
+        if self._passing == (op, method):
             self._passing = None
             return PLAIN
         if any(type(each) is Traced for each in args):

@@ -153,6 +153,41 @@ def test_views_of_memory(tmp_path, size):
     assert said(start(setup + MEMORY, size, tmp_path)) == ["done\n"] * size
 
 
+REDUCTIONS = """
+norm = torch.linalg.vector_norm
+calls = dict(
+    sum=lambda x: x.sum(0), mean=lambda x: x.mean(), prod=lambda x: x.prod(1), amax=lambda x: x.amax(0), amin=lambda x: x.amin(), max=lambda x: x.max(),
+    aminmax=lambda x: torch.stack(tuple(x.aminmax())), any=lambda x: x.any(1), all=lambda x: x.all(), count=lambda x: x.count_nonzero(),
+    nansum=lambda x: x.nansum(0), nanmean=lambda x: x.nanmean(), vecdot=lambda x: torch.linalg.vecdot(x, x), norm=lambda x: norm(x, 2, 0),
+    norm_3=lambda x: norm(x, 3), norm_1=lambda x: norm(x, 1), norm_0=lambda x: norm(x, 0, 1), largest=lambda x: norm(x, float("inf")),
+    norm_of_norms=lambda x: norm(torch.stack([norm(x, 2, 0), 2 * norm(x, 2, 0)])), flipped=lambda x: x.flip(0).roll(1, 1).sum(0),
+    half=lambda x: norm(x, 2, 1) / 2 + norm(x, 2, 1), positions=lambda x: torch.searchsorted(x[0].sort().values, x), among=lambda x: torch.isin(x, x[0], invert=True),
+)
+rank = dist.get_rank()
+own = numbers(rank + 1, 4, 5) - 0.4
+parts = [DTensor.from_local(own, mesh, [Partial(how)]) for how in ("sum", "avg", "max", "min", "product")]
+cut = [distribute_tensor(numbers(1, 4, 5) - 0.4, mesh, place) for place in PLACES]
+for (name, call), x in itertools.product(calls.items(), parts + cut):
+    expected, found = call(x.full_tensor()), call(x).full_tensor()
+    assert torch.allclose(found.double(), expected.double()), (name, x.placements, found, expected)
+for place in PLACES:
+    plain, x = (numbers(1, 4, 5) - 0.4).requires_grad_(), distribute_tensor(numbers(1, 4, 5) - 0.4, mesh, place).requires_grad_()
+    for each in (plain, x):
+        (norm(each, 3) * norm(each, 2, 0).sum() + each.max() + each.aminmax().min).backward()
+    assert torch.allclose(x.grad.full_tensor(), plain.grad), place
+print("done")
+"""
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_reductions_of_parts(tmp_path, size):
+    """What is linear works on summands, a maximum on maxima, a norm on norms, and nothing else."""
+    setup = (
+        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
+    )
+    assert said(start(setup + REDUCTIONS, size, tmp_path)) == ["done\n"] * size
+
+
 FILES = """
 import io
 mesh = dist.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))

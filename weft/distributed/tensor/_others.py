@@ -155,8 +155,9 @@ def _rearrange(op: Rearrange, args: tuple, static: dict[str, Any]) -> Any:
     tensors, *rest = args
     mesh = mesh_of(tensors)
     ways = list(ways_of_pieces(op, [each.spec for each in tensors], tuple(rest)))
-    summands = {each for tensor in tensors for each in placements_of(tensor, mesh) if each.is_partial()}
-    ways += [Way((each,) * len(tensors), each) for each in summands]  # elements only move
+    # Elements only move, so that parts of any kind may do so. All processes need the same order of ways, which a set does not have.
+    lies = dict.fromkeys([each for tensor in tensors for each in placements_of(tensor, mesh)])
+    ways += [Way((each,) * len(tensors), each) for each in lies if each.is_partial()]
     nbytes = sum(each.spec.nbytes for each in tensors)
     found = by_ways(ways, tensors, mesh, lambda *own: op(own, *rest), nbytes)
     return recorded(op, found, tensors, tuple(rest))

@@ -23,6 +23,7 @@ _COMBINE = {
     "mean": ("avg",), "prod": ("product",), "any": ("sum",), "all": ("product",),
     "amax": ("max",), "amin": ("min",), "max": ("max",), "min": ("min",), "aminmax": ("min", "max"),
 }  # fmt: skip
+_LINEAR = frozenset(("sum", "mean"))
 _NORMS = {0: Partial(), 1: Partial(), math.inf: Partial("max"), -math.inf: Partial("min")}
 
 
@@ -87,9 +88,14 @@ def _reduced_placements(
             _has_empty_piece(input.shape[own], count) and _need_elements(combined)
         ):
             return place, combined
-    if combined is not None and (place in combined or is_sum(place) and all(map(is_sum, combined))):
+    if is_sum(place) if op.name in _LINEAR else combined == (place,) and _may_come_first(op, place):
         return place, (place,) * results
     return Replicate(), (Replicate(),) * results
+
+
+def _may_come_first(op: Reduce, place: Placement) -> bool:
+    """Whether parts that the same reduction, or one like it, will combine may be reduced first: the maximum of maxima, the norm of norms."""
+    return isinstance(place, _NormPartial) or not isinstance(op, Norm) and not is_sum(place)
 
 
 def _has_empty_piece(size: int, count: int) -> bool:

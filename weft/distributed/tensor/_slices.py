@@ -44,9 +44,8 @@ def ways_of_pieces(op: Rearrange, specs: Sequence[Spec], static: tuple) -> Itera
     result, sources = marked(op.result(specs, *static)), [marked(each) for each in specs]
     if not result.numel:
         return
-    pairs: list[set[tuple[int, int]] | None] = [None] * len(
-        specs
-    )  # of each source: its dim, that of the result
+    # Of each source: pairs of its dim and that of the result.
+    pairs: list[set[tuple[int, int]] | None] = [None] * len(specs)
     for piece in op.pieces(result, sources, *static):
         own = set(_whole_dims(piece, sources[piece.source], result))
         before = pairs[piece.source]

@@ -80,6 +80,13 @@ def test_deferred_results_begin_when_they_are_computed(tmp_path):
     assert y.shape == x.shape
 
 
+def test_samples_of_vmap_have_no_memory(tmp_path):
+    x = weft.ones(5, 3, 4)
+    with weft.profiler.profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        y = weft.func.vmap(lambda a: a.t() @ a)(x)
+    assert last_sizes(prof, tmp_path / "a.json") == [0, 0, x.nbytes, y.nbytes, 0, 0, 0, 0]
+
+
 def test_the_page_has_a_picture(tmp_path):
     trained(weft)[0].export_memory_timeline(str(tmp_path / "a.html"))
     page = (tmp_path / "a.html").read_text()

@@ -159,6 +159,34 @@ def test_an_error_ends_the_count(capsys):
     assert not capsys.readouterr().out
 
 
+def test_samples_of_vmap_are_counted_as_a_batch():
+    x = weft.ones(5, 3, 4)
+    found = counted(lambda: weft.func.vmap(lambda a: (a @ a.t()).sum())(x))
+    assert found.products == 5 * 2 * 3 * 4 * 3
+    assert found.flop == found.products + 5 * 9
+    (cubes,) = weft.ones(1, 4)
+    hessian = counted(lambda: weft.func.hessian(lambda a: (a**3).sum())(cubes))
+    assert hessian.flop > 0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: (
+            weft.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)(weft.ones(2, 3, 8)).sum().backward()
+        ),
+        lambda: weft.eye(5).to_sparse() @ weft.ones(5, 3),
+        lambda: weft.nested.nested_tensor([weft.ones(2, 3), weft.ones(4, 3)]) * 2,
+        lambda: weft.quantize_per_tensor(weft.ones(3), 0.1, 0, weft.quint8).dequantize(),
+        lambda: weft.compile(lambda a: a * 2 + 1)(A),
+        lambda: weft.export.export(weft.nn.Linear(4, 2), (A,)),
+    ],
+)
+def test_programs_of_all_kinds_run(program):
+    assert counted(program).moved > 0
+    program()
+
+
 def test_other_threads_do_not_count():
     with weft.count(display=False) as found:
         other = threading.Thread(target=lambda: [A * 3 for _ in range(50)])

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..core.copy_on_write import CopyOnWrite
 from ..core.dtype import DType
+from ..core.promised import Watched
 from ..core.spec import Spec
+from ..core.storage import Storage
 from .expr import Expr, operands_of_function
 from .kernel import Indexing
 from .loops import Result, element_size
@@ -81,6 +84,11 @@ def touched(sizes: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
 def touched_by(spec: Spec) -> int:
     """Count the bytes of the elements of a tensor, each once."""
     return touched(spec.shape, spec.byte_stride, spec.dtype.itemsize)
+
+
+def has_memory(tensor: Any) -> bool:
+    """Whether a tensor has numbers of its own: it is no sample of `vmap`, has no layout of parts, and is not deferred."""
+    return type(tensor.spec) is Spec and type(tensor._storage) in (Storage, Watched, CopyOnWrite)
 
 
 def of_map(

@@ -15,6 +15,7 @@ from ..core.pytree import tree_leaves
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor
+from ..engine.work import has_memory
 from ..optim.optimizer import register_optimizer_step_post_hook
 
 
@@ -171,7 +172,9 @@ class MemoryTimeline:
 
 
 def _tensors(values: Any) -> list[Tensor]:
-    return [each for each in tree_leaves(values) if isinstance(each, Tensor) and type(each.spec) is Spec]
+    """The tensors that have memory, or will have it."""
+    found = [each for each in tree_leaves(values) if isinstance(each, Tensor) and type(each.spec) is Spec]
+    return [each for each in found if type(each._storage) is Promised or has_memory(each)]
 
 
 # ---- The picture -------------------------------------------------------------------------------------------------------

@@ -15,11 +15,10 @@ from ..core.modes import unwatch_functions, watch_functions
 from ..core.overrides import public_function
 from ..core.promised import Promised
 from ..core.pytree import tree_leaves
-from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..devices.observed import observed_launches
 from ..engine import defer
-from ..engine.work import Work, touched_by
+from ..engine.work import Work, has_memory, touched_by
 from ..families.array_op import ArrayMap, ArrayOp
 from ..families.reduce import Reduce
 from ..families.traced import Traced
@@ -270,6 +269,8 @@ class count:  # noqa: N801 (used like a function)
         if self._passing is function:
             self._passing = None
             return PLAIN
+        if any(type(each) is Traced for each in (*args, *kwargs.values())):
+            return PLAIN
         public = public_function(function)
         if getattr(public, "__name__", "") == "__get__":  # an attribute such as `grad`
             return PLAIN
@@ -316,10 +317,10 @@ class count:  # noqa: N801 (used like a function)
     ) -> None:
         """Count the kernel of an operation that computes by other means than prepared kernels: it reads its inputs, writes its results."""
         inputs = [
-            each for each in _tensors((*args[method == "write" :], *static.values())) if _has_memory(each)
+            each for each in _tensors((*args[method == "write" :], *static.values())) if has_memory(each)
         ]
         given = {id(each._storage) for each in inputs}
-        results = [each for each in _tensors(result) if _has_memory(each) and id(each._storage) not in given]
+        results = [each for each in _tensors(result) if has_memory(each) and id(each._storage) not in given]
         if not _has_own_kernel(op, method, results):
             results = [each for each in results if not _is_written(each, call.written)]
         if not results or call.name in _LEAVE_MEMORY_AS_IT_IS:
@@ -391,10 +392,6 @@ def _has_own_kernel(op: Any, method: str, results: Sequence[Tensor]) -> bool:
 
 def _tensors(values: Any) -> list[Tensor]:
     return [each for each in tree_leaves(values) if isinstance(each, Tensor)]
-
-
-def _has_memory(tensor: Tensor) -> bool:
-    return type(tensor.spec) is Spec and type(tensor) is not Traced and type(tensor._storage) is not Promised
 
 
 def _is_written(tensor: Tensor, addresses: set[int]) -> bool:

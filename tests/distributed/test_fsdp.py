@@ -97,6 +97,29 @@ print(torch.allclose(x.grad[0], expected, atol=1e-4), layer.weight.grad.shape ==
     assert run("-c", code).stdout.split() == ["0", "DTensor", "True", "True"]
 
 
+def test_gradients_are_averaged_while_the_backward_pass_goes_on():
+    fsdp, nn = weft.distributed.fsdp, weft.nn
+    weft.distributed.init_process_group("fake", rank=0, world_size=2)
+    try:
+        model = nn.Sequential(nn.Linear(2, 4), nn.Linear(4, 2))
+        for layer in model:
+            fsdp.fully_shard(layer)
+        fsdp.fully_shard(model)
+        complete, seen = [], []
+        for each in model.parameters():
+            each.register_post_accumulate_grad_hook(complete.append)
+        hidden = model[0](weft.ones(3, 2))
+        hidden.register_hook(lambda gradient: seen.append(model[1].weight.grad))
+        model[1](hidden).sum().backward()
+        assert seen == [None]  # it is on its way when the layer before begins
+        assert len(complete) == 4 and all(each.grad is not None for each in model.parameters())
+        weight = model[1].weight
+        found = weft.autograd.grad(model(weft.ones(3, 2)).sum(), weight)
+        assert found[0].placements == weight.placements
+    finally:
+        weft.distributed.destroy_process_group()
+
+
 def test_what_cannot_be_sharded():
     fsdp = weft.distributed.fsdp
     scaled = weft.nn.Linear(2, 2)

@@ -34,6 +34,23 @@ class ExecutionEngine:
         return running.now is None or running.now.wanted is None
 
 
+def adds_to_leaves() -> bool:
+    """Whether the backward pass that runs adds the gradients of all leaves to their `.grad`, and returns none."""
+    now = running.now
+    return now is not None and now.accumulate and now.wanted is None and not now.create_graph
+
+
+def owe(leaf: Any) -> Callable[[Any], None]:
+    """Let the backward pass that runs wait for one more gradient of a tensor, until the function that is returned gives it.
+
+    The tensor is a leaf of the graph. Its hooks run when it has all of its gradient, as if an operation of the graph had given this one. The last moment to give it
+    is a callback at the end of the pass.
+    """
+    now, place = running.now, leaf._autograd
+    now.uses[place] += 1
+    return lambda gradient: now._give_leaf(place, gradient, False)
+
+
 def _current_graph_task_id() -> int:
     """The number of the backward pass that runs in this thread, -1 if there is none."""
     now = running.now

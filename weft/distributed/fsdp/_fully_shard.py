@@ -2,7 +2,8 @@
 
 A parameter is a DTensor that is cut. Before the forward pass of its module all processes gather it, and the module finds the whole tensor under the
 parameter's name. After the pass the memory of the whole is freed. Before the backward pass it is filled again. The step from parts
-to the whole is recorded, and its derivative adds the gradients of all processes up and gives each its part.
+to the whole is recorded, and its derivative adds the gradients of all processes up and gives each its part. Gradients of one module are added up while the
+backward pass computes those of the next.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from weakref import ref
 
+from ...autograd.current_pass import ExecutionEngine, adds_to_leaves, owe
 from ...autograd.function import Function
+from ...autograd.hooks import running
 from ...autograd.parameter import Parameter
 from ...core.dtype import DType
 from ...core.grad_mode import mode
@@ -23,7 +26,7 @@ from ...nn.module import Module
 from .._world import get_world_size, is_initialized
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor import DTensor, Placement, Shard
-from ._parameters import Cut, Gathering, averaged
+from ._parameters import Averaging, Cut, Gathering
 
 __all__ = [
     "CPUOffloadPolicy",
@@ -133,7 +136,43 @@ class _Gather(Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         state, wanted = ctx.now.state, ctx.needs_input_grad[2:]
         ctx.now.wholes = []
-        return None, None, *state.reduced(gradients, wanted)
+        later = adds_to_leaves()
+        average, places = state.averaging(gradients, wanted, async_op=later)
+        parts: list[Any] = [None] * len(wanted)
+        if average is not None and later:
+            _Unfinished.of_this_pass().take(average)
+        elif average is not None:
+            for place, part in zip(places, average.wait(), strict=True):
+                parts[place] = part
+        return None, None, *parts
+
+
+class _Unfinished:
+    """The average of a backward pass that is on its way while the pass goes on. There is one at a time, so that gradients of few modules are in memory."""
+
+    def __init__(self) -> None:
+        self.average: Averaging | None = None
+        self.takers: list[Callable[[Any], None]] = []
+
+    @classmethod
+    def of_this_pass(cls) -> _Unfinished:
+        """The one of the backward pass that runs in this thread, at whose end it is finished."""
+        found = next((each for each in running.now.callbacks if isinstance(each, cls)), None)
+        if found is None:
+            found = cls()
+            ExecutionEngine().queue_callback(found)
+        return found
+
+    def take(self, average: Averaging) -> None:
+        """Finish the average before this one, and go on with this one."""
+        self()
+        self.average, self.takers = average, [owe(cut.parameter) for cut in average.cuts]
+
+    def __call__(self) -> None:
+        if self.average is not None:
+            for give, part in zip(self.takers, self.average.wait(), strict=True):
+                give(part)
+        self.average, self.takers = None, []
 
 
 class State:
@@ -194,9 +233,10 @@ class State:
                 module.__dict__.pop(name, None)
         return now
 
-    def reduced(self, gradients: Iterable[Tensor | None], wanted: Iterable[bool]) -> list[Any]:
-        """The gradients of the parts; None while gradients are only collected."""
-        found: list[Any] = [None] * len(self.cuts)
+    def averaging(
+        self, gradients: Iterable[Tensor | None], wanted: Iterable[bool], async_op: bool
+    ) -> tuple[Averaging | None, list[int]]:
+        """Begin to average the gradients, of the parameters in these places; nothing while gradients are only collected."""
         sent: dict[int, Tensor] = {}
         for place, (cut, gradient, is_wanted) in enumerate(zip(self.cuts, gradients, wanted, strict=True)):
             before = self.pending[place]
@@ -205,12 +245,10 @@ class State:
             self.pending[place] = None if self.syncs else gradient
             if self.syncs and is_wanted:  # also if this process has no gradient, because others may have one
                 sent[place] = cut.local.new_zeros(cut.spec.shape) if gradient is None else gradient
-        if sent:
-            cuts = [self.cuts[place] for place in sent]
-            parts = averaged(cuts, list(sent.values()), self.policy.reduce_dtype)
-            for place, part in zip(sent, parts, strict=True):
-                found[place] = part
-        return found
+        if not sent:
+            return None, []
+        cuts = [self.cuts[place] for place in sent]
+        return Averaging(cuts, list(sent.values()), self.policy.reduce_dtype, async_op), list(sent)
 
     # -- hooks ---------------------------------------------------------------------------------------------------------
 

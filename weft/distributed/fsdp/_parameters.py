@@ -208,20 +208,39 @@ def _by_dtype(given: Iterable[tuple[Cut, DType]]) -> Iterable[tuple[DType, list[
     return [(dtype, own) for (dtype, _), own in found.items()]
 
 
-def averaged(cuts: Sequence[Cut], gradients: Sequence[Tensor], dtype: DType | None) -> list[Any]:
-    """For each parameter the part of this process of the average of its gradients over all processes."""
-    given = dict(zip(cuts, gradients, strict=True))
-    found: dict[Cut, Any] = {}
-    for kind, own in _by_dtype([(cut, dtype or given[cut].spec.dtype) for cut in cuts]):
-        rows = cat([cut.pieces(given[cut].to(kind)) for cut in own], 1).contiguous()
-        mesh, piece = own[0].mesh, rows
-        if own[0].count > 1:
-            piece = rows.new_empty((rows.spec.shape[1],))
+class Averaging:
+    """The average over all processes of the gradients of several parameters, on its way. Each process gets its parts."""
+
+    def __init__(self, cuts: Sequence[Cut], gradients: Sequence[Tensor], dtype: DType | None, async_op: bool):
+        self.cuts = cuts
+        self._buffers: list[tuple[list[Cut], Tensor]] = []
+        self._works: list[Any] = []
+        given = dict(zip(cuts, gradients, strict=True))
+        for kind, own in _by_dtype([(cut, dtype or given[cut].spec.dtype) for cut in cuts]):
+            rows = cat([cut.pieces(given[cut].to(kind)) for cut in own], 1).contiguous()
+            mesh, piece = own[0].mesh, rows
             group = mesh.get_group(mesh.ndim - 1)
-            _collectives.reduce_scatter_single(piece, rows.view(-1), op=ReduceOp.AVG, group=group)
-        for mesh_dim in range(mesh.ndim):
-            if own[0].count == 1 or mesh_dim < mesh.ndim - 1:
+            if own[0].count > 1:
+                piece = rows.new_empty((rows.spec.shape[1],))
+                work = _collectives.reduce_scatter_single(
+                    piece, rows.view(-1), op=ReduceOp.AVG, group=group, async_op=async_op
+                )
+            else:
+                work = _collectives.all_reduce(piece, op=ReduceOp.AVG, group=group, async_op=async_op)
+            self._works.append(work)
+            self._buffers.append((own, piece))
+
+    def wait(self) -> list[Any]:
+        """For each parameter the part of this process."""
+        for work in self._works:
+            if work is not None:
+                work.wait()
+        found: dict[Cut, Any] = {}
+        for own, piece in self._buffers:
+            mesh = own[0].mesh
+            for mesh_dim in range(mesh.ndim - 1):  # of processes that have the same parts
                 _collectives.all_reduce(piece, op=ReduceOp.AVG, group=mesh.get_group(mesh_dim))
-        for cut, part in zip(own, piece.view(-1).split([_elements(cut) for cut in own]), strict=True):
-            found[cut] = cut.part(part)
-    return [found[cut] for cut in cuts]
+            for cut, part in zip(own, piece.view(-1).split([_elements(cut) for cut in own]), strict=True):
+                found[cut] = cut.part(part)
+        self._buffers = []
+        return [found[cut] for cut in self.cuts]

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 import weft
+from weft.autograd import stream_order
 
 
 @pytest.fixture
@@ -358,6 +359,29 @@ def test_empty_cache_takes_the_memory_of_all_streams():
     assert weft.cuda.memory_reserved() <= before - (30 << 20)
 
 
+def test_memory_that_is_lent_belongs_to_the_stream_that_is_named():
+    side = weft.cuda.Stream()
+
+    def stream_of(address):
+        (found,) = [
+            segment["stream"]
+            for segment in weft.cuda.memory_snapshot()
+            if segment["address"] <= address < segment["address"] + segment["total_size"]
+        ]
+        weft.cuda.caching_allocator_delete(address)
+        return found
+
+    alloc = weft.cuda.caching_allocator_alloc
+    assert stream_of(alloc(2000)) == stream_of(alloc(2000, stream=0)) == 0
+    assert [stream_of(alloc(2000, stream=each)) for each in (side, side.cuda_stream)] == [
+        side.cuda_stream
+    ] * 2
+    with weft.cuda.stream(side):
+        assert stream_of(alloc(2000, 0)) == side.cuda_stream
+    with pytest.raises(TypeError, match="Invalid type for stream argument"):
+        alloc(2000, stream="0")
+
+
 # ---- Copies, graphs, other libraries ------------------------------------------------------------------------------------------
 
 
@@ -615,6 +639,26 @@ def test_memory_of_gradients_is_kept_for_the_stream_that_calls_backward(hold):
         others = _on(side, lambda: [weft.full((5000,), 7.0, device="cuda") for _ in range(10)])
         side.synchronize()
     assert used.tolist() == [20] * 5000 and all(each[0].item() == 7 for each in others)
+
+
+def test_streams_of_old_nodes_are_forgotten(hold, monkeypatch):
+    """Their work is complete before the current stream goes on."""
+    monkeypatch.setattr(stream_order, "MOST_INTERVALS", 4)
+    monkeypatch.setattr(stream_order, "_intervals", [])
+    side, a, seen = weft.cuda.Stream(), weft.zeros(50, device="cuda", requires_grad=True), []
+    side.wait_stream(weft.cuda.current_stream())
+    y = _on(side, lambda: (a * 2).exp())
+    y.register_hook(lambda ct: seen.append(weft.cuda.current_stream()))
+    for _ in range(6):
+        z = a * 3
+        _on(side, lambda z=z: z * 2)
+    assert len(stream_order._intervals) <= 4
+    with hold(side) as go_on:
+        timer = threading.Timer(0.05, go_on)
+        timer.start()
+        y.backward(weft.ones(50, device="cuda"))
+        assert side.query() and a.grad.tolist() == [2] * 50
+    assert seen == [weft.cuda.default_stream()]
 
 
 def test_backward_on_another_stream_than_the_operations(hold):

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core import streams
 from ..core.restoring import Restoring
 from ..core.storage import Storage
 from ..devices._gpu.pinned import HOST
@@ -173,11 +174,15 @@ class Memory:
         return self._devices.gpu(device).pool.fraction
 
     def caching_allocator_alloc(self, size: int, device: Any = None, stream: Any = None) -> int:
-        """The address of so many bytes on a device, which stay until `caching_allocator_delete`.
+        """The address of so many bytes on a device, which stay until `caching_allocator_delete`. They belong to a stream, or to the current one.
 
-        Raises: the error of the type without a device.
+        stream: a Stream, or the driver's handle of one.
+
+        Raises: the error of the type without a device, TypeError for another `stream`.
         """
-        storage = self._devices.gpu(device).allocate(size)
+        gpu = self._devices.gpu(device)
+        with streams.given_to(_stream_of(stream, gpu.device)):
+            storage = gpu.allocate(size)
         self._lent[storage.ptr] = storage
         return storage.ptr
 
@@ -248,6 +253,18 @@ class Memory:
             gpu = self._devices.gpu(place)
             history = history_for(enabled, context, max_entries, gpu.stream_handle)
             gpu.pool.history = None if history is None else history.note
+
+
+def _stream_of(stream: Any, where: Any) -> streams.Stream:
+    if stream is None:
+        return streams.current_stream(where)
+    if isinstance(stream, streams.Stream):
+        return stream
+    if not isinstance(stream, int):
+        raise TypeError(
+            "Invalid type for stream argument, must be a stream or `int` representing a pointer to an existing stream"
+        )
+    return streams.named_stream(where, stream)
 
 
 def _flat(nested: Mapping[str, Any]) -> OrderedDict[str, int]:

@@ -157,10 +157,14 @@ def _parts(nodes: Sequence[Node]) -> list[_Part]:
     """The nodes, which come newest first, cut where the stream changes."""
     parts = [_Part(None)]
     known = [each for each in _intervals if nodes and each.first < nodes[0]._order]
+    finished: set[device] = set()  # devices that nodes have waited for whose streams are forgotten
     touched: dict[Any, set[int]] = {}  # the parts that bring cotangents to a node or a leaf
     for node in nodes:
         where = _place(node)
         if where is not None:
+            if node._order <= _forgotten and where not in finished:
+                where.backend.synchronize()
+                finished.add(where)
             stream, others = _stream_of(node, where, known)
             if parts[-1].stream is None and len(parts) == 1:
                 parts[-1].stream = stream
@@ -202,7 +206,6 @@ def _stream_of(
     """The stream of the forward operation of a node, and others of which it may be one, because several threads record nodes."""
     number, thread = node._order, get_ident()
     if number <= _forgotten:
-        where.backend.synchronize()
         return streams.current_stream(where), set()
     found = [
         each

@@ -10,6 +10,8 @@ import weft
 from weft.cuda._devices import DeviceProperties
 from weft.devices._gpu import amd, cublas, cuda, hip, nvidia
 from weft.devices._gpu.backend import Gpu
+from weft.devices._gpu.capture import CapturedMark
+from weft.devices.base import Mark
 from weft.families.array_op import to_device
 from weft.nn import functional
 
@@ -504,6 +506,27 @@ def test_streams_and_events_wait_for_each_other(gpu, runtime, library):
     library.calls.clear()
     first.wait_stream(first)
     assert library.calls == []
+
+
+def test_the_host_waits_for_another_driver(gpu, library):
+    waits = []
+
+    class Other(Mark):
+        def is_done(self):
+            return bool(waits)
+
+        def wait(self):
+            waits.append(1)
+
+        def until(self, later):
+            raise NotImplementedError
+
+    stream = weft.Stream(gpu)
+    library.calls.clear()
+    gpu.backend.wait(stream.stream_id, Other())
+    assert waits and library.calls == []
+    with pytest.raises(weft.AcceleratorError, match="last recorded in a capturing stream"):
+        gpu.backend.wait(stream.stream_id, CapturedMark())
 
 
 def test_a_program_has_32_streams_of_each_priority(gpu, library):

@@ -30,29 +30,29 @@ class _Event(Mark):
     """A mark by an event of the driver in a queue, of the context of this thread."""
 
     def __init__(self, driver: Driver, queue: int):
-        self._driver = driver
+        self.driver = driver
         self.handle = ctypes.c_void_p()
         driver.check(driver.cuEventCreate(ctypes.byref(self.handle), 0), "cuEventCreate")
         driver.check(driver.cuEventRecord(self.handle, ctypes.c_void_p(queue)), "cuEventRecord")
 
     def is_done(self):
-        code = self._driver.cuEventQuery(self.handle)
+        code = self.driver.cuEventQuery(self.handle)
         if code == _NOT_READY:
             return False
-        self._driver.check(code, "the work of the device")
+        self.driver.check(code, "the work of the device")
         return True
 
     def wait(self):
-        self._driver.check(self._driver.cuEventSynchronize(self.handle), "the work of the device")
+        self.driver.check(self.driver.cuEventSynchronize(self.handle), "the work of the device")
 
     def until(self, later):
         found = ctypes.c_float()
-        code = self._driver.cuEventElapsedTime(ctypes.byref(found), self.handle, later.handle)
-        self._driver.check(code, "elapsed_time")
+        code = self.driver.cuEventElapsedTime(ctypes.byref(found), self.handle, later.handle)
+        self.driver.check(code, "elapsed_time")
         return found.value
 
     def __del__(self) -> None:
-        self._driver.cuEventDestroy_v2(self.handle)
+        self.driver.cuEventDestroy_v2(self.handle)
 
 
 class DriverRuntime(Runtime):
@@ -259,6 +259,9 @@ class DriverRuntime(Runtime):
         return _Event(self.driver, queue)
 
     def wait(self, queue, mark):
+        if not isinstance(mark, _Event) or type(mark.driver) is not type(self.driver):
+            mark.wait()  # a queue cannot wait for another driver, so the host does
+            return
         self.enter()
         code = self.driver.cuStreamWaitEvent(ctypes.c_void_p(queue), mark.handle, 0)
         self.driver.check(code, "cuStreamWaitEvent")

@@ -3,6 +3,8 @@
 The device is the reference device, or the one that TESTED_DEVICE names. If that has kernels for matrices, nothing is computed on the host.
 """
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -186,6 +188,26 @@ def test_qr_of_numbers_that_are_not_finite():
     assert R[4:, 4:].triu().isnan().any()
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (2, 3, 4, 4), (0, 3, 3)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+def test_matrix_exponentials(shape, dtype):
+    a = torch.randn(*shape, dtype=dtype)
+    for scale in (1e-3, 1, 20):  # without squarings, and with several
+        check(torch.linalg.matrix_exp, a * scale)
+    if len(shape) == 4:  # matrices of a stack are squared as often as each needs
+        check(torch.linalg.matrix_exp, a * torch.logspace(-3, 1, 6).reshape(2, 3, 1, 1))
+    check(torch.linalg.matrix_exp, a.mT)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_matrix_exponentials_of_numbers_that_are_not_finite(bad):
+    for n in (1, 3):
+        a = torch.ones(2, n, n)
+        a[0, 0, 0] = bad
+        got = torch.linalg.matrix_exp(a.to(HERE)).cpu()
+        torch.testing.assert_close(got, torch.linalg.matrix_exp(a), equal_nan=True)
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -198,6 +220,7 @@ def test_qr_of_numbers_that_are_not_finite():
         lambda a: torch.linalg.solve(a, a.mT),
         lambda a: torch.linalg.lu(a).U,
         lambda a: torch.linalg.cholesky(a @ a.mH),
+        torch.linalg.matrix_exp,
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float64, COMPLEX])

@@ -198,10 +198,11 @@ def _swap(dense: Tensor, pivots: Tensor, swapped: range) -> None:
 
 def solve_plan(a: Spec, b: Spec) -> Callable | None:
     """Return the plan of (solution, infos). Where a matrix is singular, the solution has infinities and NaN."""
-    return _solve if has_kernels(a, b) else None
+    return solve if has_kernels(a, b) else None
 
 
-def _solve(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def solve(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """The solution and the infos, see `solve_plan`."""
     factors, pivots, infos = _lu(a)
     result = _right_sides(a, b)
     _substitute(factors, pivots, result)

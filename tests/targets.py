@@ -49,10 +49,16 @@ def compile_also_for(triple: str) -> None:
     machine = llvm.Target.from_triple(triple).create_target_machine(
         cpu=name if name in host._LEVELS else "", features=features, opt=3, jit=True
     )
-    # Kernels for ARM convert float16 and multiply and add in one step, which this processor can do if LLVM is told so.
-    host._compiler.machine = lambda codegen: host._target().create_target_machine(
-        cpu=own[0], features=own[1], opt=codegen, jit=True
-    )
+
+    def own_machine(compiler, codegen):
+        # Kernels for ARM convert float16 and multiply and add in one step, which this processor can do if LLVM is told so.
+        if codegen not in compiler.machines:
+            compiler.machines[codegen] = host._target().create_target_machine(
+                cpu=own[0], features=own[1], opt=codegen, jit=True
+            )
+        return compiler.machines[codegen]
+
+    host._Compiler.machine = own_machine  # of all threads
     emitted, compiled, alone = host._emitted, set(), threading.Lock()
     host.code_memory.is_supported = lambda: False  # LLVM links there
 
@@ -63,9 +69,7 @@ def compile_also_for(triple: str) -> None:
             compiled.add(ir)
             module = llvm.parse_assembly(ir + host.ATTRIBUTES)
             module.triple = triple
-            if (
-                tier is not host.SIMPLIFIED
-            ):  # baseline code, too, is compiled again with all passes when it has run for some time
+            if tier is not host.SIMPLIFIED:  # all passes later compile baseline code again
                 host._apply(host.OPTIMIZED.passes, module, machine)
             missing = object_files.undefined(machine.emit_object(module)) - _FOUND - _FOUND_ON[system]
             missing = {each for each in missing - set(host._PYTHON_API) if not each.startswith("weft.")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -176,7 +177,9 @@ def _constant(dtype: DType, bits: int) -> np.ndarray:
 
 @functools.cache
 def _fma_of_libm() -> Callable[[float, float, float], float]:
-    function = ctypes.CDLL(ctypes.util.find_library("m") or "ucrtbase").fma
+    # `find_library` finds nothing in containers without compilers and ldconfig.
+    name = "ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m") or "libm.so.6"
+    function = ctypes.CDLL(name).fma
     function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * 3
     return function
 

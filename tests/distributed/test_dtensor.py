@@ -80,6 +80,27 @@ def test_refusals():
         same(program)
 
 
+@pytest.mark.parametrize(
+    "change", [lambda d: d.set_(), lambda d: d.set_(d), lambda d: d.resize_(3), lambda d: d.resize_as_(d)]
+)
+def test_dtensors_keep_their_memory(change):
+    _, _, x, d = parts(weft)
+    with pytest.raises(NotImplementedError, match="keeps its memory"):
+        change(d)
+    assert d.full_tensor().equal(x)
+
+
+def test_a_part_has_the_sizes_that_belong_to_the_shape():
+    """Rules compute on parts with sizes that they work out from those of the whole."""
+    module, mesh, x, _ = parts(weft)
+    given = module.DTensor.from_local(x, mesh, [module.Shard(0)], shape=(2, 3), stride=(3, 1))
+    assert given.full_tensor().equal(x)
+    with pytest.raises(
+        ValueError, match=r"a part of shape \[2, 3\] is given.*this process has a part of shape \[7, 3\]"
+    ):
+        module.DTensor.from_local(x, mesh, [module.Shard(0)], shape=(7, 3), stride=(3, 1))
+
+
 def test_operations_give_the_values():
     def program(library):
         module, mesh, x, d = parts(library)

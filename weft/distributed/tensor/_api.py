@@ -116,11 +116,7 @@ class DTensor(Tensor):
         whole, mesh = own.whole(local.spec), own.mesh
         if whole is not self.spec or local.spec.dtype is not whole.dtype:
             raise ValueError(f"the state of a DTensor is of {whole}, but the tensor of {self.spec}")
-        has_part = mesh.get_coordinate() is not None
-        if not has_part or local.spec.shape != local_sizes(whole.shape, mesh, own.placements):
-            raise ValueError(
-                f"a part of shape {list(local.shape)} does not belong to {whole} with the placements {own.placements} on {mesh}"
-            )
+        _check_part(local, whole, mesh, own.placements)
         storage = self._storage
         storage.local, storage.mesh, storage.placements = local, mesh, own.placements
         rebuild.with_state(self, own_attributes)
@@ -155,6 +151,8 @@ class DTensor(Tensor):
         shape, stride: those of the whole; without them all parts are taken to be of the same size. run_check: parts that should be
         the same on several processes become those of the first one. grad_placements: how the gradient comes back; without them as
         the tensor lies, but whole where that consists of summands.
+
+        Raises: ValueError for a part that a tensor of this shape with these placements does not have on this process.
         """
         mesh, places = _checked(local_tensor, device_mesh, placements)
         if run_check:
@@ -163,6 +161,8 @@ class DTensor(Tensor):
         steps = strides_like(sizes, local_tensor.spec) if stride is None else stride
         whole = local_tensor.spec
         whole = make_spec(tuple(sizes), tuple(steps), whole.dtype, whole.device, whole.conj, whole.neg)
+        if shape is not None and mesh.get_coordinate() is not None:
+            _check_part(local_tensor, whole, mesh, places)
         return _from_local(local_tensor, whole, mesh, places, without_sums(grad_placements or places))
 
     def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
@@ -212,6 +212,17 @@ class DTensor(Tensor):
     def _shown(self) -> Tensor:
         local = self._storage.local.detach()
         return local.requires_grad_() if self._autograd is not None and local.is_floating_point() else local
+
+
+def _check_part(local: Tensor, whole: Spec, mesh: DeviceMesh, placements: Placements) -> None:
+    """Raises: ValueError for a part of other sizes than this process has of `whole`: views would read outside of its memory."""
+    expected = None if mesh.get_coordinate() is None else local_sizes(whole.shape, mesh, placements)
+    if local.spec.shape != expected:
+        has = "no part" if expected is None else f"a part of shape {list(expected)}"
+        raise ValueError(
+            f"a part of shape {list(local.shape)} is given, but of a tensor of shape {list(whole.shape)} with the placements "
+            f"{placements} on {mesh} this process has {has}"
+        )
 
 
 def without_sums(placements: Sequence[Placement]) -> Placements:

@@ -81,6 +81,10 @@ def _called(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
             f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
             "distributed operators!"
         )
+    if own in _NEW_MEMORY and is_distributed(args[0]):
+        raise NotImplementedError(
+            f"{name}: a DTensor keeps its memory, which is that of the parts on all processes"
+        )
     if own in _RANDOM_FILLS:
         return _written(func, args, kwargs)
     if own in _LIKE:
@@ -119,6 +123,8 @@ _OF_VALUES = frozenset(
 _LIKE = frozenset("zeros_like ones_like full_like empty_like rand_like randn_like randint_like".split())
 
 
+# Methods that would give a tensor other memory.
+_NEW_MEMORY = frozenset("set_ resize_ resize_as_".split())
 # Methods that fill a tensor with random numbers.
 _RANDOM_FILLS = frozenset(
     "normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_".split()

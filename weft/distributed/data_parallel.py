@@ -13,6 +13,7 @@ from typing import Any
 from ..core.dtype import DType, int32
 from ..core.grad_mode import is_grad_enabled
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..nn.module import Module
 from ..ops.creation.from_data import tensor
 from ._coalesced import broadcast_coalesced
@@ -135,7 +136,7 @@ class DistributedDataParallel(Module, Joinable):
                     else ""
                 ),
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         given = (forward_sync_buffers, broadcast_buffers, True)
         self.forward_sync_buffers: bool = next(each for each in given if each is not None)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import several_ranks
 from expected import marked
 from hypothesis import Phase, settings
 
@@ -72,6 +73,12 @@ if os.environ.get("TESTED_CODE") == "optimized":
     tiers.in_background = lambda: True
 else:
     tiers.QUIET_S = math.inf
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _folder_of_all_workers(tmp_path_factory):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        several_ranks.shared_folder = tmp_path_factory.getbasetemp().parent
 
 
 @pytest.fixture(autouse=True, scope="module")

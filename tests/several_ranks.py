@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+shared_folder = None  # of all workers of a test run, if there are several; conftest.py sets it
 TIMEOUT = 300  # seconds, of all programs; PyTorch takes 120 where others keep the processors busy
 
 
@@ -37,12 +38,9 @@ def outcomes(library, size, module):
 
     The workers of a test run share what one of them has found.
     """
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
+    if shared_folder is None:
         return _run(library, size, module)
-    folder = Path(tempfile.gettempdir()) / f"weft-ranks-{os.getuid()}-{run}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    file = folder / f"{library}-{size}-{module}"
+    file = shared_folder / f"{library}-{size}-{module}"
     with open(f"{file}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():

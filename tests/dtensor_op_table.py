@@ -11,7 +11,8 @@ import warnings
 DIMS = (0, -1)  # of each tensor, the dim that is cut; the samples take turns
 SAMPLES = 1  # of each operator
 # Their results are not defined (`empty`), are random numbers that the whole decides, have other signs, or are no strided tensors.
-LEFT_OUT = "empty rand normal bernoulli multinomial dropout sparse qr".split()
+# DTensors refuse to be resized.
+LEFT_OUT = "empty rand normal bernoulli multinomial dropout sparse qr resize_".split()
 
 
 def op_table(torch, rank, size):

@@ -1065,8 +1065,8 @@ def _knowledge_of_promises(source, package):
 def test_nothing_outside_knows_of_promises():
     """Only storages, the families of ops and the engine name what deferral is made of.
 
-    The package publishes two functions of it, the backends that defer keep all promises when they synchronize, profiles
-    observe the kernels that do so, and pictures show them and the memory that they have.
+    The package publishes two functions of it, the backends that defer keep all promises when they synchronize, profiles and
+    counts observe the kernels that do so, records of memory the memory that they get, and pictures show both.
     """
     knowing = {}
     for path in (ROOT / "weft").rglob("*.py"):
@@ -1078,11 +1078,16 @@ def test_nothing_outside_knows_of_promises():
         "__init__.py": {"weft.engine.defer.eager", "weft.engine.explain.explain"},
         "accelerator/_memory_history.py": {"weft.engine.explain.is_ours"},
         "autograd/event_recorder.py": {"weft.engine.explain.is_ours"},
+        "cli/bench.py": {"weft.engine.defer", "weft.engine.fusion", "deferred"},
         "cli/tour/worker.py": {"weft.engine.explain.is_ours"},
+        "compat/torch/cpu/memory.py": {"weft.engine.defer"},
         "devices/_gpu/backend.py": {"weft.engine.defer.keep_all"},
         "devices/_gpu/capture.py": {"weft.engine.defer.keep_all"},
         "devices/cpu/__init__.py": {"weft.engine.defer.keep_all"},
+        "devices/observed.py": {"weft.engine.fusion"},
+        "profiler/memory_timeline.py": {"weft.core.promised.Promised", "Promised"},
         "profiler/operators.py": {"weft.engine.defer", "deferred"},
+        "utils/counting.py": {"weft.core.promised.Promised", "Promised", "weft.engine.defer", "deferred"},
         "viz/calls.py": {
             *("weft.core.promised.Promised", "Promised", "weft.engine.explain.Line"),
             "weft.engine.explain.user_line",

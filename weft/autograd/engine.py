@@ -46,15 +46,10 @@ def run(
     by the `key` of the edge. With `accumulate`, the cotangents of leaves are added to their `.grad`.
     """
     kind = watched_pass_type if watchers else pass_type
-    return run_pass(kind(roots, wanted, keep_graph, create_graph, accumulate), roots)
-
-
-def run_pass(now: _Pass, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
-    """Carry a pass out, from the cotangents of its roots."""
     if override_types:  # rules are written for plain tensors, so neither classes nor modes are asked
         with DisableTorchFunction():
-            return _run(now, roots)
-    return _run(now, roots)
+            return _run(kind(roots, wanted, keep_graph, create_graph, accumulate), roots)
+    return _run(kind(roots, wanted, keep_graph, create_graph, accumulate), roots)
 
 
 def _run(now: _Pass, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.modes import DisableTorchFunction
 from ..core.tensor import Tensor
 from .backward import root
-from .engine import _ignores, _Pass, run_pass
+from .engine import _ignores, _Pass, _run
 from .graph import Leaf, Node
 
 
@@ -69,7 +70,8 @@ class Rest:
 
     def run(self) -> None:
         """Add the gradients that the first half has left to the `.grad` of their leaves, and free the graph."""
-        run_pass(_Second(self._left, self._leaves), self._leaves)
+        with DisableTorchFunction():
+            _run(_Second(self._left, self._leaves), self._leaves)
         self._left = self._leaves = ()
 
 
@@ -100,5 +102,8 @@ def backward_inputs(
     for pair in roots:
         (leaves if type(pair[0]) is Leaf and pair[0] not in edges else inner).append(pair)
     first = _First(inner, edges)
-    run_pass(first, inner)
+    with (
+        DisableTorchFunction()
+    ):  # rules are written for plain tensors, so neither classes nor modes are asked
+        _run(first, inner)
     return Rest(first.left, leaves)

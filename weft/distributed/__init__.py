@@ -117,6 +117,7 @@ def is_available() -> bool:
 __getattr__ = module_getattr(
     __name__,
     (
+        "_mesh_layout",
         "algorithms",
         "checkpoint",
         "device_mesh",

@@ -548,25 +548,17 @@ def test_a_backward_pass_waits_for_the_streams_between_which_cotangents_go(hold)
     a = weft.full((50,), 2.0, device="cuda", requires_grad=True)
     current = weft.cuda.current_stream()
     side.wait_stream(current)
-    y = _on(side, lambda: a * a)
-    current.wait_stream(side)
-    loss = (y * 3).sum()
-    weft.cuda.synchronize()
-    with hold(side) as go_on:
-        loss.backward()
-        assert not current.query()  # waits for the gradient
-        go_on()
-        assert a.grad.tolist() == [12] * 50
-    a.grad = None
-    y = _on(side, lambda: a * a)
-    current.wait_stream(side)
-    loss = (y * 3).sum()
-    weft.cuda.synchronize()
-    with hold(current) as go_on:
-        loss.backward()
-        assert not side.query()  # waits for the cotangent
-        go_on()
-        assert a.grad.tolist() == [12] * 50
+    for held, other in ((side, current), (current, side)):  # which waits for the gradient; for the cotangent
+        y = _on(side, lambda: a * a)
+        current.wait_stream(side)
+        loss = (y * 3).sum()
+        weft.cuda.synchronize()
+        a.grad = None
+        with hold(held) as go_on:
+            loss.backward()
+            assert not other.query()
+            go_on()
+            assert a.grad.tolist() == [12] * 50
 
 
 def test_branches_of_a_backward_pass_do_not_wait_for_each_other(hold):

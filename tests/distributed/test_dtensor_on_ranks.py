@@ -14,6 +14,15 @@ def numbers(seed, *shape):
     return (((torch.arange(count) * (seed + 2) + seed) % 7) / 7).reshape(shape).double()
 """
 
+LINE = "mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
+
+
+def check(program, size, tmp_path):
+    """Each of `size` processes in a row ends the program."""
+    setup = SETUP + LINE.format(size=size)
+    assert said(start(setup + program, size, tmp_path)) == ["done\n"] * size
+
+
 OPERATIONS = """
 calls = dict(
     add=lambda x, y: x + y,
@@ -70,10 +79,7 @@ print("done")
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_operations(tmp_path, size):
-    setup = (
-        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
-    )
-    assert said(start(setup + OPERATIONS, size, tmp_path)) == ["done\n"] * size
+    check(OPERATIONS, size, tmp_path)
 
 
 def test_operations_on_a_mesh_of_two_dimensions(tmp_path):
@@ -106,10 +112,7 @@ print("done")
 @pytest.mark.parametrize("size", [2, 3])
 def test_writes_without_a_rule(tmp_path, size):
     """Random numbers are those of a plain tensor with the same seed, on any mesh."""
-    setup = (
-        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
-    )
-    assert said(start(setup + WRITES, size, tmp_path)) == ["done\n"] * size
+    check(WRITES, size, tmp_path)
 
 
 MEMORY = """
@@ -147,10 +150,7 @@ except RuntimeError as error:
 @pytest.mark.parametrize("size", [2, 3])
 def test_views_of_memory(tmp_path, size):
     """`as_strided` reads the memory that the whole tensor would have."""
-    setup = (
-        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
-    )
-    assert said(start(setup + MEMORY, size, tmp_path)) == ["done\n"] * size
+    check(MEMORY, size, tmp_path)
 
 
 REDUCTIONS = """
@@ -182,10 +182,7 @@ print("done")
 @pytest.mark.parametrize("size", [2, 3])
 def test_reductions_of_parts(tmp_path, size):
     """What is linear works on summands, a maximum on maxima, a norm on norms, and nothing else."""
-    setup = (
-        SETUP + f"mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [Shard(1)], [R]]\n"
-    )
-    assert said(start(setup + REDUCTIONS, size, tmp_path)) == ["done\n"] * size
+    check(REDUCTIONS, size, tmp_path)
 
 
 FILES = """

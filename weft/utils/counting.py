@@ -25,7 +25,7 @@ from ..families.traced import Traced
 from ..ops.linalg.lapack import MatrixOp
 from ..profiler.operator_names import name_of_deferred, name_of_function, name_of_op, prepare
 from .counting_formulas import flop_of
-from .flop_counter import step_counts
+from .flop_counter import step_counts, table_lines
 from .module_tracker import ModuleTracker
 
 
@@ -167,14 +167,7 @@ class count:  # noqa: N801 (used like a function)
         total = self.total
         if by != "module":
             lines.append(_row("Total", sum(self._kernels.values()), total))
-        widths = [max(len(line[k]) for line in lines) for k in range(6)]
-        text = [
-            "  ".join(
-                [line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:]))]
-            ).rstrip()
-            for line in lines
-        ]
-        text.insert(1, "  ".join("-" * width for width in widths))
+        text = table_lines(lines)
         if self._uncounted:
             text.append(f"FLOP are not known, and counted as 0, for: {', '.join(self.uncounted)}")
         return "\n".join(text)

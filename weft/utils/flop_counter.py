@@ -414,9 +414,16 @@ class FlopCounterMode:
             ]:
                 text = " " * level + (label if label == name else f" - {getattr(label, '__name__', label)}")
                 rows.append((text, _with_suffix(count, total), f"{count / total:.2%}" if total else "0%"))
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows]
-        return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+        return "\n".join(table_lines(rows))
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, whose first row is its head. The first column is aligned on the left, the others on the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
+    ]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
 
 
 _SUFFIXES = ("", "K", "M", "B", "T")

@@ -14,7 +14,7 @@ from ...core.spec import Spec
 from ...engine.host import builtin, compile_ir, operands_ir
 from ...engine.kernel import Launch
 from ...engine.words import block
-from .launching import BEFORE_WORK, TURN, ending_ir, meta_ir
+from .launching import BEFORE_WORK, TURN, call_ir, ending_ir, meta_ir
 from .libraries import load
 
 NAMES = ("libcublas.so.13", "libcublas.so.12", "cublas64_13.dll", "cublas64_12.dll")
@@ -247,15 +247,8 @@ define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {{
 %handle.word = getelementptr i64, ptr %turn.words, i64 2
 %handle = load ptr, ptr %handle.word
 %is.made = icmp ne ptr %handle, null
-br i1 %is.made, label %made, label %make
-make:
-%making = inttoptr i64 %m.making to ptr
-%making.result = call ptr @PyObject_CallNoArgs(ptr %making)
-%making.worked = icmp ne ptr %making.result, null
-br i1 %making.worked, label %making.forget, label %failed
-making.forget:
-call void @Py_DecRef(ptr %making.result)
-br label %turn
+br i1 %is.made, label %made, label %making.call
+{call_ir("making", "turn")}
 made:
 {pointers}
 {chr(10).join(map(narrow, whole))}

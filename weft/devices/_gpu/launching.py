@@ -36,13 +36,21 @@ def meta_ir(words: Sequence[str]) -> str:
     )
 
 
-def _call_ir(word: str, condition: str, called: str) -> str:
+def _call_if_ir(word: str, condition: str, called: str) -> str:
     """Call the object at `%m.{called}` if the word at `%m.{word}` is 0 ("eq"), or is not ("ne"). If it raises, the entry does."""
     return f"""
 %{word} = inttoptr i64 %m.{word} to ptr
 %{word}.now = load i64, ptr %{word}
 %{called}.is_due = icmp {condition} i64 %{word}.now, 0
 br i1 %{called}.is_due, label %{called}.call, label %{called}.done
+{call_ir(called, f"{called}.done")}
+{called}.done:
+"""
+
+
+def call_ir(called: str, then: str) -> str:
+    """The block `{called}.call`, which calls the object at `%m.{called}` and goes on to the block `then`. If the object raises, the entry does."""
+    return f"""
 {called}.call:
 %{called} = inttoptr i64 %m.{called} to ptr
 %{called}.result = call ptr @PyObject_CallNoArgs(ptr %{called})
@@ -50,39 +58,31 @@ br i1 %{called}.is_due, label %{called}.call, label %{called}.done
 br i1 %{called}.worked, label %{called}.forget, label %failed
 {called}.forget:
 call void @Py_DecRef(ptr %{called}.result)
-br label %{called}.done
-{called}.done:
+br label %{then}
 """
 
 
 # Call what has to be done before other work, see `Runtime.call_before_work`.
-BEFORE_WORK = _call_ir("busy", "ne", "before")
+BEFORE_WORK = _call_if_ir("busy", "ne", "before")
 
 # Compile the kernel if this is its first launch, see `LazyKernel`.
 _COMPILED = f"""
-{_call_ir("kernel", "eq", "compile")}
+{_call_if_ir("kernel", "eq", "compile")}
 %handle = load i64, ptr %kernel
 %function = inttoptr i64 %handle to ptr
 """
 
 # Load the queue of the current stream of this thread: %queue, and %turn.words, which are described in `driver.py`. Another thread may run while `turning` is
 # called, so the words are looked at again afterwards. Nothing behind this calls Python before the launch.
-TURN = """
+TURN = f"""
 br label %turn
 turn:
 %turn.words = inttoptr i64 %m.turn to ptr
 %turn.thread = load i64, ptr %turn.words
 %thread = call i64 @PyThread_get_thread_ident()
 %turn.is_own = icmp eq i64 %turn.thread, %thread
-br i1 %turn.is_own, label %turned, label %turning
-turning:
-%turning.function = inttoptr i64 %m.turning to ptr
-%turning.result = call ptr @PyObject_CallNoArgs(ptr %turning.function)
-%turning.worked = icmp ne ptr %turning.result, null
-br i1 %turning.worked, label %turning.forget, label %failed
-turning.forget:
-call void @Py_DecRef(ptr %turning.result)
-br label %turn
+br i1 %turn.is_own, label %turned, label %turning.call
+{call_ir("turning", "turn")}
 turned:
 %queue.word = getelementptr i64, ptr %turn.words, i64 1
 %queue = load ptr, ptr %queue.word

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 from ...nn.module import Module
+from .._extended_class import Extension, extended
 from ..data_parallel import DistributedDataParallel
 from ..fsdp import FSDPModule
 
@@ -44,20 +45,11 @@ class _State:
         return found
 
 
-class DDP:
+class DDP(Extension):
     """What `replicate` adds to the class of a module."""
 
+    _extension_prefix, _extension_function = "DDP", "replicate"
     _replicate_state: _State
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """An object of the class that was replicated, which is not replicated itself."""
-        return cls.__mro__[2](*args, **kwargs)
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise AssertionError(
-            "DDP does not support deepcopy of a module that replicate() was applied to. Copy the module before, or load its "
-            "state dict into another one."
-        )
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool) -> None:
         """Whether backward passes average gradients. While they do not, each process adds up its own."""
@@ -92,6 +84,5 @@ def replicate(module: Module, ignored_modules: Iterable[Module] | None = None, *
     state = _State(module, set(ignored_modules or ()), kwargs)
     module.__dict__["_replicate_state"] = state
     module.register_forward_pre_hook(state.before, with_kwargs=True)
-    cls = type(module)
-    module.__class__ = type(f"DDP{cls.__name__}", (DDP, cls), {"__module__": cls.__module__})
+    module.__class__ = extended(type(module), DDP)
     return module

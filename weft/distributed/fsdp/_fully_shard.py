@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 from weakref import ref
 
 from ...autograd.current_pass import ExecutionEngine, adds_to_leaves, owe
@@ -23,6 +23,7 @@ from ...core.names import set_name
 from ...core.pytree import tree_leaves, tree_map
 from ...core.tensor import Tensor
 from ...nn.module import Module
+from .._extended_class import Extension, extended
 from .._world import get_world_size, is_initialized
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor import DTensor, Placement, Shard
@@ -289,20 +290,11 @@ def converted(value: Any, dtype: Any) -> Any:
     return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
-class FSDPModule:
+class FSDPModule(Extension):
     """What `fully_shard` adds to the class of a module."""
 
+    _extension_prefix, _extension_function = "FSDP", "fully_shard"
     _fsdp_state: Any
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """An object of the class that was sharded, which is not sharded itself."""
-        return cls.__mro__[2](*args, **kwargs)
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise AssertionError(
-            "FSDP does not support deepcopy of a module that fully_shard() was applied to. Copy the module before, or load its "
-            "state dict into another one."
-        )
 
     def _states(self, recurse: bool) -> list[Any]:
         modules: Any = self.modules() if recurse else (self,)  # type: ignore[attr-defined]
@@ -350,15 +342,6 @@ def _checked(modules: list[Any]) -> list[Any]:
                 f"prefetching needs modules to which fully_shard() was applied, but got a {type(each).__name__}"
             )
     return modules
-
-
-_classes: dict[type, type] = {}
-
-
-def _sharded_class(cls: type) -> type:
-    if cls not in _classes:
-        _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {"__module__": cls.__module__})
-    return _classes[cls]
 
 
 def fully_shard(
@@ -413,7 +396,7 @@ def fully_shard(
     reshards = not is_outer if reshard_after_forward is None else bool(reshard_after_forward)
     state = State(module, mesh, reshards, mp_policy, cuts)
     module.__dict__["_fsdp_state"] = state
-    module.__class__ = _sharded_class(type(module))
+    module.__class__ = extended(type(module), FSDPModule)
     module.register_forward_pre_hook(state.before, prepend=True, with_kwargs=True)
     module.register_forward_hook(state.after)
     return module

@@ -18,7 +18,7 @@ LINE = "mesh = dist.init_device_mesh('cpu', ({size},))\nPLACES = [[Shard(0)], [S
 
 
 def check(program, size, tmp_path):
-    """Each of `size` processes in a row ends the program."""
+    """Each process of a mesh of one dimension runs the program to its end."""
     setup = SETUP + LINE.format(size=size)
     assert said(start(setup + program, size, tmp_path)) == ["done\n"] * size
 

@@ -22,9 +22,8 @@ _SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await)
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.open: list[
-            list
-        ] = []  # for each statement under way: its line, when it began, the seconds of statements inside
+        # For each statement under way: its line, when it began, the seconds of statements inside.
+        self.open: list[list] = []
 
 
 class Lines:

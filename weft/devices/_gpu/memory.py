@@ -195,9 +195,8 @@ class Arena:
     def __init__(self, pool: Pool, id: tuple[int, int]):
         self.id = id
         self._pool = pool
-        self._heaps: dict[
-            int, tuple[Heap, Heap]
-        ] = {}  # by the number of the stream: for small blocks, and for large ones
+        # By the number of the stream: for small blocks, and for large ones.
+        self._heaps: dict[int, tuple[Heap, Heap]] = {}
         self.users = 0  # graphs and MemPools. Its memory goes back to the driver when there is none any more
 
     @property
@@ -229,9 +228,8 @@ class Counts:
 
     def __init__(self) -> None:
         self.allocated = self.reserved = self.active = self.segments = 0
-        self.waiting = self.waiting_blocks = (
-            0  # bytes and number of blocks without tensors that a stream still uses
-        )
+        # Bytes and number of blocks without tensors that a stream still uses.
+        self.waiting = self.waiting_blocks = 0
         self.most_allocated = self.most_reserved = self.most_active = self.most_segments = 0
         self.bytes_given = self.times_given = 0  # to tensors, since `reset_counts`
         self.bytes_taken = self.segments_taken = 0  # from the driver, since then
@@ -302,9 +300,8 @@ class Pool:
         self._is_ending = sys.is_finalizing
         self._awaited: list[tuple[list[Mark], Bin, int]] = []  # blocks that other streams still use
         self.fraction = 1.0  # of the device's memory, which may be taken from the driver
-        self.history: Callable[[str, int, int, int], None] | None = (
-            None  # is told of each block: what happened, address, bytes, stream
-        )
+        # Is told of each block: what happened, address, bytes, stream.
+        self.history: Callable[[str, int, int, int], None] | None = None
         self.retries = self.failures = 0
 
     @property

@@ -2,11 +2,14 @@
 
 import contextlib
 import gc
+import glob
+import itertools
 import multiprocessing
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +18,7 @@ import torch
 
 import weft
 from weft.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info, parallel
+from weft.utils.data._utils import transport
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -205,8 +209,10 @@ def test_what_cannot_be_pickled_is_reported():
     ],
 )
 def test_a_dead_worker_is_noticed_at_once(action, reason):
-    iterator = iter(DataLoader(Failing(action), num_workers=2))
+    answered = multiprocessing.Event()  # else the second worker may die before the first has answered
+    iterator = iter(DataLoader(Failing(lambda: (answered.wait(), action())), num_workers=2))
     assert next(iterator).item() == 0
+    answered.set()
     died = pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly")
     with without_waiting(), died as caught:
         next(iterator)
@@ -374,11 +380,29 @@ def test_workers_end_with_the_program(run, end):
     *pids, folder = finished.stdout.split()
     assert len(pids) == 2
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (any(map(runs, pids)) or os.path.exists(folder)):
+    while time.monotonic() < deadline and (any(map(runs, pids)) or glob.glob(f"{folder}*")):
         time.sleep(0.05)
-    assert not any(map(runs, pids)) and not os.path.exists(folder)
+    assert not any(map(runs, pids)) and not glob.glob(f"{folder}*")
     noise = [line for line in finished.stderr.splitlines() if "ValueError: enough" not in line]
     assert end.startswith("raise") or not noise
+
+
+def test_a_folder_is_removed_while_workers_write_to_it():
+    for _ in range(20):
+        folder = transport.new_folder()
+
+        def write(folder=folder):
+            with contextlib.suppress(OSError):
+                for number in itertools.count():
+                    open(f"{folder}/{number}", "xb").close()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        while not os.listdir(folder):
+            pass
+        transport.remove_folder(folder)
+        writer.join(60)
+        assert not writer.is_alive() and not glob.glob(f"{folder}*")
 
 
 def runs(pid):

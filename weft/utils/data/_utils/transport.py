@@ -47,8 +47,15 @@ def new_folder() -> str | None:
 
 
 def remove_folder(folder: str | None) -> None:
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder of `new_folder`, whatever workers still write to it."""
+    if folder is None:
+        return
+    removed = folder + "-removed"
+    try:
+        os.rename(folder, removed)  # so that nobody can make another file in it
+    except OSError:
+        return  # another worker removes it
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def pack(batch: Any, folder: str | None) -> bytes:

@@ -3,6 +3,7 @@
 The device is the reference device, or the one that TESTED_DEVICE names. If that has kernels for matrices, nothing is computed on the host.
 """
 
+import functools
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from on_device import HERE, refuse_matrices_of_the_host
 
 import weft as torch
+from weft.ops.linalg.device_plans import has_kernels
 
 REAL, COMPLEX = torch.float32, torch.complex128
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-10, torch.complex64: 1e-3, torch.complex128: 1e-10}
@@ -227,3 +229,52 @@ def test_matrix_exponentials_of_numbers_that_are_not_finite(bad):
 def test_gradients(function, dtype):
     a = regular(2, 3, 3, dtype=dtype).to(HERE).requires_grad_()
     assert torch.autograd.gradcheck(function, (a,))
+
+
+SYSTEMS = [
+    ((7, 4), (7, 3)),
+    ((4, 7), (4, 2)),
+    ((5, 5), (5,)),
+    ((3, 30, 20), (3, 30, 2)),
+    ((3, 6, 4), (1, 6, 2)),
+    ((1, 1), (1, 1)),
+]
+
+
+@pytest.mark.parametrize("a, b", SYSTEMS)
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelss", "gelsd"])
+@pytest.mark.parametrize("dtype", [REAL, COMPLEX])
+def test_least_squares(dtype, driver, a, b):
+    check(
+        functools.partial(torch.linalg.lstsq, driver=driver),
+        torch.randn(a, dtype=dtype),
+        torch.randn(b, dtype=dtype),
+    )
+
+
+@pytest.mark.parametrize("driver", ["gelsy", "gelss", "gelsd"])
+def test_least_squares_of_lower_rank(driver):
+    a = torch.randn(8, 3, dtype=torch.float64) @ torch.randn(3, 5, dtype=torch.float64)
+
+    def solution_and_rank(a, b):
+        found = torch.linalg.lstsq(a, b, driver=driver)
+        return found.solution, found.rank, found.residuals
+
+    check(solution_and_rank, a, torch.randn(8, 2, dtype=torch.float64))
+
+
+def test_the_driver_of_least_squares():
+    """It is PyTorch's on CUDA, which gives no rank."""
+    a, b = torch.randn(5, 3), torch.randn(5, 1)
+    found = torch.linalg.lstsq(*(each.to(HERE) for each in (a, b)))
+    assert (found.rank.numel() == 0) is has_kernels(found.solution.spec)
+    torch.testing.assert_close(found.solution.cpu(), torch.linalg.lstsq(a, b).solution)
+
+
+def test_least_squares_along_gradients():
+    def slopes(a, b):
+        leaves = [each.detach().clone().requires_grad_() for each in (a, b)]
+        solution, residuals, *_ = torch.linalg.lstsq(*leaves, driver="gels")
+        return torch.autograd.grad(solution.square().sum() + residuals.sum(), leaves)
+
+    check(slopes, torch.randn(7, 4, dtype=torch.float64), torch.randn(7, 2, dtype=torch.float64))

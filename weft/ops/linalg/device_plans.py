@@ -86,9 +86,9 @@ def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bo
 def _triangular(a: Tensor, b: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
     result, triangles = _right_sides(a, b), bare(a)
     if left:
-        _solve_triangles(triangles, result, upper, unitriangular)
+        solve_triangles(triangles, result, upper, unitriangular)
     else:  # X A = B is A.mT X.mT = B.mT
-        _solve_triangles(triangles.mT, result.mT, not upper, unitriangular)
+        solve_triangles(triangles.mT, result.mT, not upper, unitriangular)
     return result
 
 
@@ -98,7 +98,7 @@ def _right_sides(a: Tensor, b: Tensor) -> Tensor:
     return COPY.write(new(spec, b), bare(b).expand(spec.shape))
 
 
-def _solve_triangles(
+def solve_triangles(
     a: Tensor, result: Tensor, upper: bool, unitriangular: bool = False, conjugated: bool = False
 ) -> None:
     """Replace right sides by the solutions."""
@@ -134,8 +134,8 @@ def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
 
 def _solve_factors(factor: Tensor, result: Tensor, upper: bool) -> None:
     lower = factor.mT if upper else factor  # of an upper factor, whose adjoint is wanted, the conjugate
-    _solve_triangles(lower, result, False, conjugated=upper)
-    _solve_triangles(lower.mT, result, True, conjugated=not upper)
+    solve_triangles(lower, result, False, conjugated=upper)
+    solve_triangles(lower.mT, result, True, conjugated=not upper)
 
 
 def cholesky_inverse_plan(factor: Spec, upper: bool) -> Callable | None:
@@ -212,8 +212,8 @@ def solve(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 def _substitute(factors: Tensor, pivots: Tensor, result: Tensor) -> None:
     """Replace right sides by solutions, from factors and contiguous pivots."""
     _swap(result, pivots, range(pivots.spec.shape[-1]))
-    _solve_triangles(factors, result, False, unitriangular=True)
-    _solve_triangles(factors, result, True)
+    solve_triangles(factors, result, False, unitriangular=True)
+    solve_triangles(factors, result, True)
 
 
 def inverse_plan(a: Spec) -> Callable | None:
@@ -236,8 +236,8 @@ def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callab
 def _lu_solve(factors: Tensor, pivots: Tensor, b: Tensor, adjoint: bool) -> Tensor:
     own, swaps, result = bare(factors), bare(pivots).contiguous(), _right_sides(factors, b)
     if adjoint:
-        _solve_triangles(own.mT, result, False, conjugated=True)
-        _solve_triangles(own.mT, result, True, unitriangular=True, conjugated=True)
+        solve_triangles(own.mT, result, False, conjugated=True)
+        solve_triangles(own.mT, result, True, unitriangular=True, conjugated=True)
         _swap(result, swaps, range(swaps.spec.shape[-1])[::-1])
     else:
         _substitute(own, swaps, result)

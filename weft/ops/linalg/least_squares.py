@@ -14,7 +14,8 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...families.array_op import needs_values
 from ...families.custom_vjp import custom_vjp
-from . import native
+from . import device_least_squares, native
+from .device_plans import has_kernels
 from .lapack import (
     LinAlgError,
     all_finite,
@@ -109,6 +110,7 @@ def _lstsq(
 
 
 _lstsq.on_memory(native.least_squares_plan)
+_lstsq.on_device(device_least_squares.least_squares_plan)
 
 
 @_lstsq.spec_rule
@@ -132,7 +134,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
     Shapes: A [..., m, n], B [..., m, k] or [..., m] -> solution [..., n, k] or [..., n]; residuals [..., k] (if
     m > n and A has full rank), rank and singular values: each empty if the driver does not give it.
-    Drivers: "gelsy" (default), "gels" (full rank only), "gelsd", "gelss": LAPACK's.
+    Drivers: LAPACK's "gelsy", "gels" (full rank only), "gelsd" and "gelss". The default is "gelsy", and on GPUs "gels".
     """
     name = "torch.linalg.lstsq"
     check_tensor(A, "linalg.lstsq", "input")
@@ -161,7 +163,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             else "input.size(-2) should match other.size(-2)"
         )
         raise RuntimeError(f"{name}: {where}\nshapes {list(A.shape)} and {list(B.shape)}")
-    driver = "gelsy" if driver is None else driver
+    if driver is None:  # as PyTorch's on CUDA
+        driver = "gels" if has_kernels(A.spec) else "gelsy"
     if driver not in _DRIVERS:
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     check_supported(A, "linalg_lstsq_cpu")

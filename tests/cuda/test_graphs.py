@@ -90,7 +90,12 @@ def test_each_replay_draws_the_next_random_numbers():
     x = weft.ones(700, device="cuda")
 
     def work():
-        return weft.rand(700, device="cuda"), F.dropout(x), weft.randperm(30, device="cuda")
+        return (
+            weft.rand(700, device="cuda"),
+            F.dropout(x),
+            weft.randperm(30, device="cuda"),
+            weft._standard_gamma(x),
+        )
 
     graph, results = captured(work)
     weft.manual_seed(5)

@@ -1,5 +1,6 @@
 """Random numbers on CUDA devices: PyTorch's for the same seed, on a device of 132 multiprocessors."""
 
+import functools
 import math
 import pickle
 
@@ -137,7 +138,7 @@ def test_every_dtype_of_integers():
         assert 0 <= x.min() and x.max() <= most and abs(x.mean().item() / most - 0.5) < 0.02
 
 
-def test_what_the_host_draws_follows_the_seed():
+def test_what_draws_in_another_order_follows_the_seed():
     weights = weft.arange(1.0, 6.0, device=HERE)
     calls = (
         lambda: weft.randperm(20, device=HERE),
@@ -155,6 +156,51 @@ def test_what_the_host_draws_follows_the_seed():
         assert first.device.type == HERE and first.tolist() == call().tolist()
         assert second.tolist() == call().tolist()
     assert any(calls[0]().tolist() != calls[0]().tolist() for _ in range(3))
+
+
+def standardized(x, mean, variance):
+    return (x.double() - mean).cpu() / math.sqrt(variance)
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.float64])
+def test_numbers_by_rejection(dtype):
+    """The mean and the variance of 40,000 numbers are those of the distribution: for each sampler, within 5 standard errors."""
+    weft.manual_seed(11)
+    filled = functools.partial(weft.full, (40_000,), dtype=dtype, device=HERE)
+    found = [standardized(weft._standard_gamma(filled(a)), a, a) for a in (0.3, 1.0, 7.0, 1e5)]
+    found += [standardized(weft.poisson(filled(rate)), rate, rate) for rate in (0.7, 9.9, 10.0, 1e6)]
+    for n, p in ((20, 0.3), (20, 0.8), (1000, 0.3), (1000, 0.98)):
+        found.append(standardized(weft.binomial(filled(n), filled(p)), n * p, n * p * (1 - p)))
+    for numbers in found:
+        kurtosis = (numbers**4).mean().item()
+        assert abs(numbers.mean().item()) < 5 / 200
+        assert abs(numbers.square().mean().item() - 1) < 5 * math.sqrt(kurtosis - 1) / 200
+    assert len(set(found[0].tolist())) > 39_000
+
+
+def test_parameters_without_random_numbers():
+    edges = weft.tensor([0.0, 3.0, 5.0, 3.0, math.nan], device=HERE)
+    assert weft.poisson(edges[:1]).tolist() == [0]
+    assert weft.binomial(edges, weft.tensor([0.5, 0.0, 1.0, 0.0, 0.5], device=HERE))[:4].tolist() == [
+        0,
+        0,
+        5,
+        0,
+    ]
+    assert weft.binomial(edges, edges.new_full((5,), 0.5)).isnan().tolist() == [False] * 4 + [True]
+    assert weft._standard_gamma(edges)[0] == weft.finfo(weft.float32).tiny
+    assert weft._standard_gamma(edges)[-1].isnan()
+    with pytest.raises(RuntimeError, match="invalid Poisson rate"):
+        weft.poisson(edges)
+    assert weft._standard_gamma(edges[:0]).numel() == 0
+
+
+def test_points_of_the_simplex():
+    weft.manual_seed(3)
+    concentration = weft.tensor([0.5, 2.0, 4.0], device=HERE).expand(20_000, 3)
+    points = weft._sample_dirichlet(concentration)
+    assert (points.sum(-1) - 1).abs().max() < 1e-5 and points.min() > 0
+    assert (points.mean(0) - concentration[0] / 6.5).abs().max() < 0.01
 
 
 def test_states():

@@ -64,6 +64,40 @@ def test_zeta(dtype):
         check(lambda q, n=n: torch.polygamma(n, q), q, rtol=10 * rtol)
 
 
+def incomplete(dtype):
+    """Shapes and places in all regions of the plane, with the edges."""
+    generator = torch.Generator().manual_seed(5)
+    a = 10 ** (torch.rand(300, generator=generator, dtype=torch.float64) * 8 - 3)
+    x = a * 10 ** (torch.rand(300, generator=generator, dtype=torch.float64) * 3 - 2)
+    x[:100] = a[:100] + torch.randn(100, generator=generator, dtype=torch.float64) * a[:100].sqrt()
+    edges = torch.cartesian_prod(
+        *[torch.tensor([0, 1, -1, INF, NAN, 0.3, 24.9, 25.0, 1e30, 1e-30])] * 2
+    ).double()
+    return (torch.cat(pair).to(dtype) for pair in ((a, edges[:, 0]), (x.abs(), edges[:, 1])))
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+@pytest.mark.parametrize(
+    "dtype, rtol", [(torch.float32, 2e-6), (torch.float64, 5e-11), (torch.bfloat16, 1e-2)]
+)
+def test_incomplete_gamma(name, dtype, rtol):
+    a, x = incomplete(dtype)
+    check(getattr(torch.special, name), a, x, rtol=rtol)
+    check(getattr(torch.special, name), a[:4, None], x[:3], rtol=rtol)
+    check(
+        lambda a: getattr(a.clone(), name.replace("gammainc", "igamma") + "_")(x[0].to(a.device)),
+        a,
+        rtol=rtol,
+    )
+
+
+def test_the_slope_of_gamma_numbers():
+    shapes, samples = (each[:200] for each in incomplete(torch.float64))
+    samples = samples.clamp(0.9 * shapes, 1.1 * shapes)
+    check(torch._standard_gamma_grad, shapes, samples, rtol=1e-6)
+    check(torch._standard_gamma_grad, shapes, samples * 1e-9, rtol=1e-6)
+
+
 def test_gradients():
     def slope(x):
         x = x.detach().clone().requires_grad_()

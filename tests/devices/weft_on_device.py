@@ -49,5 +49,7 @@ def splitting(split):
 if __name__ == "weft_on_device":  # and not when the test runner looks for examples in docstrings
     weft.set_default_device(HERE)
     weft.from_numpy, weft.Tensor.numpy, places._parse = from_numpy, numpy, parse
-    weft.tensor_split, weft.Tensor.tensor_split = map(splitting, (weft.tensor_split, weft.Tensor.tensor_split))
+    weft.tensor_split, weft.Tensor.tensor_split = map(
+        splitting, (weft.tensor_split, weft.Tensor.tensor_split)
+    )
     sys.modules[__name__] = weft

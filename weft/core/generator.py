@@ -112,10 +112,6 @@ class Generator:
         self._record["normal"], self._record["normal_is_valid"] = 0.0, 0
         return value
 
-    def on_host(self) -> "Generator":
-        """The generator of the CPU for what is drawn on the host: itself."""
-        return self
-
     def clone_state(self) -> "Generator":
         """A copy of the generator with the same state."""
         return _restored(self.state_bytes())

@@ -13,9 +13,10 @@ from collections.abc import Callable
 
 from ..core.dtype import DType, float64
 from ..core.generator import STATE, Generator
-from .expr import Expr, cast, eq, load, sqrt
+from .expr import Expr, cast, const, eq, load, ne, select, sqrt
+from .iterations import Case, Cases, Iteration, Turn
 from .libm import emit_with_libm, libm
-from .rejection import compiled_samplers, first_uniform, sample
+from .rejection import compiled_samplers, first_uniform, function_of, sample
 from .structured import Body
 
 _OFFSETS = {name: field[1] for name, field in (STATE.fields or {}).items()}
@@ -88,7 +89,7 @@ def _one(b: Body, dtype: DType) -> str:
 @functools.cache
 def _gamma(dtype: DType) -> Callable:
     one = functools.partial(_one, dtype=dtype)
-    return compiled_samplers("gamma", uniform=first_uniform.write, normal=_normal, one=one)
+    return compiled_samplers("gamma", uniform=function_of(first_uniform), normal=_normal, one=one)
 
 
 def gamma(generator: Generator, out: int, shapes: int, n: int, dtype: DType) -> None:
@@ -99,3 +100,30 @@ def gamma(generator: Generator, out: int, shapes: int, n: int, dtype: DType) -> 
     if n:
         with generator.lock:
             _gamma(dtype)(generator.address, out, shapes, shapes, 0, n)
+
+
+# ---- The same method with numbers that each element draws for itself, for devices ------------------------------------------
+
+
+def _constants(shape: Expr, _: Expr) -> tuple[Expr, ...]:
+    small = shape < 1.0
+    d = select(small, shape + 1.0, shape) - 1.0 / 3
+    return d, const(1.0, float64) / sqrt(d * 9.0), select(small, const(1.0, float64) / shape, 0.0)
+
+
+def _turn(d: Expr, c: Expr, exponent: Expr, u1: Expr, u2: Expr, u3: Expr, u4: Expr) -> Turn:
+    x = sqrt(libm("log1p", -u1) * -2.0) * libm("cos", u2 * (2 * math.pi))
+    y = c * x + 1.0
+    v, xx, u = y * y * y, x * x, 1.0 - u3
+    rejected = y <= 0.0
+    at_once = u < 1.0 - xx * _SQUEEZE * xx
+    later = libm("log", u) < xx * 0.5 + d * (1.0 - v + libm("log", v))
+    scale = libm("exp", libm("log1p", -u4) * exponent)
+    return Turn(~rejected & at_once, d * v * scale, ~rejected & later)
+
+
+def _cases(shape: Expr, _: Expr) -> tuple[Case, ...]:
+    return (Case(ne(shape, 0.0), Iteration(_constants, _turn, 4), (shape, shape)),)
+
+
+GAMMA = Cases(_cases, lambda found, shape, _: select(eq(shape, 0.0), 0.0, found))

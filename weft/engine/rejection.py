@@ -7,65 +7,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
-from ..core.dtype import DType, bool_, float32, float64, uint64
+from ..core.dtype import DType, float64
 from ..core.generator import Generator
-from .distributions import u53
-from .expr import Expr, absolute, cast, ceil, const, eq, floor, load, param, select, sqrt
+from .expr import Expr, absolute, cast, ceil, const, eq, floor, isnan, ne, select, sqrt
+from .iterations import ALWAYS, Case, Cases, Iteration, Turn
 from .libm import emit_with_libm, libm
 from .structured import Body, function
 from .twister import compiled, draw_functions
 
-NEVER = const(False, bool_)
-
-
-class _Attempt(NamedTuple):
-    """One turn of a sampler."""
-
-    done: Expr  # tested first
-    value: Expr  # the sample, if this turn is the last
-    accept: Expr = NEVER  # tested, and computed, only if not done
-    carried: tuple[Expr, ...] = ()  # what the next turn starts from
-
-
-class Sampler(NamedTuple):
-    """`attempt(*constants, *uniforms, *carried)`, repeated; `constants(a, b)` are computed once for each element."""
-
-    constants: Callable[[Expr, Expr], tuple[Expr, ...]]
-    attempt: Callable[..., _Attempt]
-    draws: int
-    start: tuple[float, ...] = ()  # what the first turn starts from
-
-    def write(self, b: Body) -> str:
-        """Write one sample."""
-        draws = b.room(8 * self.draws)
-        first, second = load(0, float64), load(1, float64)
-        leaves = {first: "%a", second: "%b"}
-        constants = self.constants(first, second)
-        leaves |= dict(zip(constants, emit_with_libm(b, constants, leaves), strict=True))
-        words = [load(2 + k, uint64) for k in range(self.draws)]
-        carried = [param(k, float64) for k in range(len(self.start))]
-        variables = [b.variable("double", str(start)) for start in self.start]
-        sample = b.variable("double", "0.0")
-        turn = self.attempt(*constants, *map(u53, words), *carried)
-        with b.repeat() as go_on_if:
-            b.do(f"call void @draw(ptr %state, ptr {draws}, i64 {2 * self.draws})")
-            leaves |= dict(zip(words, b.words(draws, self.draws), strict=True))
-            leaves |= {leaf: b.get(place, "double") for leaf, place in zip(carried, variables, strict=True)}
-            done, value = emit_with_libm(b, (turn.done, turn.value), leaves)
-            b.set(sample, "double", value)
-            go_on_if(b.let(f"xor i1 {done}, true"))
-            later = (turn.accept, *turn.carried)
-            accept, *following = emit_with_libm(b, later, leaves | {turn.done: done, turn.value: value})
-            for place, start in zip(variables, following, strict=True):
-                b.set(place, "double", start)
-            go_on_if(b.let(f"xor i1 {accept}, true"))
-        return b.get(sample, "double")
-
-
 # Draws one uniform number in [0, 1).
-first_uniform = Sampler(lambda a, b: (), lambda u: _Attempt(const(True, bool_), u), 1)
+first_uniform = Iteration(lambda a, b: (), lambda u: Turn(ALWAYS, u), 1)
 
 
 # Poisson. Large rates: transformed rejection, Hörmann 1993, PTRS. Small ones: count factors until the product is small.
@@ -79,23 +31,23 @@ def _ptrs_constants(rate: Expr, _: Expr) -> tuple[Expr, ...]:
     return rate, libm("log", rate), a, b, libm("log", inverse_alpha), enough
 
 
-def _ptrs(rate, log_rate, a, b, log_inverse_alpha, enough, u, v) -> _Attempt:
+def _ptrs(rate, log_rate, a, b, log_inverse_alpha, enough, u, v) -> Turn:
     u = u - 0.5
     us = 0.5 - absolute(u)
     k = floor((a * 2.0 / us + b) * u + rate + 0.43)
     rejected = (k < 0.0) | ((us < 0.013) & (v > us))
     left = libm("log", v) + log_inverse_alpha - libm("log", a / (us * us) + b)
     right = k * log_rate - rate - libm("lgamma", k + 1.0)
-    return _Attempt((us >= 0.07) & (v <= enough), k, ~rejected & (left <= right))
+    return Turn((us >= 0.07) & (v <= enough), k, ~rejected & (left <= right))
 
 
-def _product(limit: Expr, u: Expr, product: Expr, count: Expr) -> _Attempt:
+def _product(limit: Expr, u: Expr, product: Expr, count: Expr) -> Turn:
     product = product * u
-    return _Attempt(~(product > limit), count, carried=(product, count + 1.0))
+    return Turn(~(product > limit), count, carried=(product, count + 1.0))
 
 
-_PTRS = Sampler(_ptrs_constants, _ptrs, 2)
-_PRODUCT = Sampler(lambda rate, _: (libm("exp", -rate),), _product, 1, (1.0, 0.0))
+_PTRS = Iteration(_ptrs_constants, _ptrs, 2)
+_PRODUCT = Iteration(lambda rate, _: (libm("exp", -rate),), _product, 1, (1.0, 0.0))
 
 
 def sample(b: Body, name: str, x: str = "0.0", y: str = "0.0") -> str:
@@ -103,15 +55,37 @@ def sample(b: Body, name: str, x: str = "0.0", y: str = "0.0") -> str:
     return b.let(f"call double @{name}(ptr %state, double {x}, double {y})")
 
 
-def _one_poisson(b: Body) -> str:
-    found = b.variable("double", "0.0")
-    with b.unless(b.let("fcmp oeq double %a, 0.0")):
-        large = b.let("fcmp oge double %a, 10.0")
-        with b.when(large):
-            b.set(found, "double", sample(b, "ptrs", "%a"))
-        with b.unless(large):
-            b.set(found, "double", sample(b, "product", "%a"))
-    return b.get(found, "double")
+def _poisson_cases(rate: Expr, _: Expr) -> tuple[Case, ...]:
+    large = rate >= 10.0
+    return Case(large, _PTRS, (rate, rate)), Case(~large & ne(rate, 0.0), _PRODUCT, (rate, rate))
+
+
+POISSON = Cases(_poisson_cases, lambda found, rate, _: select(eq(rate, 0.0), 0.0, found))
+
+
+def drawn_from_state(b: Body) -> Callable[[int], list[str]]:
+    """Return a function that writes the draw of so many words from the generator's state."""
+
+    def draw(count: int) -> list[str]:
+        room = b.room(8 * count)
+        b.do(f"call void @draw(ptr %state, ptr {room}, i64 {2 * count})")
+        return b.words(room, count)
+
+    return draw
+
+
+def function_of(iteration: Iteration) -> Callable[[Body], str]:
+    """Return what writes the function of an iteration, for `compiled_samplers`."""
+    return lambda b: iteration.write(b, emit_with_libm, drawn_from_state(b))
+
+
+def _compiled_cases(name: str, cases: Cases) -> Callable:
+    functions = {f"case{k}": function_of(case.iteration) for k, case in enumerate(cases.of_parameters())}
+
+    def one(b: Body) -> str:
+        return cases.write(b, emit_with_libm, lambda k, x, y: sample(b, f"case{k}", x, y), "%a", "%b")
+
+    return compiled_samplers(name, **functions, one=one)
 
 
 def compiled_samplers(name: str, **functions: Callable[[Body], str]) -> Callable:
@@ -138,7 +112,7 @@ def compiled_samplers(name: str, **functions: Callable[[Body], str]) -> Callable
 
 @functools.cache
 def _poisson() -> Callable:
-    return compiled_samplers("poisson", ptrs=_PTRS.write, product=_PRODUCT.write, one=_one_poisson)
+    return _compiled_cases("poisson", POISSON)
 
 
 def poisson(generator: Generator, out: int, rates: int, n: int) -> None:
@@ -164,7 +138,7 @@ def _btrs_constants(dtype: DType, count: Expr, p: Expr) -> tuple[Expr, ...]:
     return count, a, b, center, enough, ratio, alpha, mode
 
 
-def _btrs(count, a, b, center, enough, ratio, alpha, mode, u, v) -> _Attempt:
+def _btrs(count, a, b, center, enough, ratio, alpha, mode, u, v) -> Turn:
     u = u - 0.5
     us = 0.5 - absolute(u)
     k = floor((a * 2.0 / us + b) * u + center)
@@ -175,7 +149,7 @@ def _btrs(count, a, b, center, enough, ratio, alpha, mode, u, v) -> _Attempt:
     right = right + (k + 0.5) * libm("log", ratio * (count - k + 1.0) / (k + 1.0))
     right = right + _stirling_tail(mode) + _stirling_tail(count - mode)
     right = right - _stirling_tail(k) - _stirling_tail(count - k)
-    return _Attempt((us >= 0.07) & (v <= enough), k, ~rejected & (left <= right))
+    return Turn((us >= 0.07) & (v <= enough), k, ~rejected & (left <= right))
 
 
 def _stirling_tail(k: Expr) -> Expr:
@@ -194,41 +168,38 @@ _STIRLING_TAILS = (
 # fmt: on
 
 
-def _waiting(count: Expr, log_q: Expr, u: Expr, waited: Expr, successes: Expr) -> _Attempt:
+def _waiting(count: Expr, log_q: Expr, u: Expr, waited: Expr, successes: Expr) -> Turn:
     waited = waited + ceil(libm("log", u) / log_q)
-    return _Attempt(waited > count, successes, carried=(waited, successes + 1.0))
+    return Turn(waited > count, successes, carried=(waited, successes + 1.0))
 
 
-def _one_binomial(b: Body, dtype: DType) -> str:
-    """Of a trials with probability b. Probabilities above a half count the failures, which are rarer."""
-    found = b.variable("double", "0.0")
-    none = b.let(f"or i1 {b.let('fcmp ole double %a, 0.0')}, {b.let('fcmp ole double %b, 0.0')}")
-    with b.unless(none):
-        unknown, always = b.let("fcmp uno double %a, %b"), b.let("fcmp oge double %b, 1.0")
-        b.set(found, "double", b.let(f"select i1 {always}, double %a, double 0x7FF8000000000000"))
-        with b.unless(b.let(f"or i1 {unknown}, {always}")):
-            more, failure = b.let("fcmp ogt double %b, 0.5"), b.let("fsub double 1.0, %b")
-            rare = b.let(f"select i1 {more}, double {failure}, double %b")
-            mean = b.let(f"fmul double %a, {rare}")
-            if dtype is float32:
-                mean = b.let(f"fpext float {b.let(f'fptrunc double {mean} to float')} to double")
-            large = b.let(f"fcmp oge double {mean}, 10.0")
-            with b.when(large):
-                b.set(found, "double", sample(b, "btrs", "%a", rare))
-            with b.unless(large):
-                b.set(found, "double", sample(b, "waiting", "%a", rare))
-            count = b.get(found, "double")
-            rest = b.let(f"fsub double %a, {count}")
-            b.set(found, "double", b.let(f"select i1 {more}, double {rest}, double {count}"))
-    return b.get(found, "double")
+def _binomial_cases(dtype: DType, count: Expr, p: Expr) -> tuple[Case, ...]:
+    """Probabilities above a half count the failures, which are rarer."""
+    rare = select(p > 0.5, 1.0 - p, p)
+    random = (count > 0.0) & (p > 0.0) & (p < 1.0)
+    large = cast(cast(count * rare, dtype), float64) >= 10.0
+    btrs = Iteration(functools.partial(_btrs_constants, dtype), _btrs, 2)
+    return Case(random & large, btrs, (count, rare)), Case(random & ~large, _WAITING, (count, rare))
+
+
+def _binomial_result(found: Expr, count: Expr, p: Expr) -> Expr:
+    found = select(p > 0.5, count - found, found)
+    found = select(~isnan(count) & (p >= 1.0), count, found)
+    return select((count <= 0.0) | (p <= 0.0), 0.0, found)
+
+
+_WAITING = Iteration(lambda count, p: (count, libm("log1p", -p)), _waiting, 1, (0.0, 0.0))
+
+
+@functools.cache
+def binomial_cases(dtype: DType) -> Cases:
+    """Of a trials with probability b. The constants of samplers are rounded as PyTorch rounds them for tensors of the dtype."""
+    return Cases(functools.partial(_binomial_cases, dtype), _binomial_result)
 
 
 @functools.cache
 def _binomial(dtype: DType) -> Callable:
-    btrs = Sampler(functools.partial(_btrs_constants, dtype), _btrs, 2)
-    waiting = Sampler(lambda count, p: (count, libm("log1p", -p)), _waiting, 1, (0.0, 0.0))
-    one = functools.partial(_one_binomial, dtype=dtype)
-    return compiled_samplers("binomial", btrs=btrs.write, waiting=waiting.write, one=one)
+    return _compiled_cases("binomial", binomial_cases(dtype))
 
 
 def binomial(generator: Generator, out: int, counts: int, probabilities: int, n: int, dtype: DType) -> None:

@@ -152,7 +152,10 @@ class ArrayOp(SpecRule, Op):
     """An op whose `function` computes on arrays, inside the device of its tensors. It is one step for autograd.
 
     The arguments of the function, tensors or not, are the inputs of the step, in the order of the signature.
+    `by_kernels` computes the same of the arguments, on devices that prefer kernels.
     """
+
+    by_kernels: Callable | None = None
 
     def __init__(
         self,
@@ -176,6 +179,8 @@ class ArrayOp(SpecRule, Op):
                 tensors += [item for item in argument if isinstance(item, Tensor)]
         if (where := device_without_memory(self.name, tensors)) is not None:
             result = self.results_without_values(where, args, kwargs)
+        elif self.by_kernels is not None and tensors[0].spec.device.backend.prefers_kernels:
+            result = self.by_kernels(*args, **kwargs)
         else:
             result = self._on_arrays(tensors, args, kwargs)
         if needs_recording(tensors):

@@ -89,6 +89,8 @@ PROGRAMS = {
     "sin of float64": lambda: new(100, dtype=weft.float64).sin(),
     "pow": lambda: new(100) ** new(100),
     "lgamma": lambda: new(100).lgamma(),
+    "igamma": lambda: new(100).igamma(new(100)),
+    "numbers by rejection": lambda: (weft._standard_gamma(new(100)), weft.binomial(new(100), new(100))),
     "bfloat16": lambda: half(100) * 2 + 1,
     "float16": lambda: new(100, dtype=weft.float16) / 3,
     "float8": lambda: new(100).to(weft.float8_e4m3fn).to(weft.float32),

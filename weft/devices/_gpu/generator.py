@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.device import CPU, as_device
+from ...core.device import as_device
 from ...core.generator import DEFAULT_SEED, Generator, check_seed, first_seed
 from ...core.locks import new_lock
 from .philox import WORDS
@@ -54,15 +54,6 @@ class PhiloxGenerator(Generator):
             before = self._offset
             self._offset = before + words
         return self._seed, before // WORDS
-
-    def on_host(self) -> Generator:
-        """A generator of the CPU for what is drawn on the host, from the seed and the offset, which moves on.
-
-        Raises: AcceleratorError during a capture, whose replays would repeat the numbers.
-        """
-        self.device.backend.runtime.refuse_recording()  # type: ignore[attr-defined]
-        seed, counter = self.take(WORDS)
-        return Generator(CPU).manual_seed(seed + counter * 0x9E3779B97F4A7C15 & _MASK)
 
     def state_bytes(self) -> np.ndarray:
         """A copy of the state: 16 bytes with the layout of `torch.cuda.get_rng_state()`."""

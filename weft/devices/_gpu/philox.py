@@ -52,7 +52,7 @@ def words(seed: Expr, counter: Expr, thread: Expr) -> list[Expr]:
 # ---- From words to numbers, as cuRAND does it -----------------------------------------------------------------------------
 
 
-def _wide(words: Sequence[Expr]) -> list[Expr]:
+def wide(words: Sequence[Expr]) -> list[Expr]:
     return [(cast(high, uint64) << 32) | cast(low, uint64) for high, low in (words[:2], words[2:])]
 
 
@@ -128,7 +128,7 @@ def _draw_32(words: Sequence[Expr], dtype: DType) -> list[Expr]:
 
 
 def _draw_64(words: Sequence[Expr], dtype: DType) -> list[Expr]:
-    return _wide(words)
+    return wide(words)
 
 
 _ONE, _TWO = (None,), (None, None)

@@ -15,9 +15,13 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...engine import gamma
 from ...engine.blas import scipy
+from ...engine.incomplete_gamma import LOWER, UPPER
 from ...families.array_op import array, array_op, runs_inside, tensor_of
 from ...families.custom_vjp import custom_vjp
-from .random_filling import FLOATS, check_implemented, host_generator
+from ...families.indexed import bare
+from ...families.iterated import has_iterations, iterated
+from ..indexing.masking import where
+from .random_filling import FLOATS, check_implemented, drawing_generator
 
 # Relative step of a central difference of quantiles in float64: cancellation and curvature cost about as much.
 _STEP = 1e-5
@@ -33,13 +37,20 @@ def _samples(shapes: Tensor, generator: Generator, dtype: DType) -> np.ndarray:
 @public("function")
 def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
     """Return a gamma number of rate 1 for each shape in `self`, differentiable in the shapes."""
-    return _gamma(self, host_generator(generator, "_standard_gamma", self.spec.device))
+    return _gamma(self, drawing_generator(generator, "_standard_gamma", self.spec.device))
 
 
 @custom_vjp(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))  # type: ignore[has-type]
-@runs_inside
 def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
     check_implemented(shapes, FLOATS, "gamma_cpu")
+    if has_iterations(shapes.spec.device):
+        values = iterated(gamma.GAMMA, shapes, shapes, generator)
+        return values.clamp(min=finfo(shapes.dtype).tiny).to(shapes.dtype)
+    return _gamma_on_host(shapes, generator)
+
+
+@runs_inside
+def _gamma_on_host(shapes: Tensor, generator: Generator) -> Tensor:
     dtype = float64 if shapes.dtype is float64 else float32
     return tensor_of(np.maximum(_samples(shapes, generator, dtype), finfo(shapes.dtype).tiny), shapes.dtype)
 
@@ -47,7 +58,7 @@ def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
 @public("function")
 def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
     """Return a point of the simplex for each vector of concentrations; differentiable in them."""
-    return _dirichlet(self, host_generator(generator, "_sample_dirichlet", self.spec.device))
+    return _dirichlet(self, drawing_generator(generator, "_sample_dirichlet", self.spec.device))
 
 
 def dirichlet_rule(ct, out, concentration, generator=None):
@@ -56,9 +67,18 @@ def dirichlet_rule(ct, out, concentration, generator=None):
 
 
 @custom_vjp(dirichlet_rule)
-@runs_inside
 def _dirichlet(concentration: Tensor, generator: Generator) -> Tensor:
     check_implemented(concentration, FLOATS, "dirichlet")
+    if has_iterations(concentration.spec.device):
+        values = iterated(gamma.GAMMA, concentration, concentration, generator).clamp(min=finfo(float64).tiny)
+        limits = finfo(concentration.dtype)
+        points = (values / values.sum(-1, keepdim=True)).clamp(limits.tiny, 1 - limits.eps / 2)
+        return points.to(concentration.dtype)
+    return _dirichlet_on_host(concentration, generator)
+
+
+@runs_inside
+def _dirichlet_on_host(concentration: Tensor, generator: Generator) -> Tensor:
     values = np.maximum(_samples(concentration, generator, float64), finfo(float64).tiny)
     limits = finfo(concentration.dtype)
     points = np.clip(values / values.sum(-1, keepdims=True), limits.tiny, 1 - limits.eps / 2)
@@ -100,6 +120,22 @@ def _gamma_slope(shapes: Tensor, samples: Tensor) -> Tensor:
         # Near 0 the probability is x^a / gamma(a + 1) to first order, and may be too small for a float.
         near_zero = x * (special.digamma(a + 1) - np.log(x)) / a
     return tensor_of(np.where(x < 1e-6 * (1 + a), near_zero, slope), samples.dtype)
+
+
+def _gamma_slope_by_kernels(shapes: Tensor, samples: Tensor) -> Tensor:
+    """The probability below a sample moves with the shape; the density says by how much the sample moves back."""
+    a, x = (bare(each).double() for each in (shapes, samples))
+    h = a * _STEP / (1 + a.sqrt())  # of a large `a`, a part of the standard deviation
+    below, above = (iterated(cases, a, x) for cases in (LOWER, UPPER))
+    rates = ((iterated(cases, a + h, x) - iterated(cases, a - h, x)) / (2 * h) for cases in (LOWER, UPPER))
+    of_below, of_above = rates
+    density = ((a - 1) * x.log() - x - a.lgamma()).exp()
+    slope = where(above < below, of_above, -of_below) / density
+    near_zero = x * ((a + 1).digamma() - x.log()) / a
+    return where(x < 1e-6 * (1 + a), near_zero, slope).to(samples.dtype)
+
+
+_gamma_slope.by_kernels = _gamma_slope_by_kernels
 
 
 @_gamma_slope.spec_rule

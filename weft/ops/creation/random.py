@@ -12,7 +12,7 @@ from ...core.arguments import no_form, number
 from ...core.batched import beneath
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
-from ...core.generator import Generator, default_generator, generator_on, seed_devices
+from ...core.generator import Generator, default_generator, seed_devices
 from ...core.iteration import broadcast_shapes
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format
 from ...core.limits import overflow
@@ -25,6 +25,7 @@ from ...core.tensor import empty as empty_of
 from ...engine import distributions, rejection
 from ...families.array_op import array, host_array, inside, on_device, runs_inside, tensor_of
 from ...families.custom_vjp import custom_vjp
+from ...families.iterated import has_iterations, iterated
 from ..assembly.copying import copy_values
 from ..tensor.rules import zero_grad
 from . import device_draws
@@ -34,11 +35,11 @@ from .random_filling import (
     INTEGERS,
     bernoulli_,
     check_implemented,
+    drawing_generator,
     fill_integers,
     fill_normal,
     fill_uniform,
     generator_or_default,
-    host_generator,
     integer_argument,
     last_integer,
     normal_,
@@ -291,12 +292,11 @@ def randperm(
     if result.spec.device.backend.has_memory:
         _check_permutation(n, result)
         where = result.spec.device
+        own = drawing_generator(generator, "randperm", where)
         if where.backend.prefers_kernels:
-            own = generator_on(where, generator_or_default(generator, "randperm"))
             copy_values(result, device_draws.permutation(own, n, where))
         else:
-            generator = host_generator(generator, "randperm", where)
-            copy_values(result, on_device(distributions.permutation(generator, n), where))
+            copy_values(result, on_device(distributions.permutation(own, n), where))
     return with_grad(_first_version(result, out), requires_grad, names)
 
 
@@ -447,7 +447,7 @@ def multinomial(
 
 
 def _drawn_by_kernels(input: Tensor, count: int, replacement: bool, generator: Generator | None) -> Tensor:
-    own = generator_on(input.spec.device, generator_or_default(generator, "multinomial"))
+    own = drawing_generator(generator, "multinomial", input.spec.device)
     weights = input.detach()
     if not bool((weights.amin() >= 0) & (weights.amax(-1).amin() > 0) & (weights.amax() < math.inf)):
         _check_weights(np.atleast_2d(host_array(weights)), replacement and count > 1)
@@ -455,7 +455,7 @@ def _drawn_by_kernels(input: Tensor, count: int, replacement: bool, generator: G
 
 
 def _drawn_on_host(input: Tensor, count: int, replacement: bool, generator: Generator | None) -> Tensor:
-    own = host_generator(generator, "multinomial", input.spec.device)
+    own = drawing_generator(generator, "multinomial", input.spec.device)
     with inside("multinomial", (input,)):
         rows = np.atleast_2d(array(input))
         _check_weights(rows, replacement and count > 1)
@@ -486,7 +486,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
     Raises: RuntimeError for a negative rate.
     """
-    return _poisson(input, host_generator(generator, "poisson", input.spec.device))
+    return _poisson(input, drawing_generator(generator, "poisson", input.spec.device))
 
 
 @custom_vjp(zero_grad)
@@ -494,14 +494,21 @@ def _poisson(input: Tensor, generator: Generator) -> Tensor:
     check_implemented(input, FLOATS, "poisson_cpu")
     if not input.spec.device.backend.has_memory:
         return empty_as(input, memory_format=contiguous_format)
+    if has_iterations(input.spec.device):
+        if not bool((input >= 0).all()):
+            raise RuntimeError(_NEGATIVE_RATE)
+        return iterated(rejection.POISSON, input, input, generator).to(input.dtype)
     return _poisson_of(input, generator)
+
+
+_NEGATIVE_RATE = "invalid Poisson rate, expected rate to be non-negative"
 
 
 @runs_inside
 def _poisson_of(input: Tensor, generator: Generator) -> Tensor:
     rates = array(input).astype(np.float64, order="C")
     if not np.all(rates >= 0):
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+        raise RuntimeError(_NEGATIVE_RATE)
     values = np.empty_like(rates)
     rejection.poisson(generator, values.ctypes.data, rates.ctypes.data, rates.size)
     return tensor_of(values, input.dtype)
@@ -513,7 +520,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
     Raises: ValueError for counts that are not floats, RuntimeError if the dtypes differ.
     """
-    generator = host_generator(generator, "binomial", count.spec.device)
+    generator = drawing_generator(generator, "binomial", count.spec.device)
     if not count.is_floating_point():
         raise ValueError(
             f"binomial only supports floating-point dtypes for count, got: {LEGACY_NAMES[count.dtype]}"
@@ -524,6 +531,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     sizes = broadcast_shapes("binomial", count.shape, prob.shape)
     if not count.spec.device.backend.has_memory:
         return empty_of(contiguous_spec(sizes, count.dtype, count.device))
+    if has_iterations(count.spec.device):
+        return iterated(rejection.binomial_cases(count.dtype), count, prob, generator).to(count.dtype)
     return _binomial_of(count, prob, sizes, generator)
 
 

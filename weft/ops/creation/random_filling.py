@@ -97,9 +97,9 @@ def generator_or_default(generator: Any, name: str) -> Generator:
     return generator
 
 
-def host_generator(generator: Any, name: str, where: device) -> Generator:
-    """The generator of the CPU that draws on the host for a tensor of a device."""
-    return generator_on(where, generator_or_default(generator, name)).on_host()
+def drawing_generator(generator: Any, name: str, where: device) -> Generator:
+    """The generator that draws for a tensor of a device: one of the CPU if the device has none of its own."""
+    return generator_on(where, generator_or_default(generator, name))
 
 
 @PlanCache

@@ -19,8 +19,10 @@ from ...core.tensor import Tensor
 from ...engine import bessel, blas, normal
 from ...engine import scalar as s
 from ...engine import special as functions
+from ...engine.incomplete_gamma import LOWER, UPPER
 from ...families.array_op import ArrayMap
 from ...families.calls import chosen, publish
+from ...families.iterated import iterated
 from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, same_dtype, to_float
 from ..tensor.rules import unknown
 from .pointwise import OPS
@@ -271,6 +273,7 @@ for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gamm
         same_dtype,
         _gammainc(_upper),
         check=ONLY_FLOATS,
+        by_kernels=functools.partial(iterated, UPPER if _upper else LOWER),
         derivative=(unknown(f"{_own}: input"), _gammainc_rule(-1 if _upper else 1)),
     )
     _what = f"The regularized {'upper' if _upper else 'lower'} incomplete gamma function of (input, other)."

@@ -109,7 +109,7 @@ def test_gradients():
 
 FUNCTIONS = """
 bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1
-spherical_bessel_j0 erfcx log_ndtr ndtri
+spherical_bessel_j0 erfcx log_ndtr ndtri airy_ai
 """.split()
 
 
@@ -119,3 +119,18 @@ def test_expressions(name):
     check(getattr(torch.special, name), x, rtol=1e-6)
     check(getattr(torch.special, name), x.double(), rtol=1e-13)
     check(lambda x: x.mvlgamma(3), x.abs() + 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.uint8, torch.bool, torch.int64]
+)
+def test_hashes(dtype):
+    x = (torch.randn(5, 7, 3, generator=torch.Generator().manual_seed(2)) * 9).to(dtype)
+    for sizes in ((5, 7, 3), (1, 1, 1), (5, 0, 3), ()):
+        part = x[tuple(slice(size) for size in sizes)] if sizes else x[0, 0, 0]
+        for dim in (-1, 0, *([(0, 2)] if sizes else [])):
+            if part.dim() == 0 or part.size(dim if isinstance(dim, int) else 0):
+                check(lambda x, dim=dim: torch.hash_tensor(x, dim, keepdim=dim == 0), part)
+        if part.numel():
+            check(torch.hash_tensor, part)
+            check(torch.hash_tensor, part.mT if sizes else part)

@@ -60,6 +60,17 @@ def test_lgamma_of_special_values():
     assert weft.tensor([nan]).lgamma().isnan().all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_airy(dtype):
+    """Errors are in units of the function's size: left of 0 that of its waves."""
+    x = np.concatenate([np.linspace(-14, 20, 700), [-10.5, 10.5, -0.0, 5e-324]]).astype(dtype)
+    with mpmath.workdps(40):
+        expected = np.array([float(mpmath.airyai(mpmath.mpf(float(value)))) for value in x])
+    size = np.where(x < 0, np.maximum(abs(x), 1.0).astype(np.float64) ** -0.25, expected)
+    errors = abs(weft.special.airy_ai(weft.from_numpy(x)).numpy() - expected) / size
+    assert errors.max() < (8 if dtype is np.float32 else 60) * np.finfo(dtype).eps
+
+
 def test_airy_far_from_zero():
     x = weft.tensor([3141590.0, 1e30, -3141590.0, -1e7, 2.0], dtype=weft.float64)
     with mpmath.workdps(40):

@@ -16,7 +16,7 @@ from ...core.dtype import DType, float64
 from ...core.public import add_inplace
 from ...core.registry import FUNCTIONS, add_member
 from ...core.tensor import Tensor
-from ...engine import bessel, blas, normal
+from ...engine import airy, bessel, blas, normal
 from ...engine import scalar as s
 from ...engine import special as functions
 from ...engine.incomplete_gamma import LOWER, UPPER
@@ -58,27 +58,6 @@ def _ndtr(a):
 
 
 # ---- Functions that SciPy computes -------------------------------------------------------------------------------------
-
-
-# beyond this bound SciPy's Airy function returns NaN
-_AIRY_FAR = 1e6
-
-
-def _airy(x):
-    """Far right of 0 the function is less than any float. Far left it is computed by its asymptotic series (DLMF 9.7.9).
-
-    As in PyTorch, it is NaN for infinities.
-    """
-    far = np.abs(x) > _AIRY_FAR
-    if not far.any():
-        return scipy("airy")(x)[0]
-    size = np.where(far & np.isfinite(x), -x, 1).astype(np.float64)
-    phase = size * np.sqrt(size) * (2 / 3)
-    wave = np.sin(phase + math.pi / 4) - 5 / (72 * phase) * np.cos(phase + math.pi / 4)
-    left = wave / (math.sqrt(math.pi) * np.sqrt(np.sqrt(size)))
-    near = scipy("airy")(np.where(far, 0, x))[0]
-    beyond = np.where(np.isinf(x), np.nan, np.where(x > 0, 0, left))
-    return np.where(far, beyond, near).astype(x.dtype)
 
 
 def _gammainc(upper: bool) -> Callable:
@@ -213,6 +192,7 @@ _UNARY = (
     ("special.bessel_y0",                        bessel.y0,           "function",                nondifferentiable,                                                             "the Bessel function of the second kind, order 0"),
     ("special.bessel_y1",                        bessel.y1,           "function",                nondifferentiable,                                                             "the Bessel function of the second kind, order 1"),
     ("special.spherical_bessel_j0",              bessel.spherical_j0, "function",                nondifferentiable,                                                             "sin(input) / input; 1 at 0"),
+    ("special.airy_ai",                          airy.ai,             "function",                nondifferentiable,                                                             "the Airy function Ai"),
     ("special.erfcx",                            normal.erfcx,        "function",                lambda ct, out, a: ct * (2 * a * out - TWO_BY_ROOT_PI),                        "exp(input**2) erfc(input)"),
     ("special.log_ndtr",                         normal.log_ndtr,     "function",                lambda ct, out, a: ct * (ROOT_2_BY_PI / OPS["special.erfcx"](a * -SQRT_HALF)), "the logarithm of ndtr(input)"),
     ("special.ndtri",                            normal.ndtri,        "function",                lambda ct, out, a: ct * (ROOT_2_PI * (out * out / 2).exp()),                   "the inverse of ndtr"),
@@ -222,10 +202,6 @@ for _names, _element, _forms, _derivative, _what in _UNARY:
     _name, *_aliases = _names.split()
     OPS[_name] = Map(_name, to_float, _element, check=NO_COMPLEX, derivative=_derivative)
     publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
-OPS["special.airy_ai"] = ArrayMap(
-    "special.airy_ai", to_float, _airy, check=NO_COMPLEX, derivative=nondifferentiable
-)
-publish(OPS["special.airy_ai"], 1, "function", doc="Of each element the Airy function Ai.")
 TRIGAMMA = Map(
     "polygamma",
     to_float,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ...core.derivative import nondifferentiable
-from ...core.dtype import LEGACY_NAMES, uint64
+from ...core.dtype import LEGACY_NAMES, int64, uint64
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, empty
 from ...families.array_op import array_op, tensor_of, wide_array
+from ...families.indexed import bare
+from ...families.map import COPY
 from ...families.reduce import dims_of, reduced_sizes
 
 
@@ -23,6 +26,30 @@ def _hashed(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     )
     hashes: Any = np.bitwise_xor
     return tensor_of(np.asarray(hashes.reduce(words.view(np.uint64), axis=dims, keepdims=keepdim)), uint64)
+
+
+def _hashed_by_kernels(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """Halves are combined until one element is left of each."""
+    own, sizes = bare(input), reduced_sizes(input.shape, dims, keepdim)
+    wide = own.double() if own.is_floating_point() else own if own.dtype is uint64 else own.long()
+    kept = [d for d in range(wide.dim()) if d not in dims]
+    count = math.prod([wide.size(d) for d in dims])
+    words = (
+        wide.view(int64).permute(*kept, *dims).reshape(-1, count)
+        if input.numel()
+        else wide.new_zeros(math.prod(sizes), 1, dtype=int64)
+    )
+    while (count := words.size(1)) > 1:
+        half = count // 2
+        folded = words.narrow(1, 0, half) ^ words.narrow(1, half, half)
+        if count % 2:
+            folded.narrow(1, 0, 1).bitwise_xor_(words.narrow(1, count - 1, 1))
+        words = folded
+    result = empty(contiguous_spec(sizes, int64, input.spec.device))
+    return COPY.write(result, words.reshape(sizes)).view(uint64)
+
+
+_hashed.by_kernels = _hashed_by_kernels
 
 
 @_hashed.spec_rule

@@ -7,7 +7,7 @@ from one_rank import groups, same
 
 import weft
 import weft.nn as nn
-from weft.distributed._reducer import grouped
+from weft.distributed._reducer import grouped, grouped_by_place
 from weft.nn.parallel import DistributedDataParallel
 
 Pair = collections.namedtuple("Pair", "a b")
@@ -165,7 +165,7 @@ def test_communication_hook():
 
 def test_buckets_have_limits():
     model = nn.Sequential(*(nn.Linear(512, 512) for _ in range(3)))
-    buckets = grouped(list(model.parameters()), 2 << 20)
+    buckets = grouped_by_place(list(model.parameters()), [1 << 20, 2 << 20])
     sizes = [sum(each.numel() * 4 for each in bucket) for bucket in buckets]
     assert any(each is model[2].bias for each in buckets[0])
     assert any(each is model[0].weight for each in buckets[-1])
@@ -174,9 +174,9 @@ def test_buckets_have_limits():
 
 def test_buckets_have_one_dtype():
     first, second, third = weft.zeros(2), weft.zeros(2, dtype=weft.float64), weft.zeros(1, dtype=weft.float64)
-    assert [list(map(id, each)) for each in grouped([first, second, third], 100)] == [
-        [id(second), id(third)],
+    assert [list(map(id, each)) for each in grouped([first, second, third], [100])] == [
         [id(first)],
+        [id(second), id(third)],
     ]
 
 

@@ -110,7 +110,14 @@ class Carrier:
         self._closed = False
 
     def carry_out(self, job: Callable[[], None], result: Any, wait: bool) -> Work:
-        """Carry out `job`: here, if the caller waits for it and nothing was begun before; else in the thread."""
+        """Carry out `job`: here, if the caller waits for it and nothing was begun before; else in the thread.
+
+        A callback of a future runs in the thread. The collectives that it calls are carried out at once, before those that were begun meanwhile, so
+        that their order is the same on all ranks.
+        """
+        if threading.current_thread() is self._thread:
+            job()
+            return Work(result)
         if not wait or self.queue or not self.turn.acquire(False):
             return self._begun(QueuedWork(job, result))
         try:

@@ -1,27 +1,32 @@
 """Reducer: averages gradients over the ranks of a group while a backward pass still computes others.
 
-Gradients are put into buckets, those of the last parameters first, because a backward pass computes them first. As soon as all gradients
-of a bucket are there, its collective begins in the thread of the group. Buckets begin in their order, which is the same on all ranks.
+In the first backward pass one bucket has all gradients, unless the user gives sizes. Afterwards the buckets follow the order in which the gradients of that pass
+were computed on rank 0. As soon as all gradients of a bucket are there, its collective begins in the thread of the group. Buckets begin in their order,
+which is the same on all ranks. If parameters may get no gradient, the order is unknown, and the buckets have the last parameters first.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.current_pass import ExecutionEngine
-from ..core.dtype import int32
+from ..core.dtype import DType, int32, int64
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.assembly.joining import cat
 from ..ops.creation.creation import zeros_like
 from ..ops.creation.from_data import tensor
-from ._collectives import all_reduce
+from ._collectives import all_reduce, broadcast
 from ._grad_bucket import GradBucket
 from ._group import ProcessGroup
 from ._options import AllreduceOptions
 
-FIRST_BUCKET = 1 << 20  # bytes; PyTorch's limit of the first bucket, so that the first message leaves early
+DEFAULT_LIMITS = (
+    1 << 20,
+    25 << 20,
+)  # bytes; PyTorch's: the first bucket is small, so that the first message leaves early
 
 Hook = Callable[[Any, GradBucket], Any]
 
@@ -75,26 +80,32 @@ def _gradient(parameter: Tensor) -> Tensor:
 class Reducer:
     """Averages the gradients of `parameters` over the ranks of `group`.
 
-    `bucket_bytes`: the size of all buckets but the first. `find_unused`: some parameters may get no gradient in a pass.
-    `as_views`: gradients become views of the buckets.
+    `limits`: the sizes of the buckets in bytes; the last one holds for all that follow. `first_limits`: those of the first pass. `find_unused`: some parameters may get no gradient in a pass.
+    `same_unused`: they are the same ones on all ranks. `as_views`: gradients become views of the buckets.
     """
 
     def __init__(
         self,
         parameters: Sequence[Tensor],
         group: ProcessGroup,
-        bucket_bytes: int,
+        first_limits: Sequence[float],
+        limits: Sequence[float],
         find_unused: bool,
         as_views: bool,
+        same_unused: bool = False,
     ) -> None:
         self.parameters = list(parameters)
         self.group = group
         self.find_unused = find_unused
         self.as_views = as_views
+        self.same_unused = same_unused
         self.divisor = group.size()  # PyTorch divides before it adds
         self.hook: tuple[Hook, Any] | None = None
-        self.buckets = [_Bucket(*each) for each in enumerate(grouped(parameters, bucket_bytes))]
-        self.bucket_of = {id(each): bucket for bucket in self.buckets for each in bucket.parameters}
+        self.limits = limits
+        # The ids of parameters in the order of their gradients, from which the buckets are made again; None once they were.
+        self.order: list[int] | None = None if find_unused else []
+        self._has_averaged = False
+        self._use_buckets(grouped_by_place(self.parameters, first_limits))
         self.active = False  # whether the next backward pass averages
         self.begun = 0  # how many buckets have begun
         self.callback_queued = False
@@ -105,6 +116,22 @@ class Reducer:
         self.handles = [
             each.register_post_accumulate_grad_hook(self._gradient_is_ready) for each in parameters
         ]
+
+    def _use_buckets(self, groups: Sequence[list[Tensor]]) -> None:
+        self.buckets = [_Bucket(*each) for each in enumerate(groups)]
+        self.bucket_of = {id(each): bucket for bucket in self.buckets for each in bucket.parameters}
+
+    def _order_buckets(self) -> None:
+        """After the first average, let the buckets follow the order of the gradients on rank 0. All ranks do so at the same place."""
+        if self.order is None or not self._has_averaged:
+            return
+        places = {id(each): place for place, each in enumerate(self.parameters)}
+        # Parameters without gradients come last: all of them on a rank that had no inputs (`join`).
+        rest = [id(each) for each in reversed(self.parameters) if id(each) not in set(self.order)]
+        sent = tensor([places[each] for each in (*self.order, *rest)], dtype=int64)
+        broadcast(sent, group=self.group, group_src=0)
+        self.order = None
+        self._use_buckets(grouped([self.parameters[place] for place in sent.tolist()], self.limits))
 
     def prepare(self) -> None:
         """Let the next backward pass average.
@@ -119,6 +146,7 @@ class Reducer:
                 f"the loss. Parameter indices which did not receive grad for rank {self.group.rank()}: "
                 + " ".join(map(str, self.unused))
             )
+        self._order_buckets()
         self.active = True
         self.begun = 0
         self.callback_queued = False
@@ -134,7 +162,10 @@ class Reducer:
         if not self.callback_queued:
             self.callback_queued = True
             ExecutionEngine().queue_callback(self._finish)
-        self.bucket_of[id(parameter)].missing.discard(id(parameter))
+        missing = self.bucket_of[id(parameter)].missing
+        if self.order is not None and id(parameter) in missing:
+            self.order.append(id(parameter))
+        missing.discard(id(parameter))
         self._begin_full_buckets()
 
     def _begin_full_buckets(self) -> None:
@@ -160,12 +191,14 @@ class Reducer:
     def _finish(self) -> None:
         """The end of a backward pass."""
         self.active = False
+        self._has_averaged = True
         if self.find_unused:
             for bucket in self.buckets:
                 bucket.missing.clear()
             self._begin_full_buckets()
             # Ranks begin buckets at different times, so that only what comes after all buckets comes at the same place everywhere.
-            counts = self._count([id(each) in self.used for each in self.parameters])
+            used = [id(each) in self.used for each in self.parameters]
+            counts = used if self.same_unused else self._count(used)
             unused = {id(each) for each, count in zip(self.parameters, counts) if not count}
             self.used.clear()
         else:
@@ -181,7 +214,7 @@ class Reducer:
                 bucket.write_back(bucket.sent.gradients(), unused)
                 bucket.sent = bucket.work = None
 
-    def _count(self, used: Sequence[bool]) -> list[int]:
+    def _count(self, used: Sequence[bool]) -> Sequence[int]:
         """How many ranks use each parameter."""
         counts = tensor([int(each) for each in used], dtype=int32)
         all_reduce(counts, group=self.group)
@@ -189,6 +222,7 @@ class Reducer:
 
     def shadow(self) -> None:
         """Take part in the backward pass of other ranks with gradients of zero."""
+        self._order_buckets()
         for bucket in self.buckets:
             row = cat([zeros_like(each).reshape(-1) for each in bucket.parameters])
             if self.hook is not None:
@@ -198,19 +232,29 @@ class Reducer:
                 ).wait()
             else:
                 all_reduce(row, group=self.group)
-        if self.find_unused:
+        if self.find_unused and not self.same_unused:
             self._count([False] * len(self.parameters))
 
 
-def grouped(parameters: Sequence[Tensor], bucket_bytes: int) -> list[list[Tensor]]:
-    """Parameters by bucket: the first bucket has the last parameters. A bucket has one dtype."""
-    buckets: list[list[Tensor]] = []
-    size, limit = 0, 0
-    for parameter in reversed(parameters):
-        if not buckets or size >= limit or parameter.dtype != buckets[-1][0].dtype:
-            limit = bucket_bytes if buckets else min(FIRST_BUCKET, bucket_bytes)
-            buckets.append([])
-            size = 0
-        buckets[-1].append(parameter)
-        size += parameter.numel() * parameter.element_size()
-    return [bucket[::-1] for bucket in buckets]
+def grouped(parameters: Sequence[Tensor], limits: Sequence[float]) -> list[list[Tensor]]:
+    """Parameters by bucket, in their order. A bucket has one dtype, and is full from its limit on, in bytes; the last limit holds for all that follow."""
+    full: list[list[Tensor]] = []
+    open_buckets: dict[DType, list[Tensor]] = {}
+    sizes: Counter[DType] = Counter()  # of the open buckets, in bytes
+    counts: Counter[DType] = Counter()  # of the full buckets
+    for parameter in parameters:
+        kind = parameter.dtype
+        open_buckets.setdefault(kind, []).append(parameter)
+        sizes[kind] += parameter.numel() * parameter.element_size()
+        if sizes[kind] >= limits[min(counts[kind], len(limits) - 1)]:
+            full.append(open_buckets.pop(kind))
+            sizes[kind] = 0
+            counts[kind] += 1
+    return full + list(open_buckets.values())
+
+
+def grouped_by_place(parameters: Sequence[Tensor], limits: Sequence[float]) -> list[list[Tensor]]:
+    """As `grouped`; the bucket whose parameters come last in the module is the first, because a backward pass computes their gradients first."""
+    places = {id(each): place for place, each in enumerate(parameters)}
+    buckets = grouped(parameters, limits)
+    return sorted(buckets, key=lambda bucket: min(places[id(each)] for each in bucket), reverse=True)

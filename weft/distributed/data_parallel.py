@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from ._collectives import all_reduce
 from ._grad_bucket import GradBucket
 from ._objects import all_gather_object
 from ._reduce_op import ReduceOp
-from ._reducer import Reducer
+from ._reducer import DEFAULT_LIMITS, Reducer
 from .algorithms.ddp_comm_hooks.default_hooks import allreduce_hook, fp16_compress_hook
 from .algorithms.join import Join, Joinable, JoinHook
 from .distributed_c10d import ProcessGroup, _get_default_group
@@ -118,6 +119,12 @@ class DistributedDataParallel(Module, Joinable):
                 f"GPU modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module "
                 f"parameters {devices}."
             )
+        if check_reduction:
+            warnings.warn(
+                "`check_reduction` of DistributedDataParallel is deprecated: it has no effect.",
+                FutureWarning,
+                stacklevel=user_level(),
+            )
         self.module = module
         # Kept, because looking for them in each call takes as long as a few layers.
         self.modules_buffers = self._found_buffers()
@@ -146,7 +153,14 @@ class DistributedDataParallel(Module, Joinable):
         self.mixed_precision = mixed_precision
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
-        self.bucket_bytes_cap = (25 if bucket_cap_mb is None else bucket_cap_mb) * _MEGABYTE
+        self.bucket_bytes_cap_list = [int(each * _MEGABYTE) for each in bucket_cap_mb_list or ()]
+        if bucket_cap_mb is not None and not bucket_cap_mb_list:
+            self._bucket_limits: Sequence[int] = [int(bucket_cap_mb * _MEGABYTE)]
+        else:
+            self._bucket_limits = self.bucket_bytes_cap_list or DEFAULT_LIMITS
+        self.bucket_bytes_cap = max(self._bucket_limits)
+        self.skip_all_reduce_unused_params = skip_all_reduce_unused_params
+        self.batched_grad_copy = batched_grad_copy  # buckets copy all their gradients at once in any case
         self._comm_hooks: list[tuple[Callable, Any]] = []
         self._reducer: Reducer | None = None
         self._divide_by_initial_world_size = True
@@ -176,12 +190,16 @@ class DistributedDataParallel(Module, Joinable):
                     )
 
     def _start_reducer(self) -> None:
+        find_unused = self.find_unused_parameters or self.static_graph
+        keeps_limits = find_unused or self.bucket_bytes_cap_list
         self._reducer = Reducer(
             self._module_parameters,
             self.process_group,
-            self.bucket_bytes_cap,
-            self.find_unused_parameters or self.static_graph,
+            self._bucket_limits if keeps_limits else [math.inf],
+            self._bucket_limits,
+            find_unused,
             self.gradient_as_bucket_view,
+            self.skip_all_reduce_unused_params,
         )
         if self._comm_hooks:
             self._reducer.hook = self._comm_hooks[0]

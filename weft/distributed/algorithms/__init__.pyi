@@ -4,3 +4,4 @@ from .join import JoinHook as JoinHook
 from .join import Joinable as Joinable
 from . import ddp_comm_hooks as ddp_comm_hooks
 from . import join as join
+from . import model_averaging as model_averaging

@@ -1,3 +1,4 @@
-"""`torch.distributed.optim`: optimizers of several processes. ZeroRedundancyOptimizer works in one."""
+"""`torch.distributed.optim`: optimizers of several processes. ZeroRedundancyOptimizer and PostLocalSGDOptimizer work."""
 
+from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer

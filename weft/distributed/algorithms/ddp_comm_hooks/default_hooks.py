@@ -23,7 +23,8 @@ __all__ = [
 Hook = Callable[[Any, GradBucket], Future[Tensor]]
 
 
-def _averaged(process_group: ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
+def _allreduce_fut(process_group: ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
+    """The average of a tensor over all ranks, which is written into it."""
     group = _group_or_default_group(process_group)
     tensor.div_(group.size())
     work = group.allreduce([tensor])  # type: ignore[attr-defined]
@@ -32,12 +33,12 @@ def _averaged(process_group: ProcessGroup | None, tensor: Tensor) -> Future[Tens
 
 def allreduce_hook(process_group: ProcessGroup, bucket: GradBucket) -> Future[Tensor]:
     """Average the gradients of all ranks."""
-    return _averaged(process_group, bucket.buffer())
+    return _allreduce_fut(process_group, bucket.buffer())
 
 
 def _compress_hook(dtype: DType, process_group: ProcessGroup, bucket: GradBucket) -> Future[Tensor]:
     buffer = bucket.buffer()
-    return _averaged(process_group, buffer.to(dtype)).then(lambda done: buffer.copy_(done.value()))
+    return _allreduce_fut(process_group, buffer.to(dtype)).then(lambda done: buffer.copy_(done.value()))
 
 
 def fp16_compress_hook(process_group: ProcessGroup, bucket: GradBucket) -> Future[Tensor]:

@@ -1,0 +1,235 @@
+"""Programs for several ranks with communication hooks of DistributedDataParallel and averages of models, see several_ranks.py."""
+
+import contextlib
+import functools
+import importlib
+import pickle
+
+
+def _module(torch, name):
+    return importlib.import_module(f"{torch.__name__}.distributed.{name}")
+
+
+def _hooks(torch, name):
+    return _module(torch, f"algorithms.ddp_comm_hooks.{name}")
+
+
+def _model(torch):
+    layers = (torch.nn.Linear(12, 20), torch.nn.Tanh(), torch.nn.Linear(20, 20), torch.nn.Tanh())
+    model = torch.nn.Sequential(*layers, torch.nn.Unflatten(1, (4, 5)), torch.nn.Conv1d(4, 6, 3))
+    with torch.no_grad():
+        for place, each in enumerate(model.parameters()):
+            each.copy_(((torch.arange(each.numel()) * 7 + place) % 11 - 5).reshape(each.shape) / 20)
+    return model
+
+
+def _inputs(torch, rank, step):
+    return torch.sin(torch.arange(72.0) * (rank + 1) + step).reshape(6, 12)
+
+
+def _train(torch, rank, model, optimizer, steps):
+    losses = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = model(_inputs(torch, rank, step)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [each.detach().clone() for each in model.parameters()]
+
+
+def _registering(state, hook):
+    return lambda model: model.register_comm_hook(state, hook)
+
+
+def _trained(torch, rank, register, steps=6, **options):
+    model = _model(torch)
+    parallel = torch.nn.parallel.DistributedDataParallel(model, **options)
+    register(parallel)
+    return _train(torch, rank, parallel, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5), steps)
+
+
+def _power_sgd_cases(torch):
+    return (
+        {},
+        {"matrix_approximation_rank": 2, "warm_start": False},
+        {"matrix_approximation_rank": 3, "min_compression_rate": 0.5},
+        {"use_error_feedback": False, "random_seed": 5},
+        {"batch_tensors_with_same_shape": True, "orthogonalization_epsilon": 1e-4},
+        {"use_error_feedback": False, "warm_start": False, "start_powerSGD_iter": 1},
+    )
+
+
+def power_sgd(torch, rank, size):
+    power, found = _hooks(torch, "powerSGD_hook"), []
+    for options in _power_sgd_cases(torch):
+        state = power.PowerSGDState(None, **{"start_powerSGD_iter": 2, **options})
+        found.append(_trained(torch, rank, _registering(state, power.powerSGD_hook)))
+        found += [
+            state.compression_stats(),
+            state.iter,
+            sorted(state.error_dict),
+            sorted(state.p_memory_dict),
+        ]
+    return found
+
+
+def power_sgd_of_the_whole_bucket(torch, rank, size):
+    power, found = _hooks(torch, "powerSGD_hook"), []
+    if torch.__name__ == "torch":
+        # PyTorch gives its function a matrix where the function asserts that it gets a batch.
+        original = power._orthogonalize
+        power._orthogonalize = lambda matrices, epsilon=0: original(
+            matrices.reshape(-1, *matrices.shape[-2:]), epsilon
+        )
+    for options in _power_sgd_cases(torch)[:4]:
+        state = power.PowerSGDState(None, **{"start_powerSGD_iter": 2, **options})
+        register = _registering(state, power.batched_powerSGD_hook)
+        found.append(_trained(torch, rank, register, gradient_as_bucket_view=not found))
+        found.append(state.compression_stats())
+    return found
+
+
+def saved_power_sgd(torch, rank, size):
+    """A state from a file goes on where the saved one was."""
+    power = _hooks(torch, "powerSGD_hook")
+    state = power.PowerSGDState(None, 1, 2)
+    first = _trained(torch, rank, _registering(state, power.powerSGD_hook), steps=4)
+    loaded = pickle.loads(pickle.dumps(state))
+    second = _trained(torch, rank, _registering(loaded, power.powerSGD_hook), steps=4)
+    with contextlib.suppress(ValueError):
+        power.PowerSGDState(None, start_powerSGD_iter=1)
+        return "no error"
+    return first, second, loaded.iter, loaded.process_group is torch.distributed.group.WORLD
+
+
+def hooks_by_type(torch, rank, size):
+    hooks, found = _module(torch, "algorithms.ddp_comm_hooks"), []
+    for kind in hooks.DDPCommHookType:
+        if kind.name.startswith(("BF16", "QUANTIZE")):  # not with Gloo in PyTorch
+            continue
+        found.append(
+            (kind.name, _trained(torch, rank, functools.partial(hooks.register_ddp_comm_hook, kind), 3))
+        )
+    return found
+
+
+def _quantizing_hook(torch, channels):
+    """PyTorch's hooks of quantization fail with Gloo. This one rounds the gradients that all ranks send whole, each with its own scale."""
+    observers = importlib.import_module("torch.ao.quantization")
+
+    def rounded(row):
+        if not channels:
+            observer = observers.MinMaxObserver()
+            observer(row)
+            scale, zero_point = observer.calculate_qparams()
+            return torch.quantize_per_tensor(row, float(scale), int(zero_point), torch.quint8).dequantize()
+        rows = torch.nn.functional.pad(row, (0, -len(row) % channels)).view(-1, channels)
+        observer = observers.PerChannelMinMaxObserver()
+        observer(rows)
+        found = torch.quantize_per_channel(rows, *observer.calculate_qparams(), 0, torch.quint8).dequantize()
+        return found.flatten()[: len(row)]
+
+    def hook(state, bucket):
+        rows = [torch.empty_like(bucket.buffer()) for _ in range(torch.distributed.get_world_size())]
+        torch.distributed.all_gather(rows, bucket.buffer())
+        found = torch.futures.Future()
+        found.set_result(sum(map(rounded, rows)) / len(rows))
+        return found
+
+    return hook
+
+
+def quantized(torch, rank, size):
+    hooks, found = _hooks(torch, "quantization_hooks"), []
+    cases = ((hooks.quantization_pertensor_hook, None), (hooks.quantization_perchannel_hook, 512))
+    for hook, channels in cases:
+        if torch.__name__ == "torch":
+            hook = _quantizing_hook(torch, channels)
+        found.append(_trained(torch, rank, _registering(None, hook), 3))
+    return found
+
+
+def local_sgd(torch, rank, size):
+    """Gradients of all ranks for two steps, then of pairs or of one rank, and averages of parameters of all ranks."""
+    post, averagers = (
+        _hooks(torch, "post_localSGD_hook"),
+        _module(torch, "algorithms.model_averaging.averagers"),
+    )
+    optimizers = _module(torch, "optim")
+    alone, _ = torch.distributed.new_subgroups(group_size=1)
+    found = []
+    for subgroup, averages in ((alone, True), (None, False), (torch.distributed.group.WORLD, True)):
+        model = torch.nn.parallel.DistributedDataParallel(_model(torch))
+        state = post.PostLocalSGDState(None, subgroup, 2, averages)
+        model.register_comm_hook(state, post.post_localSGD_hook)
+        local = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+        optimizer = optimizers.PostLocalSGDOptimizer(
+            local, averagers.PeriodicModelAverager(3, warmup_steps=2)
+        )
+        found.append(_train(torch, rank, model, optimizer, 7))
+        state_dict = optimizer.state_dict()
+        optimizer.averager.step = 0
+        optimizer.load_state_dict(state_dict)
+        found += [sorted(state_dict), optimizer.averager.step, state.iter]
+    return found
+
+
+def averages_in_a_hierarchy(torch, rank, size):
+    hierarchy = _module(torch, "algorithms.model_averaging.hierarchical_model_averager")
+    found = []
+    for periods in ({2: 1, 4: size}, {3: size}):
+        model = _model(torch)
+        averager = hierarchy.HierarchicalModelAverager(periods, warmup_steps=1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(6):
+            optimizer.zero_grad()
+            model(_inputs(torch, rank, step)).square().mean().backward()
+            optimizer.step()
+            averager.average_parameters(optimizer.param_groups if step % 2 else model.parameters())
+            found.append([each.sum() for each in model.parameters()])
+        found += [averager.step, [group.size() for group in averager.period_process_group_dict.values()]]
+    for wrong in ({}, {0: size}, {2: size + 1}):
+        try:
+            hierarchy.HierarchicalModelAverager(wrong)
+        except ValueError as error:
+            found.append(str(error))
+    return found
+
+
+def buckets_that_hooks_see(torch, rank, size):
+    """One bucket at first, then those in the order of the gradients."""
+    found = []
+    cases = ({}, {"bucket_cap_mb": 0.001}, {"bucket_cap_mb_list": [0.0005, 0.002]})
+    for options in (*cases, {"find_unused_parameters": True, "bucket_cap_mb": 0.001}):
+        seen = []
+
+        def note(state, bucket, seen=seen):
+            shapes = [tuple(each.shape) for each in bucket.parameters()]
+            seen.append((bucket.index(), bucket.is_last(), shapes, bucket.buffer().numel()))
+            work = torch.distributed.all_reduce(bucket.buffer(), async_op=True)
+            return work.get_future().then(lambda done: done.value()[0] / size)
+
+        found.append(_trained(torch, rank, _registering(None, note), 3, **options))
+        found.append(seen)
+    return found
+
+
+def collectives_in_callbacks(torch, rank, size):
+    """A hook whose callbacks begin other collectives and wait for them."""
+
+    def hook(state, bucket):
+        dist = torch.distributed
+        largest = bucket.buffer().abs().max().reshape(1)
+        work = dist.all_reduce(largest, op=dist.ReduceOp.MAX, async_op=True)
+
+        def scaled(done):
+            row = bucket.buffer() / done.value()[0]
+            return dist.all_reduce(row, async_op=True).get_future().wait()[0]
+
+        def averaged(done):
+            return done.value() * largest / size
+
+        return work.get_future().then(scaled).then(averaged)
+
+    return _trained(torch, rank, _registering(None, hook))

@@ -1,6 +1,7 @@
-"""Programs for several ranks with communication hooks of DistributedDataParallel and averages of models, see several_ranks.py."""
+"""Programs for several ranks with hooks and options of DistributedDataParallel, and averages of models, see several_ranks.py."""
 
 import contextlib
+import copy
 import functools
 import importlib
 import pickle
@@ -233,3 +234,120 @@ def collectives_in_callbacks(torch, rank, size):
         return work.get_future().then(scaled).then(averaged)
 
     return _trained(torch, rank, _registering(None, hook))
+
+
+class _ByHand:
+    """What mixed precision computes. PyTorch has it on devices with streams and events only, not on the CPU."""
+
+    def __init__(self, torch, model, param_dtype, reduce_dtype, buffer_dtype):
+        self.torch, self.model, self.dtype = torch, model, param_dtype
+        self.reduce_dtype = reduce_dtype or param_dtype
+        if buffer_dtype is not None:
+            model.scale.data = model.scale.to(buffer_dtype)
+
+    def __call__(self, x):
+        self.narrow = copy.deepcopy(self.model).to(self.dtype)
+        return self.narrow(x.to(self.dtype))
+
+    def average(self):
+        for parameter, narrow in zip(self.model.parameters(), self.narrow.parameters(), strict=True):
+            total = narrow.grad.to(self.reduce_dtype)
+            self.torch.distributed.all_reduce(total)
+            parameter.grad = total.div_(self.torch.distributed.get_world_size()).to(parameter.dtype)
+
+
+def _note_inputs(found, module, args):
+    found.append((args[0], module.weight.detach().clone()))
+
+
+def mixed_precision(torch, rank, size):
+    found = []
+    cases = (
+        ("bfloat16", "float32", None),
+        ("bfloat16", None, "float32"),
+        ("bfloat16", "bfloat16", "float64"),
+    )
+    for dtypes in cases:
+        settings = [name and getattr(torch, name) for name in dtypes]
+        model = _model(torch)
+        model.register_buffer("scale", torch.ones(2))
+        model[0].register_forward_pre_hook(functools.partial(_note_inputs, found))
+        if torch.__name__ == "torch":
+            averaged = _ByHand(torch, model, *settings)
+        else:
+            averaged = torch.nn.parallel.DistributedDataParallel(
+                model,
+                mixed_precision=torch.nn.parallel.distributed._MixedPrecision(*settings),
+                gradient_as_bucket_view=not found,
+            )
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+        for step in range(3):
+            optimizer.zero_grad()
+            output = averaged(_inputs(torch, rank, step))
+            output.float().square().mean().backward()
+            if torch.__name__ == "torch":
+                averaged.average()
+            optimizer.step()
+            found += [output, *[(each.detach().clone(), each.grad.clone()) for each in model.parameters()]]
+        found.append(model.scale)
+    return found
+
+
+def one_hook_at_most(torch, rank, size):
+    """Mixed precision has a hook of its own."""
+    settings = importlib.import_module(f"{torch.__name__}.nn.parallel.distributed")._MixedPrecision(
+        torch.bfloat16
+    )
+    averaged = torch.nn.parallel.DistributedDataParallel(_model(torch), mixed_precision=settings)
+    averaged.register_comm_hook(None, _hooks(torch, "debugging_hooks").noop_hook)
+
+
+def delayed_averages(torch, rank, size):
+    """Some gradients are averaged when the one of the first layer is there, which is computed last."""
+    found = []
+    for options in ({}, {"gradient_as_bucket_view": True}):
+        model = _model(torch)
+        with torch.no_grad():
+            model[2].weight += rank
+        delayed = [(f"2.{name}", each) for name, each in model[2].named_parameters()]
+        averaged = torch.nn.parallel.DistributedDataParallel(
+            model,
+            delay_all_reduce_named_params=delayed,
+            param_to_hook_all_reduce=model[0].weight,
+            **options,
+        )
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad(set_to_none=step != 2)
+            averaged(_inputs(torch, rank, step)).square().mean().backward()
+            torch.distributed.barrier()  # PyTorch does not wait for the average
+            found += [each.grad.clone() for each in model.parameters()]
+            optimizer.step()
+    try:
+        torch.nn.parallel.DistributedDataParallel(_model(torch), delay_all_reduce_named_params=delayed)
+    except ValueError as error:
+        found.append(str(error))
+    return found
+
+
+def unused_parameters_that_all_ranks_skip(torch, rank, size):
+    class Half(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.used(x)
+
+    model = Half()
+    with torch.no_grad():
+        for each in model.parameters():
+            each.fill_(0.5)
+    averaged = torch.nn.parallel.DistributedDataParallel(
+        model, find_unused_parameters=True, skip_all_reduce_unused_params=True, batched_grad_copy=True
+    )
+    found = []
+    for step in range(3):
+        averaged(_inputs(torch, rank, step)[:, :3]).square().sum().backward()
+        found += [None if each.grad is None else each.grad.clone() for each in model.parameters()]
+    return found

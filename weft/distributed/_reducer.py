@@ -68,7 +68,7 @@ class _Bucket:
                     view.copy_(average)
                 parameter.grad = view
             elif parameter.grad is None:
-                parameter.grad = average.clone()
+                parameter.grad = average.to(parameter.dtype, copy=True)
             else:
                 parameter.grad.copy_(average)
 

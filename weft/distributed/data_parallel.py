@@ -8,10 +8,9 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from ..core.dtype import DType, int32
+from ..core.dtype import int32
 from ..core.grad_mode import is_grad_enabled
 from ..core.tensor import Tensor
 from ..core.warn import user_level
@@ -19,7 +18,9 @@ from ..nn.module import Module
 from ..ops.creation.from_data import tensor
 from ._coalesced import broadcast_coalesced
 from ._collectives import all_reduce
+from ._delayed import DelayedAverage
 from ._grad_bucket import GradBucket
+from ._lower_precision import LowerPrecision, _MixedPrecision
 from ._objects import all_gather_object
 from ._reduce_op import ReduceOp
 from ._reducer import DEFAULT_LIMITS, Reducer
@@ -32,22 +33,15 @@ __all__ = ["DistributedDataParallel"]
 _MEGABYTE = 1 << 20
 
 
-@dataclass
-class _MixedPrecision:
-    """The dtypes of a module in lower precision."""
-
-    param_dtype: DType | None = None
-    reduce_dtype: DType | None = None
-    buffer_dtype: DType | None = None
-
-
 class DistributedDataParallel(Module, Joinable):
     """Calls `module`; after backward every process has the average gradient of all.
 
     At first, all processes get the parameters and buffers of rank 0; unless `forward_sync_buffers=False`, its buffers also before each call. The deprecated
-    `broadcast_buffers=False` sends no buffers at all. `static_graph` implies `find_unused_parameters`.
+    `broadcast_buffers=False` sends no buffers at all. `static_graph` implies `find_unused_parameters`. `mixed_precision` lets the module compute with
+    copies of its parameters in fewer bits. `delay_all_reduce_named_params`, pairs of a name and a parameter, are averaged all at once when the gradient of
+    `param_to_hook_all_reduce` is there.
 
-    Raises: ValueError without a process group, RuntimeError for a module without parameters that require a gradient, for a mesh of several
+    Raises: ValueError without a process group, or for one of the last two without the other, RuntimeError for a module without parameters that require a gradient, for a mesh of several
     dimensions, or if the processes have parameters of other sizes.
 
     >>> import weft as torch
@@ -93,27 +87,30 @@ class DistributedDataParallel(Module, Joinable):
             raise RuntimeError(
                 f'Only 1D device mesh is supported, but got {device_mesh}. Take one dimension of it, such as mesh["dp"].'
             )
-        if mixed_precision is not None:
-            raise NotImplementedError(
-                "DistributedDataParallel(mixed_precision=...) is not implemented: use torch.autocast instead"
+        if (delay_all_reduce_named_params is None) != (param_to_hook_all_reduce is None):
+            raise ValueError(
+                "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
             )
         self.process_group = (
             device_mesh.get_group(0) if device_mesh is not None else process_group or _get_default_group()
         )
         self.device_mesh = device_mesh
         ignored = getattr(module, "_ddp_params_and_buffers_to_ignore", ())
-        self.parameters_to_ignore = set(ignored)
+        delayed = dict(delay_all_reduce_named_params or ())
+        self.parameters_to_ignore = {*ignored, *delayed}
+        self._delay_all_reduce_params = list(delayed.values())
+        self._delay_trigger = param_to_hook_all_reduce
         self._module_parameters = [
             each
             for name, each in module.named_parameters()
             if each.requires_grad and name not in self.parameters_to_ignore
         ]
-        if not self._module_parameters:
+        if not self._module_parameters and not delayed:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
             )
         if device_ids or output_device is not None:
-            devices = {each.device for each in self._module_parameters}
+            devices = {each.device for each in module.parameters()}
             raise ValueError(
                 "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device "
                 f"GPU modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module "
@@ -129,7 +126,7 @@ class DistributedDataParallel(Module, Joinable):
         # Kept, because looking for them in each call takes as long as a few layers.
         self.modules_buffers = self._found_buffers()
         self.dim = dim
-        self.device = self._module_parameters[0].device
+        self.device = next(module.parameters()).device
         self.device_type = self.device.type
         self.device_ids = None
         self.output_device = None
@@ -163,12 +160,16 @@ class DistributedDataParallel(Module, Joinable):
         self.batched_grad_copy = batched_grad_copy  # buckets copy all their gradients at once in any case
         self._comm_hooks: list[tuple[Callable, Any]] = []
         self._reducer: Reducer | None = None
+        self._delayed: DelayedAverage | None = None
         self._divide_by_initial_world_size = True
         if self.process_group.size() > 1:
             self._check_parameters()
             if init_sync:
                 self._sync_module_states(0, forward_sync_buffers is not None or self.forward_sync_buffers)
-            self._start_reducer()
+        self._lower: LowerPrecision | None = None
+        if mixed_precision is not None:
+            self._lower = LowerPrecision(module, mixed_precision, self.parameters_to_ignore)
+        self._start_averages()
         if static_graph:
             self._set_static_graph()
 
@@ -189,6 +190,20 @@ class DistributedDataParallel(Module, Joinable):
                         f"DDP: parameter {index} has the size {a} on rank {self.process_group.rank()} and {b} on rank {rank}"
                     )
 
+    def _start_averages(self) -> None:
+        """One process averages only for the sake of a hook, or of rounding."""
+        if self._delay_all_reduce_params:
+            self._delayed = DelayedAverage(
+                self._delay_all_reduce_params,
+                self._delay_trigger,
+                self.process_group,
+                lambda: self.require_backward_grad_sync,
+            )
+        if self._module_parameters and (
+            self.process_group.size() > 1 or self._comm_hooks or self._lower is not None
+        ):
+            self._start_reducer()
+
     def _start_reducer(self) -> None:
         find_unused = self.find_unused_parameters or self.static_graph
         keeps_limits = find_unused or self.bucket_bytes_cap_list
@@ -201,7 +216,9 @@ class DistributedDataParallel(Module, Joinable):
             self.gradient_as_bucket_view,
             self.skip_all_reduce_unused_params,
         )
-        if self._comm_hooks:
+        if self._lower is not None:
+            self._reducer.hook = self._lower.average, self.process_group
+        elif self._comm_hooks:
             self._reducer.hook = self._comm_hooks[0]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -209,15 +226,15 @@ class DistributedDataParallel(Module, Joinable):
         return {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("process_group", "device_mesh", "_reducer")
+            if name not in ("process_group", "device_mesh", "_reducer", "_delayed")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become a copy, which averages gradients in the default group, with the hook of the original."""
         super().__setstate__(state)
-        self.process_group, self.device_mesh, self._reducer = _get_default_group(), None, None
-        if self.process_group.size() > 1 or self._comm_hooks:
-            self._start_reducer()
+        self.process_group, self.device_mesh = _get_default_group(), None
+        self._reducer = self._delayed = None
+        self._start_averages()
 
     def _sync_module_states(self, root: int, with_buffers: bool = True) -> None:
         """Send the parameters and buffers of a rank of the group to all."""
@@ -229,11 +246,15 @@ class DistributedDataParallel(Module, Joinable):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         self.prepare_call()
+        if self._lower is not None:
+            return self._lower.call(self.module, inputs, kwargs)
         return self.module(*inputs, **kwargs)
 
     def prepare_call(self) -> None:
         """What `forward` does before it calls the module: send buffers, and let the backward pass average."""
         active = Join.notify_join_context(self)
+        if self._delayed is not None:
+            self._delayed.prepare()
         if self._reducer is not None:
             self._prepare(self._reducer, active)
 
@@ -382,7 +403,7 @@ class DistributedDataParallel(Module, Joinable):
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
-        if self._comm_hooks:
+        if self._comm_hooks or self._lower is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         parameters = inspect.signature(hook).parameters
         if parameters["bucket"].annotation not in (
@@ -396,7 +417,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
         """Let one of PyTorch's built-in hooks average gradients: ALLREDUCE or FP16_COMPRESS."""
-        if self._comm_hooks:
+        if self._comm_hooks or self._lower is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         name = getattr(comm_hook_type, "name", comm_hook_type)
         hooks = {"ALLREDUCE": allreduce_hook, "FP16_COMPRESS": fp16_compress_hook}

@@ -24,6 +24,7 @@ from ...core.pytree import tree_leaves, tree_map
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from .._extended_class import Extension, extended
+from .._lower_precision import converted
 from .._world import get_world_size, is_initialized
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor import DTensor, Placement, Shard
@@ -284,10 +285,6 @@ class State:
         now.free()
         for each in results:
             each.register_hook(lambda gradient: now.fill())
-
-
-def converted(value: Any, dtype: Any) -> Any:
-    return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
 class FSDPModule(Extension):

@@ -22,10 +22,11 @@ from ...ops.creation.creation import as_device
 from ...ops.creation.from_data import tensor
 from ...optim import Optimizer
 from .._coalesced import broadcast_coalesced
+from .._lower_precision import converted
 from .._world import get_world_size
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor import DTensor, Replicate, Shard, distribute_tensor
-from ._fully_shard import MixedPrecisionPolicy, State, converted, cut_parameters
+from ._fully_shard import MixedPrecisionPolicy, State, cut_parameters
 from ._state_dicts import PREFIX, as_loaded, as_saved, of_optimizer, to_load
 from .api import (
     BackwardPrefetch,

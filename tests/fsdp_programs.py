@@ -178,3 +178,130 @@ def from_meta(torch, rank, size):
             optimizer.step()
             found += [loss.item(), norm.full_tensor().item()]
     return found
+
+
+class _Gather:
+    """A collective of the program's own, which counts its calls."""
+
+    def __init__(self, torch):
+        self.torch, self.calls = torch, 0
+
+    def allocate(self, size, *, dtype, device):
+        return self.torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(self, output_tensor, input_tensor, group, async_op=False):
+        self.calls += 1
+        return self.torch.distributed.all_gather_into_tensor(
+            output_tensor, input_tensor, group=group, async_op=async_op
+        )
+
+
+class _Scatter(_Gather):
+    def __call__(self, output_tensor, input_tensor, group, op, async_op=False):
+        self.calls += 1
+        return self.torch.distributed.reduce_scatter_tensor(
+            output_tensor, input_tensor, op=op, group=group, async_op=async_op
+        )
+
+
+def _all(model, name, *arguments):
+    for each in (*model.layers, model.embed, model):
+        getattr(each, name)(*arguments)
+
+
+def _model_with_embedding(torch, **options):
+    model, _ = model_of(torch)
+    fsdp_of(torch).fully_shard(model.embed, **options)
+    for layer in model.layers:
+        fsdp_of(torch).fully_shard(layer, **options)
+    return fsdp_of(torch).fully_shard(model, **options)
+
+
+def settings_of_communication(torch, rank, size):
+    found = []
+
+    def trained(**settings):
+        model = _model_with_embedding(torch)
+        for name, value in settings.items():
+            _all(model, name, value)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+        found.append(losses_of(torch, model, optimizer, rank, range(3)))
+        found.append([each.grad.to_local().clone() for each in model.parameters()])
+
+    trained(set_force_sum_reduction_for_comms=True, set_gradient_divide_factor=0.5)
+    trained(set_gradient_divide_factor=float(size))
+    trained(set_all_reduce_hook=lambda row: row.mul_(2))
+    trained(set_reduce_scatter_max_input_buffers=3, set_reshard_after_forward=True)
+    gather, scatter = _Gather(torch), _Scatter(torch)
+    trained(set_custom_all_gather=gather, set_custom_reduce_scatter=scatter)
+    found += [gather.calls > 0, scatter.calls]
+    model = _model_with_embedding(torch)
+    model.embed.set_unshard_in_backward(False)
+    model.set_reshard_after_forward(True)
+    found.append(losses_of(torch, model, torch.optim.SGD(model.parameters(), lr=0.2), rank, range(3)))
+    for name, wrong in (("reshard_after_forward", 1), ("reduce_scatter_max_input_buffers", 0)):
+        try:
+            getattr(model, f"set_{name}")(wrong)
+        except ValueError as error:
+            found.append(str(error))
+    return found
+
+
+def parameters_that_stay_whole(torch, rank, size):
+    """The passes of an accumulation need not gather them again, but those after an update do."""
+    model = _model_with_embedding(torch)
+    model.set_reshard_after_backward(False)
+    model.set_requires_gradient_sync(False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    found = []
+    for step in range(6):
+        model.set_requires_gradient_sync(step % 3 == 2)
+        loss = loss_of(torch, model, rank, step)
+        loss.backward()
+        found.append(loss.item())
+        if step % 3 == 2:
+            optimizer.step()
+            optimizer.zero_grad()
+            for each in model.modules():
+                if isinstance(each, fsdp_of(torch).FSDPModule):
+                    each.reshard()
+    return found
+
+
+def accumulation_in_two_dims(torch, rank, size):
+    """Gradients are added up among the processes that share parts in some passes only."""
+    mesh = torch.distributed.init_device_mesh("cpu", (size, 1), mesh_dim_names=("copies", "parts"))
+    model = _model_with_embedding(torch, mesh=mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    found = []
+    for step in range(4):
+        model.set_requires_all_reduce(step % 2 == 1)
+        loss = loss_of(torch, model, rank, step)
+        loss.backward()
+        found += [loss.item(), [each.grad is None for each in model.parameters()]]
+        if step % 2 == 1:
+            found += [each.grad.to_local().clone() for each in model.parameters()]
+            optimizer.step()
+            optimizer.zero_grad()
+    return found
+
+
+def passes_after_an_error(torch, rank, size):
+    model = _model_with_embedding(torch)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+    found = losses_of(torch, model, optimizer, rank, range(1))
+
+    def fail(module, args):
+        raise KeyError("fails")
+
+    handle = model.layers[1].norm.register_forward_pre_hook(fail)
+    try:
+        losses_of(torch, model, optimizer, rank, range(1))
+    except KeyError:
+        handle.remove()
+    try:
+        model.layers[0].reset_iter_state()
+    except RuntimeError as error:
+        found.append(str(error))
+    model.reset_iter_state()
+    return found + losses_of(torch, model, optimizer, rank, range(3))

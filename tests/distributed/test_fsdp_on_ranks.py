@@ -1,13 +1,13 @@
 """Sharded models on several processes train as PyTorch's do with Gloo."""
 
 import pytest
-from several_ranks import assert_same_on_every_rank, outcomes
+from several_ranks import assert_same_on_every_rank, outcomes, programs
 
 MODULE, WRAPPED = "fsdp_programs", "wrapped_programs"
 
 
 @pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("name", ["prefetching", "from_meta", "whole_state_dicts"])
+@pytest.mark.parametrize("name", sorted({*programs(MODULE)} - {"tensor_parallel_and_sharded"}))
 def test_fully_shard(size, name):
     assert_same_on_every_rank(size, MODULE, name, relative=1e-4, absolute=1e-6)
 

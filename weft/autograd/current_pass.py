@@ -44,11 +44,18 @@ def owe(leaf: Any) -> Callable[[Any], None]:
     """Let the backward pass that runs wait for one more gradient of a tensor, until the function that is returned gives it.
 
     The tensor is a leaf of the graph. Its hooks run when it has all of its gradient, as if an operation of the graph had given this one. The last moment to give it
-    is a callback at the end of the pass.
+    is a callback at the end of the pass. None stands for no gradient.
     """
     now, place = running.now, leaf._autograd
     now.uses[place] += 1
-    return lambda gradient: now._give_leaf(place, gradient, False)
+
+    def give(gradient: Any) -> None:
+        if gradient is None:
+            now._give_leaf_nothing(place)
+        else:
+            now._give_leaf(place, gradient, False)
+
+    return give
 
 
 def _current_graph_task_id() -> int:

@@ -8,6 +8,7 @@ backward pass computes those of the next.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -23,19 +24,19 @@ from ...core.names import set_name
 from ...core.pytree import tree_leaves, tree_map
 from ...core.tensor import Tensor
 from ...nn.module import Module
-from .._extended_class import Extension, extended
+from .._extended_class import extended
 from .._lower_precision import converted
 from .._world import get_world_size, is_initialized
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor import DTensor, Placement, Shard
-from ._parameters import Averaging, Cut, Gathering
+from ._communication import Communication
+from ._fsdp_module import FSDPModule
+from ._parameters import Averaging, Cut, Gathering, Kept
 
 __all__ = [
     "CPUOffloadPolicy",
-    "FSDPModule",
     "MixedPrecisionPolicy",
     "OffloadPolicy",
-    "UnshardHandle",
     "fully_shard",
     "register_fsdp_forward_method",
 ]
@@ -63,17 +64,6 @@ class CPUOffloadPolicy(OffloadPolicy):
     pin_memory: bool = True
 
 
-class UnshardHandle:
-    """What `unshard(async_op=True)` returns."""
-
-    def __init__(self, state: Any):
-        self._state = state
-
-    def wait(self) -> None:
-        """Wait until the parameters are whole."""
-        self._state.unshard()
-
-
 def _nothing() -> None:
     """Stand for a weak reference to nothing."""
 
@@ -84,6 +74,7 @@ class Pass:
     def __init__(self, state: State):
         self.state = state
         self.wholes: list[Tensor] = []
+        self.versions: list[int] = []  # of the parameters, when they were gathered
         self.is_freed = False
         self.coming: Gathering | None = None
         self.before: Any = _nothing  # a reference to the pass that ended before this one, whose backward pass comes after that of this one
@@ -128,7 +119,7 @@ class _Gather(Function):
         ctx.now = now
         ctx.set_materialize_grads(False)
         found = tuple(coming.wait())
-        now.wholes = [each.detach() for each in found]
+        now.wholes, now.versions = [each.detach() for each in found], coming.versions
         ctx.mark_non_differentiable(
             *[whole for whole, each in zip(found, parameters, strict=True) if not each.requires_grad]
         )
@@ -137,12 +128,14 @@ class _Gather(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:
         state, wanted = ctx.now.state, ctx.needs_input_grad[2:]
+        if not state.reshards_after_backward and ctx.now.wholes:
+            state.coming = Kept(state.cuts, ctx.now.versions, ctx.now.wholes)
         ctx.now.wholes = []
         later = adds_to_leaves()
         average, places = state.averaging(gradients, wanted, async_op=later)
         parts: list[Any] = [None] * len(wanted)
         if average is not None and later:
-            _Unfinished.of_this_pass().take(average)
+            _Unfinished.of_this_pass().take(average, state.communication.in_flight)
         elif average is not None:
             for place, part in zip(places, average.wait(), strict=True):
                 parts[place] = part
@@ -150,11 +143,10 @@ class _Gather(Function):
 
 
 class _Unfinished:
-    """The average of a backward pass that is on its way while the pass goes on. There is one at a time, so that gradients of few modules are in memory."""
+    """The averages of a backward pass that are on their way while the pass goes on: by default one, so that gradients of few modules are in memory."""
 
     def __init__(self) -> None:
-        self.average: Averaging | None = None
-        self.takers: list[Callable[[Any], None]] = []
+        self.begun: deque[tuple[Averaging, list[Callable[[Any], None]]]] = deque()
 
     @classmethod
     def of_this_pass(cls) -> _Unfinished:
@@ -165,16 +157,20 @@ class _Unfinished:
             ExecutionEngine().queue_callback(found)
         return found
 
-    def take(self, average: Averaging) -> None:
-        """Finish the average before this one, and go on with this one."""
-        self()
-        self.average, self.takers = average, [owe(cut.parameter) for cut in average.cuts]
+    def take(self, average: Averaging, in_flight: int) -> None:
+        """Go on with one more average, after the oldest ones are finished: so many may be on their way."""
+        while len(self.begun) >= in_flight:
+            self._finish_oldest()
+        self.begun.append((average, [owe(cut.parameter) for cut in average.cuts]))
 
     def __call__(self) -> None:
-        if self.average is not None:
-            for give, part in zip(self.takers, self.average.wait(), strict=True):
-                give(part)
-        self.average, self.takers = None, []
+        while self.begun:
+            self._finish_oldest()
+
+    def _finish_oldest(self) -> None:
+        average, takers = self.begun.popleft()
+        for give, part in zip(takers, average.wait(), strict=True):
+            give(part)
 
 
 class State:
@@ -189,11 +185,15 @@ class State:
         self, module: Module, mesh: DeviceMesh, reshards: bool, policy: MixedPrecisionPolicy, cuts: list[Cut]
     ):
         self.module, self.mesh, self.reshards, self.policy, self.cuts = module, mesh, reshards, policy, cuts
+        self.communication = Communication()
+        self.is_inner = False  # whether the module is within another one that is sharded
+        self.fills_before_backward = True
+        self.reshards_after_backward = True
         self.syncs = True  # whether backward passes send gradients
         self.pending: list[Tensor | None] = [None] * len(cuts)  # gradients that were not sent yet
         self.current: Pass | None = None
         self.last: Any = _nothing  # a reference to the pass that began last
-        self.coming: Gathering | None = None
+        self.coming: Gathering | Kept | None = None
         self.forward_prefetch: list[State] = []
         self.backward_prefetch: list[State] | None = (
             None  # None: the modules in the order of the backward pass
@@ -202,7 +202,7 @@ class State:
     def gathering(self, async_op: bool = False) -> Gathering:
         for cut in self.cuts:
             cut.renew()
-        return Gathering(self.cuts, self.policy.param_dtype, async_op)
+        return Gathering(self.cuts, self.policy.param_dtype, async_op, self.communication)
 
     def begin(self) -> None:
         """Begin to gather the parameters."""
@@ -235,6 +235,19 @@ class State:
                 module.__dict__.pop(name, None)
         return now
 
+    def forget(self) -> None:
+        """Forget the pass that an error has ended, with its gradients."""
+        self.reshard()
+        self.drop_gathered()
+        self.pending = [None] * len(self.cuts)
+        self.communication.partial.clear()
+
+    def drop_gathered(self) -> None:
+        """Forget parameters that were gathered for the next pass, after all of them have come."""
+        if self.coming is not None:
+            self.coming.wait()
+            self.coming = None
+
     def averaging(
         self, gradients: Iterable[Tensor | None], wanted: Iterable[bool], async_op: bool
     ) -> tuple[Averaging | None, list[int]]:
@@ -250,7 +263,8 @@ class State:
         if not sent:
             return None, []
         cuts = [self.cuts[place] for place in sent]
-        return Averaging(cuts, list(sent.values()), self.policy.reduce_dtype, async_op), list(sent)
+        dtype, rows = self.policy.reduce_dtype, list(sent.values())
+        return Averaging(cuts, rows, dtype, async_op, self.communication), list(sent)
 
     # -- hooks ---------------------------------------------------------------------------------------------------------
 
@@ -273,7 +287,7 @@ class State:
         now = self.reshard()
         if now is not None and mode.enabled:
             now.before, State.latest = State.latest, ref(now)
-        if now is not None and self.reshards and mode.enabled:
+        if now is not None and self.reshards and self.reshards_after_backward and mode.enabled:
             self._free_until_backward(now, output)
         return output
 
@@ -282,63 +296,12 @@ class State:
         shared = {each._storage for each in tree_leaves(output) if isinstance(each, Tensor)}
         if any(each._storage in shared for each in now.wholes):
             return  # the module returns a parameter
+        if not self.fills_before_backward:
+            now.wholes = []  # what no operation has saved for its backward pass is free now
+            return
         now.free()
         for each in results:
             each.register_hook(lambda gradient: now.fill())
-
-
-class FSDPModule(Extension):
-    """What `fully_shard` adds to the class of a module."""
-
-    _extension_prefix, _extension_function = "FSDP", "fully_shard"
-    _fsdp_state: Any
-
-    def _states(self, recurse: bool) -> list[Any]:
-        modules: Any = self.modules() if recurse else (self,)  # type: ignore[attr-defined]
-        return [each.__dict__["_fsdp_state"] for each in modules if isinstance(each, FSDPModule)]
-
-    def unshard(self, async_op: bool = False) -> UnshardHandle | None:
-        """Gather the parameters of this module, until `reshard` or the end of the next forward pass."""
-        if not async_op:
-            self._fsdp_state.unshard()
-            return None
-        self._fsdp_state.begin()
-        return UnshardHandle(self._fsdp_state)
-
-    def reshard(self) -> None:
-        """Let the module have the parts of its parameters only."""
-        self._fsdp_state.reshard()
-
-    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
-        """Whether backward passes send gradients. While they do not, each process adds up its own whole gradients."""
-        for each in self._states(recurse):
-            each.syncs = requires_gradient_sync
-
-    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
-        """Whether the memory of whole parameters is freed between the forward and the backward pass."""
-        for each in self._states(recurse):
-            each.reshards = reshard_after_forward
-
-    def set_is_last_backward(self, is_last_backward: bool) -> None:
-        """Do nothing: each backward pass is complete when it ends."""
-
-    def set_modules_to_forward_prefetch(self, modules: list[Any]) -> None:
-        """Begin to gather the parameters of these modules when the forward pass of this one begins; without it, when they need them."""
-        self._fsdp_state.forward_prefetch = [each._fsdp_state for each in _checked(modules)]
-
-    def set_modules_to_backward_prefetch(self, modules: list[Any]) -> None:
-        """Begin to gather the parameters of these modules when the backward pass of this one begins; without it, those of the module that computed before it."""
-        self._fsdp_state.backward_prefetch = [each._fsdp_state for each in _checked(modules)]
-
-
-def _checked(modules: list[Any]) -> list[Any]:
-    """Raises: ValueError for a module that is not sharded."""
-    for each in modules:
-        if not isinstance(each, FSDPModule):
-            raise ValueError(
-                f"prefetching needs modules to which fully_shard() was applied, but got a {type(each).__name__}"
-            )
-    return modules
 
 
 def fully_shard(
@@ -389,8 +352,10 @@ def fully_shard(
     cuts = cut_parameters(
         module, mesh, shard_placement_fn or (lambda parameter: None), ignored_params or set()
     )
-    is_outer = any(isinstance(each, FSDPModule) for each in module.modules())
-    reshards = not is_outer if reshard_after_forward is None else bool(reshard_after_forward)
+    inner = [each._fsdp_state for each in module.modules() if isinstance(each, FSDPModule)]
+    for each in inner:
+        each.is_inner = True
+    reshards = not inner if reshard_after_forward is None else bool(reshard_after_forward)
     state = State(module, mesh, reshards, mp_policy, cuts)
     module.__dict__["_fsdp_state"] = state
     module.__class__ = extended(type(module), FSDPModule)
@@ -450,5 +415,5 @@ def register_fsdp_forward_method(module: Module, method_name: str) -> None:
     module.__dict__[method_name] = wrapped
 
 
-for _value in (CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, UnshardHandle, fully_shard):
+for _value in (CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard):
     set_name(_value, __name__.rpartition(".")[0], _value.__name__)

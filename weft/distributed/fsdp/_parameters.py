@@ -12,11 +12,11 @@ from ...core.tensor import Tensor
 from ...nn.module import Module
 from ...ops.assembly.joining import cat
 from .. import _collectives
-from .._reduce_op import ReduceOp
 from ..device_mesh import DeviceMesh
 from ..tensor import DTensor, Replicate, Shard, distribute_tensor
 from ..tensor._storage import Placements, wrap
 from ..tensor.placement_types import Placement, _StridedShard, is_cut
+from ._communication import Communication
 
 
 class Cut:
@@ -159,7 +159,9 @@ def _on_both(cut: Any, beyond: DeviceMesh, places: Placements, whole: Spec) -> A
 class Gathering:
     """The whole tensors of several parameters, on their way."""
 
-    def __init__(self, cuts: Sequence[Cut], dtype: DType | None, async_op: bool):
+    def __init__(
+        self, cuts: Sequence[Cut], dtype: DType | None, async_op: bool, communication: Communication
+    ):
         self.cuts = cuts
         self.versions = [cut.local._version for cut in cuts]
         self._buffers: list[tuple[list[Cut], Tensor]] = []
@@ -168,11 +170,13 @@ class Gathering:
             row = cat([cut.padded(kind) for cut in own])
             found = row.unsqueeze(0)
             if own[0].count > 1:
-                found = row.new_empty((own[0].count, row.spec.numel))
+                gather, count = communication.all_gather, own[0].count
+                output = gather.allocate((count * row.spec.numel,), dtype=kind, device=row.spec.device)
                 group = own[0].mesh.get_group(own[0].mesh.ndim - 1)
                 self._works.append(
-                    _collectives.all_gather_single(found.view(-1), row, group=group, async_op=async_op)
+                    gather(output_tensor=output, input_tensor=row, group=group, async_op=async_op)
                 )
+                found = output.view(count, -1)
             self._buffers.append((own, found))
 
     @property
@@ -193,6 +197,21 @@ class Gathering:
         return [found[cut] for cut in self.cuts]
 
 
+class Kept:
+    """Whole tensors of the pass before, in the place of a Gathering. `versions`: those of the parameters when they were gathered."""
+
+    def __init__(self, cuts: Sequence[Cut], versions: list[int], wholes: list[Tensor]):
+        self.cuts, self.versions, self.wholes = cuts, versions, wholes
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the parameters have not changed since."""
+        return self.versions == [cut.local._version for cut in self.cuts]
+
+    def wait(self) -> list[Tensor]:
+        return self.wholes
+
+
 def _elements(cut: Cut) -> int:
     found = 1
     for size in cut.piece:
@@ -211,36 +230,58 @@ def _by_dtype(given: Iterable[tuple[Cut, DType]]) -> Iterable[tuple[DType, list[
 class Averaging:
     """The average over all processes of the gradients of several parameters, on its way. Each process gets its parts."""
 
-    def __init__(self, cuts: Sequence[Cut], gradients: Sequence[Tensor], dtype: DType | None, async_op: bool):
-        self.cuts = cuts
+    def __init__(
+        self,
+        cuts: Sequence[Cut],
+        gradients: Sequence[Tensor],
+        dtype: DType | None,
+        async_op: bool,
+        communication: Communication,
+    ):
+        self.cuts, self.communication = cuts, communication
         self._buffers: list[tuple[list[Cut], Tensor]] = []
         self._works: list[Any] = []
         given = dict(zip(cuts, gradients, strict=True))
         for kind, own in _by_dtype([(cut, dtype or given[cut].spec.dtype) for cut in cuts]):
             rows = cat([cut.pieces(given[cut].to(kind)) for cut in own], 1).contiguous()
             mesh, piece = own[0].mesh, rows
-            group = mesh.get_group(mesh.ndim - 1)
+            group, op = mesh.get_group(mesh.ndim - 1), communication.op
             if own[0].count > 1:
-                piece = rows.new_empty((rows.spec.shape[1],))
-                work = _collectives.reduce_scatter_single(
-                    piece, rows.view(-1), op=ReduceOp.AVG, group=group, async_op=async_op
+                scatter = communication.reduce_scatter
+                piece = scatter.allocate((rows.spec.shape[1],), dtype=kind, device=rows.spec.device)
+                work = scatter(
+                    output_tensor=piece, input_tensor=rows.view(-1), group=group, op=op, async_op=async_op
                 )
             else:
-                work = _collectives.all_reduce(piece, op=ReduceOp.AVG, group=group, async_op=async_op)
+                work = _collectives.all_reduce(piece, op=op, group=group, async_op=async_op)
             self._works.append(work)
             self._buffers.append((own, piece))
 
     def wait(self) -> list[Any]:
-        """For each parameter the part of this process."""
+        """For each parameter the part of this process; None where groups with the same parts do not add theirs up yet."""
         for work in self._works:
             if work is not None:
                 work.wait()
         found: dict[Cut, Any] = {}
         for own, piece in self._buffers:
-            mesh = own[0].mesh
-            for mesh_dim in range(mesh.ndim - 1):  # of processes that have the same parts
-                _collectives.all_reduce(piece, op=ReduceOp.AVG, group=mesh.get_group(mesh_dim))
-            for cut, part in zip(own, piece.view(-1).split([_elements(cut) for cut in own]), strict=True):
-                found[cut] = cut.part(part)
+            if self._is_for_all(own, piece):
+                self.communication.finish(piece, own[0].mesh.size())
+                parts = piece.view(-1).split([_elements(cut) for cut in own])
+                found.update((cut, cut.part(part)) for cut, part in zip(own, parts, strict=True))
         self._buffers = []
-        return [found[cut] for cut in self.cuts]
+        return [found.get(cut) for cut in self.cuts]
+
+    def _is_for_all(self, own: Sequence[Cut], piece: Tensor) -> bool:
+        """Add up the gradients of the groups that have the same parts, unless they are to be kept for a later pass."""
+        mesh, partial = own[0].mesh, self.communication.partial
+        if mesh.ndim == 1:
+            return True
+        before = partial.pop(tuple(own), None)
+        if before is not None:
+            piece += before
+        if not self.communication.all_reduces:
+            partial[tuple(own)] = piece
+            return False
+        for mesh_dim in range(mesh.ndim - 1):
+            _collectives.all_reduce(piece, op=self.communication.op, group=mesh.get_group(mesh_dim))
+        return True

@@ -9,6 +9,7 @@ import numpy as np
 from ...core.dtype import DType, float32, float64
 from ...core.generator import Generator
 from ...core.iteration import broadcast_shapes
+from ...core.layout import contiguous_format
 from ...core.limits import finfo
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
@@ -21,6 +22,7 @@ from ...families.custom_vjp import custom_vjp
 from ...families.indexed import bare
 from ...families.iterated import has_iterations, iterated
 from ..indexing.masking import where
+from .creation import empty_as
 from .random_filling import FLOATS, check_implemented, drawing_generator
 
 # Relative step of a central difference of quantiles in float64: cancellation and curvature cost about as much.
@@ -43,6 +45,8 @@ def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
 @custom_vjp(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))  # type: ignore[has-type]
 def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
     check_implemented(shapes, FLOATS, "gamma_cpu")
+    if not shapes.spec.device.backend.has_memory:
+        return empty_as(shapes, memory_format=contiguous_format)
     if has_iterations(shapes.spec.device):
         values = iterated(gamma.GAMMA, shapes, shapes, generator)
         return values.clamp(min=finfo(shapes.dtype).tiny).to(shapes.dtype)
@@ -69,6 +73,8 @@ def dirichlet_rule(ct, out, concentration, generator=None):
 @custom_vjp(dirichlet_rule)
 def _dirichlet(concentration: Tensor, generator: Generator) -> Tensor:
     check_implemented(concentration, FLOATS, "dirichlet")
+    if not concentration.spec.device.backend.has_memory:
+        return empty_as(concentration, memory_format=contiguous_format)
     if has_iterations(concentration.spec.device):
         values = iterated(gamma.GAMMA, concentration, concentration, generator).clamp(min=finfo(float64).tiny)
         limits = finfo(concentration.dtype)

@@ -118,6 +118,7 @@ __getattr__ = module_getattr(
     __name__,
     (
         "_mesh_layout",
+        "_shard",
         "algorithms",
         "checkpoint",
         "device_mesh",
@@ -125,6 +126,7 @@ __getattr__ = module_getattr(
         "fsdp",
         "nn",
         "optim",
+        "remote_device",
         "rpc",
         "tensor",
         "utils",
@@ -133,6 +135,7 @@ __getattr__ = module_getattr(
         "DeviceMesh": "device_mesh",
         "GradBucket": "_grad_bucket",
         "TCPStore": "_tcp_store",
+        "_remote_device": "remote_device",
         "init_device_mesh": "device_mesh",
     },
 )

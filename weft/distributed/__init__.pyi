@@ -92,6 +92,7 @@ from ._collectives import reduce_scatter as reduce_scatter
 from ._collectives import reduce_scatter_single as reduce_scatter_single
 from ._collectives import reduce_scatter_tensor as reduce_scatter_tensor
 from .rendezvous import register_rendezvous_handler as register_rendezvous_handler
+from . import remote_device as remote_device
 from .rendezvous import rendezvous as rendezvous
 from . import rpc as rpc
 from ._collectives import scatter as scatter

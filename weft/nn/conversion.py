@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 from ..autograd.parameter import Parameter
 from ..autograd.swapping import swap_tensors
 from ..core import dtype as dt
-from ..core.device import are_interchangeable
 from ..core.grad_mode import no_grad
 from ..core.layout import preserve_format
 from ..core.overrides import wraps_tensors
@@ -17,6 +16,7 @@ from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..ops.assembly.copying import parse_to
 from ..ops.creation.creation import empty_like
+from ..ops.nn.kernels import _has_compatible_shallow_copy_type
 from . import conversion_settings as future
 
 
@@ -131,7 +131,7 @@ def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter, where: str) -
     if future.get_swap_module_params_on_conversion() or wraps_tensors(type(data)):
         return _swapped(parameter, data, grad, new_grad, where)
     if (
-        are_interchangeable(parameter.device, data.device)
+        _has_compatible_shallow_copy_type(parameter, data)
         and not future.get_overwrite_module_params_on_conversion()
     ):
         parameter.data = data

@@ -38,7 +38,7 @@ from ..ops.tensor.pickling import attributes, pickled_state
 from ..ops.tensor.storage import TypedStorage
 from . import rebuild
 from .locations import location_tag
-from .names import torch_name
+from .names import find_torch, torch_name
 from .nested import NestedTensor, rebuild_jagged_tensor, reduce_nested
 
 # ---- Storages --------------------------------------------------------------------------------------------------------
@@ -207,6 +207,12 @@ class Names:
         found = torch_name(obj)
         if found is None:
             super().save_global(obj, name)  # type: ignore[misc]
+            return
+        module, own = found
+        outer, _, last = own.rpartition(".")
+        if outer and self.proto < 4:  # type: ignore[attr-defined]
+            # Older protocols name only what a module has, so that a class within a class is an attribute.
+            self.save_reduce(getattr, (find_torch(module, outer), last), obj=obj)
             return
         if self.proto >= 4:  # type: ignore[attr-defined]
             for part in found:

@@ -12,6 +12,7 @@ from ...core.tensor import Tensor
 from ...serialization import load as load_file
 from ...serialization import save as save_file
 from ._nested_dict import flatten_state_dict, set_element, walk
+from ._parts import size_of
 from .metadata import (
     BytesStorageMetadata,
     Metadata,
@@ -283,10 +284,10 @@ def create_default_local_load_plan(
         if (
             isinstance(found, TensorStorageMetadata)
             and isinstance(value, Tensor)
-            and tuple(found.size) != tuple(value.shape)
+            and found.size != size_of(value)
         ):
             raise ValueError(
-                f"Size mismatch between saved {found.size} and current: {value.shape} for {name}"
+                f"Size mismatch between saved {found.size} and current: {size_of(value)} for {name}"
             )
         items += _create_read_items(name, found, value)
     return LoadPlan(items)

@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any
 
 from ...core.dtype import DTYPES, DType
-from ...core.layout import Layout, MemoryFormat, channels_last, contiguous_format, preserve_format, strided
+from ...core.layout import Layout, MemoryFormat, contiguous_format, strided
 from ...core.size import Size
-from ...core.tensor import Tensor
+from .._tensor_properties import PickledProperties
 
 __all__ = [
     "ChunkStorageMetadata",
@@ -40,36 +40,17 @@ class _MEM_FORMAT_ENCODING(Enum):  # noqa: N801 (PyTorch's name)
     TORCH_PRESERVE_FORMAT = 2
 
 
-_FORMATS = {
-    contiguous_format: _MEM_FORMAT_ENCODING.TORCH_CONTIGUOUS_FORMAT,
-    channels_last: _MEM_FORMAT_ENCODING.TORCH_CHANNELS_LAST,
-    preserve_format: _MEM_FORMAT_ENCODING.TORCH_PRESERVE_FORMAT,
-}
-_ENCODED = {code: each for each, code in _FORMATS.items()}
-
-
 @dataclass
-class TensorProperties:
+class TensorProperties(PickledProperties):
     """What a tensor is, apart from its size."""
+
+    _formats = _MEM_FORMAT_ENCODING
 
     dtype: DType = field(default_factory=lambda: DTYPES["float32"])
     layout: Layout = strided
     requires_grad: bool = False
     memory_format: MemoryFormat = contiguous_format
     pin_memory: bool = False
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.dtype, self.layout, self.requires_grad, _FORMATS[self.memory_format], self.pin_memory
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.dtype, self.layout, self.requires_grad, code, self.pin_memory = state
-        self.memory_format = _ENCODED[code]
-
-    @staticmethod
-    def create_from_tensor(tensor: Tensor) -> TensorProperties:
-        return TensorProperties(
-            tensor.dtype, tensor.layout, tensor.requires_grad, contiguous_format, tensor.is_pinned()
-        )
 
 
 @dataclass

@@ -7,14 +7,12 @@ from typing import Any
 
 from ...core.size import Size
 from ...core.tensor import Tensor
-from ..tensor import DTensor
-from ._chunks import chunk_of
+from ._parts import is_divided, parts_of, properties_of, size_of
 from .metadata import (
     STORAGE_TYPES,
     BytesStorageMetadata,
     ChunkStorageMetadata,
     MetadataIndex,
-    TensorProperties,
     TensorStorageMetadata,
 )
 from .planner import LoadItemType, ReadItem, TensorWriteData, WriteItem, WriteItemType
@@ -25,12 +23,14 @@ __all__ = ["create_read_items_for_chunk_list"]
 def _create_write_items(fqn: str, object: Any) -> list[WriteItem]:
     if not isinstance(object, Tensor):
         return [WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO)]
-    chunk = chunk_of(object)
-    if chunk is None:
-        return []
-    kind = WriteItemType.SHARD if isinstance(object, DTensor) else WriteItemType.TENSOR
-    data = TensorWriteData(chunk, TensorProperties.create_from_tensor(object), Size(object.shape))
-    return [WriteItem(MetadataIndex(fqn, chunk.offsets), kind, tensor_data=data)]
+    kind = WriteItemType.SHARD if is_divided(object) else WriteItemType.TENSOR
+    properties, size = properties_of(object), size_of(object)
+    return [
+        WriteItem(
+            MetadataIndex(fqn, chunk.offsets), kind, tensor_data=TensorWriteData(chunk, properties, size)
+        )
+        for chunk, _ in parts_of(object)
+    ]
 
 
 def _create_read_items(fqn: str, md: STORAGE_TYPES, obj: Any) -> list[ReadItem]:
@@ -42,8 +42,7 @@ def _create_read_items(fqn: str, md: STORAGE_TYPES, obj: Any) -> list[ReadItem]:
         raise ValueError(
             f"Invalid checkpoint metadata for {fqn}, expected BytesStorageMetadata but found {type(md)}"
         )
-    chunk = chunk_of(obj)
-    return [] if chunk is None else create_read_items_for_chunk_list(fqn, md, [chunk])
+    return create_read_items_for_chunk_list(fqn, md, [chunk for chunk, _ in parts_of(obj)])
 
 
 def create_read_items_for_chunk_list(

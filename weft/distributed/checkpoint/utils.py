@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.tensor import Tensor
-from ..tensor import DTensor
-from ._chunks import chunk_of
+from ._parts import is_divided, parts_of
 from .metadata import MetadataIndex
 
 __all__ = ["find_tensor_shard", "find_state_dict_object"]
 
 
 def find_tensor_shard(tensor: Tensor, index: MetadataIndex) -> Tensor:
-    """The part of a tensor with this index: of a DTensor that of this process, of others the tensor itself."""
-    if isinstance(tensor, DTensor):
-        own = chunk_of(tensor)
-        if own is None or (index.offset is not None and index.offset != own.offsets):
-            raise ValueError(f"FQN: '{index.fqn}': this process does not have the part at {index.offset}")
-        return tensor._local_tensor
+    """The part of a tensor with this index: of DTensors and ShardedTensors one of this process, of others the tensor itself."""
+    if is_divided(tensor):
+        for own, part in parts_of(tensor):
+            if index.offset is None or index.offset == own.offsets:
+                return part
+        raise ValueError(f"FQN: '{index.fqn}': this process does not have the part at {index.offset}")
     if index.offset is not None and any(index.offset):
         raise ValueError(f"FQN: '{index.fqn}' is not a ShardedTensor, can't find by offset: '{index.offset}'")
     return tensor

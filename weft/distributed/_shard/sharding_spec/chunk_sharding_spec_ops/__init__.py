@@ -1,0 +1,1 @@
+"""Functions of which ShardedTensors with a ChunkShardingSpec may be the weight."""

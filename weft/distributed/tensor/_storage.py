@@ -95,14 +95,18 @@ def in_order(placements: Sequence[Placement]) -> list[tuple[int, Placement]]:
     return sorted(enumerate(placements), key=lambda each: isinstance(each[1], _StridedShard))
 
 
-def own_piece(size: int, dim: int, mesh: Any, placements: Sequence[Placement]) -> tuple[int, int]:
-    """How many of the `size` elements along `dim` this process has, and from which on. Cuts of one dim are nested."""
+def own_piece(
+    size: int, dim: int, mesh: Any, placements: Sequence[Placement], coordinate: Sequence[int] | None = None
+) -> tuple[int, int]:
+    """How many of the `size` elements along `dim` this process has, and from which on. Cuts of one dim are nested.
+
+    coordinate: that of another process in the mesh.
+    """
     start = 0
     for mesh_dim, place in in_order(placements):
         if is_cut(place) and place.dim == dim:
-            size, further = Shard.local_shard_size_and_offset(
-                size, mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
-            )
+            rank = mesh.get_local_rank(mesh_dim) if coordinate is None else coordinate[mesh_dim]
+            size, further = Shard.local_shard_size_and_offset(size, mesh.size(mesh_dim), rank)
             start += further
     return size, start
 

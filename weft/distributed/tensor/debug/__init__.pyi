@@ -1,0 +1,2 @@
+# Written by `make stubs` from the run time; tests/test_types.py compares. Do not edit.
+from ._visualize_sharding import visualize_sharding as visualize_sharding

@@ -8,7 +8,13 @@ def _optimizers(torch):
 
 
 def _model(torch):
-    layers = (torch.nn.Linear(5, 7), torch.nn.Tanh(), torch.nn.Linear(7, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    layers = (
+        torch.nn.Linear(5, 7),
+        torch.nn.Tanh(),
+        torch.nn.Linear(7, 4),
+        torch.nn.Tanh(),
+        torch.nn.Linear(4, 2),
+    )
     model = torch.nn.Sequential(*layers)
     with torch.no_grad():
         for place, each in enumerate(model.parameters()):
@@ -31,11 +37,18 @@ def _step(torch, model, optimizer, rank, step):
 def zero_redundancy(torch, rank, size):
     """Groups of parameters, one of which comes later, and a schedule of the rate."""
     found = []
-    for kind, settings in (("Adam", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}), ("AdamW", {"lr": 0.05})):
+    for kind, settings in (
+        ("Adam", {"lr": 0.1}),
+        ("SGD", {"lr": 0.1, "momentum": 0.9}),
+        ("AdamW", {"lr": 0.05}),
+    ):
         for as_views in (False, True):
             model = torch.nn.parallel.DistributedDataParallel(_model(torch))
             inner = model.module
-            groups = [{"params": list(inner[0].parameters())}, {"params": list(inner[2].parameters()), "lr": 0.02}]
+            groups = [
+                {"params": list(inner[0].parameters())},
+                {"params": list(inner[2].parameters()), "lr": 0.02},
+            ]
             optimizer = _optimizers(torch).ZeroRedundancyOptimizer(
                 groups,
                 optimizer_class=getattr(torch.optim, kind),
@@ -61,7 +74,9 @@ def states_of_all_ranks(torch, rank, size):
     def made():
         model = torch.nn.parallel.DistributedDataParallel(_model(torch))
         kind = torch.optim.AdamW
-        return model, _optimizers(torch).ZeroRedundancyOptimizer(model.parameters(), optimizer_class=kind, lr=0.1)
+        return model, _optimizers(torch).ZeroRedundancyOptimizer(
+            model.parameters(), optimizer_class=kind, lr=0.1
+        )
 
     model, optimizer = made()
     found += [_step(torch, model, optimizer, rank, step) for step in range(3)]
@@ -72,7 +87,9 @@ def states_of_all_ranks(torch, rank, size):
         found.append("not here")
         state = [None]
     torch.distributed.broadcast_object_list(state, src=1)
-    numbers = {place: {name: each for name, each in value.items()} for place, value in state[0]["state"].items()}
+    numbers = {
+        place: {name: each for name, each in value.items()} for place, value in state[0]["state"].items()
+    }
     found += [sorted(state[0]), sorted(numbers), [sorted(each) for each in numbers.values()]]
     found += [numbers[place]["exp_avg"] for place in sorted(numbers)]
     found.append([group["params"] for group in state[0]["param_groups"]])

@@ -111,6 +111,42 @@ def whole_parameters(torch, rank, size):
     return found
 
 
+def _hooks(torch):
+    return importlib.import_module(f"{torch.__name__}.distributed.algorithms._comm_hooks.default_hooks")
+
+
+def _losses_with_hook(torch, rank, name, hook, state):
+    model = _wrapped(torch, **_options(torch)[name])
+    model.register_comm_hook(state, hook)
+    return model, losses_of(torch, model, torch.optim.SGD(model.parameters(), lr=0.2), rank, range(3))
+
+
+def hooks_of_wrappers(torch, rank, size):
+    hooks = _hooks(torch)
+    state, found = hooks.DefaultState(torch.distributed.group.WORLD), []
+    for name, hook in (("layers", hooks.reduce_scatter_hook), ("no shards", hooks.allreduce_hook)):
+        model, losses = _losses_with_hook(torch, rank, name, hook, state)
+        found.append(losses)
+    found += [state.gradient_predivide_factor, state.gradient_postdivide_factor]
+    for wrapper, given in ((model, hook), (model.layers[0], hook), (_wrapped(torch), 1)):
+        try:
+            wrapper.register_comm_hook(state, given)
+        except (AssertionError, ValueError) as error:
+            found.append(str(error))
+    return found
+
+
+def narrow_hooks_of_wrappers(torch, rank, size):
+    """PyTorch's hooks of 16 bits need streams. Its hooks of 32 bits compute the same, but for rounding."""
+    hooks, found = _hooks(torch), []
+    state = hooks.LowPrecisionState(torch.distributed.group.WORLD)
+    for narrow in ("fp16_compress_hook", "bf16_compress_hook"):
+        for name, wide in (("layers", hooks.reduce_scatter_hook), ("no shards", hooks.allreduce_hook)):
+            hook = wide if torch.__name__ == "torch" else getattr(hooks, narrow)
+            found.append(_losses_with_hook(torch, rank, name, hook, state)[1])
+    return found
+
+
 def _goes_on_from_whole_tensors(torch, rank):
     """Whether another model with the whole state of a model and of its optimizer has the same losses."""
     fsdp = fsdp_of(torch)

@@ -67,12 +67,29 @@ class DefaultReduceScatter(ReduceScatter):
         )
 
 
+class HookedReduceScatter(ReduceScatter):
+    """Lets `hook(state, input, output)` reduce, as FullyShardedDataParallel calls it."""
+
+    def __init__(self, hook: Callable, state: Any) -> None:
+        self.hook, self.state = hook, state
+
+    allocate = DefaultReduceScatter.allocate
+
+    def __call__(
+        self, output_tensor: Tensor, input_tensor: Tensor, group: Any, op: Any, async_op: bool = False
+    ) -> None:
+        self.hook(self.state, input_tensor, output_tensor)
+
+
 @dataclass
 class Communication:
     """The settings of one module."""
 
     all_gather: AllGather = field(default_factory=DefaultAllGather)
     reduce_scatter: ReduceScatter = field(default_factory=DefaultReduceScatter)
+    all_reduce: Callable[..., Any] = (
+        _collectives.all_reduce
+    )  # of gradients that all processes have as a whole
     divide_factor: float | None = None  # by which sums of gradients are divided; None: the number of ranks
     sums_only: bool = False  # divide sums afterwards, instead of collectives that average
     all_reduces: bool = True  # whether groups that have the same parts add their gradients up
@@ -80,6 +97,11 @@ class Communication:
     in_flight: int = 1  # modules whose gradients are added up at once while the backward pass goes on
     # By parameters, gradients of passes that groups with the same parts have not added up yet.
     partial: dict[Any, Tensor] = field(default_factory=dict)
+
+    def use_hook(self, hook: Callable, state: Any) -> None:
+        """Let `hook` average gradients."""
+        self.reduce_scatter = HookedReduceScatter(hook, state)
+        self.all_reduce = lambda row, op, group, async_op: hook(state, row)
 
     @property
     def op(self) -> Any:

@@ -253,7 +253,7 @@ class Averaging:
                     output_tensor=piece, input_tensor=rows.view(-1), group=group, op=op, async_op=async_op
                 )
             else:
-                work = _collectives.all_reduce(piece, op=op, group=group, async_op=async_op)
+                work = communication.all_reduce(piece, op=op, group=group, async_op=async_op)
             self._works.append(work)
             self._buffers.append((own, piece))
 

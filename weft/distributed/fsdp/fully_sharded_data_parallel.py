@@ -26,6 +26,7 @@ from .._lower_precision import converted
 from .._world import get_world_size
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor import DTensor, Replicate, Shard, distribute_tensor
+from ._communication import HookedReduceScatter
 from ._fully_shard import MixedPrecisionPolicy, State, cut_parameters
 from ._state_dicts import PREFIX, as_loaded, as_saved, of_optimizer, to_load
 from .api import (
@@ -318,10 +319,25 @@ class FullyShardedDataParallel(Module):
         return total
 
     def register_comm_hook(self, state: object, hook: Callable) -> None:
-        """Raises: NotImplementedError."""
-        raise NotImplementedError(
-            "FullyShardedDataParallel.register_comm_hook(): use MixedPrecision(reduce_dtype=) for narrow gradients"
-        )
+        """Let `hook(state, gradients, part)` average the gradients of each wrapper, which lie in a row, and fill the row `part` of this process.
+
+        With NO_SHARD it is `hook(state, gradients)`, which changes them in place.
+
+        Raises: AssertionError for an inner wrapper, a hybrid strategy or a second hook; ValueError for an object that cannot be called.
+        """
+        if not self.check_is_root():
+            raise AssertionError("register_comm_hook can only be called on a root instance.")
+        for each in self.fsdp_modules(self):
+            communication = each._fsdp_state.communication
+            if each.sharding_strategy in _HYBRID:
+                raise AssertionError(
+                    f"Communication hook is not supported for hybrid strategies: {each.sharding_strategy}"
+                )
+            if isinstance(communication.reduce_scatter, HookedReduceScatter):
+                raise AssertionError("A communication hook is already registered")
+            if not callable(hook):
+                raise ValueError(f"The communication hook must be callable but got {hook}")
+            communication.use_hook(hook, state)
 
     # ---- State dicts --------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from .dtype import when_plans_expire
+from .kernel_names import planning
 from .layout_spec import first_layout_hooks, refuse_layouts
 from .spec import Spec, kind_of
 from .symbols import Symbol, Trace, Untraceable, traces
@@ -63,14 +64,16 @@ class PlanCache(dict):
     would find the plans for 2 and 1. Therefore callers convert integer arguments to int before they build a key.
 
     `plan` sees sizes only as numbers that it computes with, or it runs for each key: see `core/templates.py`. `with_sizes`: the
-    ints among the static arguments are sizes or positions, which change from call to call.
+    ints among the static arguments are sizes or positions, which change from call to call. The kernels of the plans are named `name`; without
+    one, as the op whose method `plan` is, or as the op whose planning code looks up the plan.
     """
 
-    __slots__ = ("plan", "with_sizes", "kinds", "recent", "__weakref__")
+    __slots__ = ("plan", "with_sizes", "name", "kinds", "recent", "__weakref__")
 
-    def __init__(self, plan: Callable, with_sizes: bool = False):
+    def __init__(self, plan: Callable, with_sizes: bool = False, name: str | None = None):
         super().__init__()
         self.plan, self.with_sizes = plan, with_sizes
+        self.name = name or getattr(getattr(plan, "__self__", None), "name", None)
         self.kinds: dict[tuple, Kind] = {}
         # The templates that are asked first, by the kind of the first spec of a key: finding the kind of all of it takes longer.
         self.recent: dict[Any, tuple[Callable[[tuple], Any], ...]] = {}
@@ -120,7 +123,8 @@ class PlanCache(dict):
                     return self._use(make, plan, first)
         if _writes_templates and found.needs_template(key, len(self.kinds), inner=bool(_planning)):
             try:
-                make = template(self.plan, key, self.with_sizes)
+                with planning(self.name):
+                    make = template(self.plan, key, self.with_sizes)
             except Untraceable as error:
                 found.reason = str(error)
             else:
@@ -128,7 +132,8 @@ class PlanCache(dict):
                 return self._use(make, make(key), first)
         _planning.append(self)
         try:
-            return self.plan(*key)
+            with planning(self.name):
+                return self.plan(*key)
         finally:
             _planning.pop()
 
@@ -146,7 +151,8 @@ class PlanCache(dict):
         try:
             return trace.memo[own]
         except (KeyError, Untraceable):
-            plan = self.plan(*key)
+            with planning(self.name):
+                plan = self.plan(*key)
         if own is not None:
             with contextlib.suppress(Untraceable):
                 trace.memo[own] = plan

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
+from ..core.kernel_names import planned_name
 from ..core.symbols import per_plan, trace_of
 from . import tiers, workers
 from .host import ERROR_CHECKS, RETURN_IF_FAILED, binder
@@ -204,7 +205,7 @@ class Chain:
             template += [0] * len(stage.letters)
         words = block((*meta, *template))
         given = (words.address, units, words.address + 8 * len(meta), len(template), len(table) // 2)
-        return _entry(self.work, given, _packed(tuple(table))), words
+        return _entry(planned_name(), self.work, given, _packed(tuple(table))), words
 
 
 @per_plan
@@ -212,16 +213,11 @@ def _units_of_block(nbytes: int, units: int) -> int:
     return max(1, BLOCK_BYTES // max(nbytes // units, 1))
 
 
-@functools.cache
-def _binder() -> Callable[[bytes], Callable]:
-    return binder(_code(), "chain")
-
-
 @per_plan
-def _entry(work: int, given: tuple[int, ...], table: bytes) -> Callable:
+def _entry(name: str, work: int, given: tuple[int, ...], table: bytes) -> Callable:
     """The function that runs a chain with so much work, in bytes."""
     share, pool, _, always = workers.share_words(1, work >= PARALLEL_BYTES)
-    return _binder()(_pack(share, pool if work >= SHARED_BYTES else 0, always, *given) + table)
+    return binder(_code(), name)(_pack(share, pool if work >= SHARED_BYTES else 0, always, *given) + table)
 
 
 @functools.lru_cache(maxsize=1024)

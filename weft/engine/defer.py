@@ -35,6 +35,7 @@ from ..core.storage import FOREIGN, Storage
 from . import fusion, habits
 from .background import has_threads
 from .fusion import Elementwise, Step, elementwise, is_refused, kernel_of, packed, refuse
+from .host import builtin
 
 # Elements. The results of smaller operations are computed at once, because a promise and its share of keeping a chain cost 5 us,
 # and values of this size stay in the cache between two operations: a chain of three on 10^5 floats takes 28 us in one kernel and
@@ -239,6 +240,16 @@ def _fits(source: Promise, tensor: Any, plan: Any) -> bool:
 
 
 _exhaust = collections.deque[None](maxlen=0).extend
+
+
+@functools.lru_cache(maxsize=1024)
+def _exhauster(name: str) -> Callable[[Iterator], None]:
+    """As `_exhaust`, with the name of a kernel: profilers show what Python calls, and not what that calls in turn."""
+    # PyObject_Vectorcall(self, args, nargs, kwnames) has the arguments of a builtin function with keywords.
+    address = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value
+    return builtin(address, name, _exhaust, keywords=True)
+
+
 _gone: Any = weakref.ref(Promise())  # refers to nothing
 
 
@@ -559,13 +570,15 @@ def _launch(results: Sequence[tuple[Any, Any]], entry: Callable, arguments: Sequ
         owners += storage, storage, storage, block
         # Other promises may wait for the storage, so it is Watched.
         values += Watched, block.ptr, block.bin, FOREIGN
+    exhaust = _exhaust
     launch: Iterator = itertools.starmap(entry, (arguments,))
     changes = map(setattr, owners, itertools.cycle(("__class__", "ptr", "bin", "bin")), values)
     if type(entry) is BuiltinFunctionType:
         launch = itertools.chain(launch, changes)
+        exhaust = _exhauster(entry.__name__)
     if _turn != turn:
         raise _Late
-    _exhaust(launch)
+    exhaust(launch)
     if _turn != turn:  # while Python code ran, which a kernel in several regions has
         raise _Late
     _exhaust(changes)

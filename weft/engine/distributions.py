@@ -36,6 +36,7 @@ class _Transform:
     With 2 inputs in 8 lanes, draws 0 to 7 and 8 to 15 of each 16 are the inputs; so it is with elements and outputs.
     """
 
+    name: str  # of the distribution, for profilers
     body: Callable
     source: DType  # of the inputs: uint32 or uint64 draws, or numbers
     parameters: str = ""  # a letter each, as in `host.entry_ir`
@@ -51,8 +52,7 @@ class _Transform:
 @functools.cache
 def _compiled(transform: _Transform, dtype: DType) -> Callable:
     """Compile `entry(address of the inputs, address of the outputs, *parameters, 0, number of groups)`."""
-    name = transform.body.__name__
-    return compiled(lambda b: _transform_all(b, transform, dtype), 2, transform.parameters, name)
+    return compiled(lambda b: _transform_all(b, transform, dtype), 2, transform.parameters, transform.name)
 
 
 def _transform_all(b: Body, transform: _Transform, dtype: DType) -> None:
@@ -114,8 +114,8 @@ def u53(word: Expr) -> Expr:
     return cast(bitcast(_high_word_first(word) & (2**53 - 1), int64), float64) * 2.0**-53
 
 
-_U32 = _Transform(lambda word: word, uint32)
-_U64 = _Transform(_high_word_first, uint64)
+_U32 = _Transform("random", lambda word: word, uint32)
+_U64 = _Transform("random", _high_word_first, uint64)
 
 
 def u32(generator: Generator, n: int) -> np.ndarray:
@@ -145,8 +145,12 @@ def scaled_uniform(u: Expr, low: Expr, high: Expr, dtype: DType) -> Expr:
 @functools.cache
 def _to_uniform(dtype: DType) -> _Transform:
     if dtype is float64:
-        return _Transform(lambda word, low, high: scaled_uniform(u53(word), low, high, dtype), uint64, "dd")
-    return _Transform(lambda word, low, high: scaled_uniform(u24(word), low, high, dtype), uint32, "ff")
+        return _Transform(
+            "uniform", lambda word, low, high: scaled_uniform(u53(word), low, high, dtype), uint64, "dd"
+        )
+    return _Transform(
+        "uniform", lambda word, low, high: scaled_uniform(u24(word), low, high, dtype), uint32, "ff"
+    )
 
 
 def uniform(generator: Generator, out: int, n: int, low: float, high: float, dtype: DType) -> None:
@@ -165,8 +169,11 @@ def _remainder_64(word: Expr, low: Expr, span: Expr) -> Expr:
     return bitcast(_high_word_first(word) % span + low, int64)
 
 
-_INTEGERS = {uint32: _Transform(_remainder_32, uint32, "88"), uint64: _Transform(_remainder_64, uint64, "88")}
-_ANY_INTEGER = _Transform(lambda word: bitcast(_high_word_first(word), int64), uint64)
+_INTEGERS = {
+    uint32: _Transform("random", _remainder_32, uint32, "88"),
+    uint64: _Transform("random", _remainder_64, uint64, "88"),
+}
+_ANY_INTEGER = _Transform("random", lambda word: bitcast(_high_word_first(word), int64), uint64)
 
 
 def integers(generator: Generator, out: int, n: int, low: int, span: int, dtype: DType) -> None:
@@ -280,10 +287,10 @@ def _polar(angle: Expr, radius: Expr) -> tuple[Expr, Expr]:
     return radius * libm("cos", angle), radius * libm("sin", angle)
 
 
-_BLOCKED = _Transform(_box_muller, uint32, "ff", inputs=2, lanes=8)
-_BLOCKED_64 = _Transform(_box_muller, uint64, "dd", inputs=2, lanes=8)
-_POLAR = _Transform(_polar, uint64, inputs=2)
-_AFFINE = _Transform(fma, float64, "dd")
+_BLOCKED = _Transform("normal", _box_muller, uint32, "ff", inputs=2, lanes=8)
+_BLOCKED_64 = _Transform("normal", _box_muller, uint64, "dd", inputs=2, lanes=8)
+_POLAR = _Transform("normal", _polar, uint64, inputs=2)
+_AFFINE = _Transform("normal", fma, float64, "dd")
 
 
 def normal(
@@ -345,13 +352,18 @@ def _standard_normal(generator: Generator, n: int) -> np.ndarray:
 
 # Other continuous and discrete distributions: one 64-bit draw for each element, computed in float64.
 
-_EXPONENTIAL = _Transform(lambda word, scale: scale * libm("log1p", -u53(word)), uint64, "d")
-_GEOMETRIC = _Transform(lambda word, scale: ceil(libm("log", u53(word)) / scale), uint64, "d")
+_EXPONENTIAL = _Transform("exponential", lambda word, scale: scale * libm("log1p", -u53(word)), uint64, "d")
+_GEOMETRIC = _Transform("geometric", lambda word, scale: ceil(libm("log", u53(word)) / scale), uint64, "d")
 _CAUCHY = _Transform(
-    lambda word, median, sigma: fma(libm("tan", math.pi * (u53(word) - 0.5)), sigma, median), uint64, "dd"
+    "cauchy",
+    lambda word, median, sigma: fma(libm("tan", math.pi * (u53(word) - 0.5)), sigma, median),
+    uint64,
+    "dd",
 )
-_LOG_NORMAL = _Transform(lambda value, mean, std: libm("exp", fma(value, std, mean)), float64, "dd")
-_BERNOULLI = _Transform(lambda word, p: u53(word) < p, uint64, "d")
+_LOG_NORMAL = _Transform(
+    "log_normal", lambda value, mean, std: libm("exp", fma(value, std, mean)), float64, "dd"
+)
+_BERNOULLI = _Transform("bernoulli", lambda word, p: u53(word) < p, uint64, "d")
 
 
 def exponential(generator: Generator, out: int, n: int, rate: float, dtype: DType) -> None:

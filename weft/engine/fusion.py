@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ..core.dtype import DType
 from ..core.iteration import broadcast_stride, loop_dims
+from ..core.kernel_names import joined, planning
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from .background import Background
@@ -132,7 +133,13 @@ def fused(steps: Sequence[Step]) -> Launch:
     sizes, strides = loop_dims(shape, tuple(rows))
     results = [Result(parts) for _, parts in stored]
     backend = stored[0][0].device.backend
-    return backend.prepare(results, [each.dtype for each in chain.operands], chain.params, sizes, strides)
+    with planning(name_of(steps)):
+        return backend.prepare(results, [each.dtype for each in chain.operands], chain.params, sizes, strides)
+
+
+def name_of(steps: Sequence[Step]) -> str:
+    """The name of the kernel of a chain."""
+    return joined([plan.deferred.name for plan, *_ in steps])
 
 
 def byte_strides(operand: Spec, shape: Size) -> tuple[int, ...]:

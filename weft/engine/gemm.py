@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.dtype import DType, float32, float64
-from ..core.symbols import per_plan
+from ..core.kernel_names import named_per_plan
 from . import workers
 from .background import at_end_of_warming
 from .blas import LETTERS, ONE_THREAD, gemm
@@ -134,7 +134,7 @@ def products(
 
 
 # Sizes choose the kernel here, for each plan, so that planning needs one template for all sizes.
-@per_plan
+@named_per_plan
 def _products(dtype: DType, sizes: tuple[int, int, int], left, right, places: Places) -> Launch:
     rows, terms, columns = sizes
     if dtype not in _IN_PANELS or (has_masks() and 1 < min(rows, columns) < LEAST_SIZE):
@@ -219,7 +219,7 @@ def _dots(dtype: DType, result: DType, sizes: tuple[int, int], strides, places: 
     return Launch(sharing(dots_code(dtype, result, order), nbytes), tasks.address, tasks.count, tasks)
 
 
-dot_products = per_plan(_dots)
+dot_products = named_per_plan(_dots)
 
 
 def _dot_tasks(dtype: DType, result: DType, sizes, strides, places: Places, is_shared: bool) -> Tasks:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.dtype import DType, bool_, float32, float64
+from ..core.kernel_names import planned_name
 from ..core.symbols import per_plan, trace_of
 from ..core.templates import add_atoms
 from . import tiers, workers
@@ -143,13 +144,24 @@ class IndexedLaunch(NamedTuple):
 
 
 class Code(NamedTuple):
-    entry: Callable  # the builtin function that runs all of it
-    share: int  # the machine code of one that shares it among the workers
+    call: int  # the machine code of the builtin function that runs all of it
+    share: int  # that of one that shares it among the workers
     row: int  # the address of the kernel's row; 0 if its loop is its own
     loop: int  # the address of its loop; all rows with this number of operands share one
 
+    @property
+    def entry(self) -> Callable:
+        """The builtin function that runs all of it, with the name of the operation that plans."""
+        return _entry(self, planned_name())
+
 
 add_atoms(Code, MapKernel, Monoid, Expr, Result)
+
+
+@per_plan
+@functools.lru_cache(maxsize=4096)
+def _entry(code: Code, name: str) -> Callable:
+    return builtin(code.call, name, code.row or None)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -166,7 +178,7 @@ def compile_row(ir: str, operands: int, letters: str, vectorize: bool = True) ->
 def _in_loop(row: int, functions: tuple[int, ...]) -> Code:
     """A row with the loop around it, whose functions are `call`, `share` and `loop`."""
     call, share, loop = functions
-    return Code(builtin(call, "kernel", row), share, row, loop)
+    return Code(call, share, row, loop)
 
 
 @functools.cache
@@ -190,7 +202,7 @@ def compile_loop(ir: str, operands: int, letters: str, vectorize: bool = True) -
     """Compile IR that defines `loop`, with functions that Python calls around it. `vectorize`: see `compile_ir`."""
     text = ir + entry_ir(operands, letters)
     call, share, loop = tiers.compile_ir(text, "call", "share", "loop", vectorize=vectorize)
-    return Code(builtin(call, "kernel"), share, 0, loop)
+    return Code(call, share, 0, loop)
 
 
 def loop_code(
@@ -317,23 +329,33 @@ class _Parts:
         return arguments[0]
 
 
-@per_plan
 def sharing(code: Code, work: int, grain: int = 1) -> Callable:
     """The entry for so much work (in bytes moved): alone, or shared among the workers.
 
     It is chosen for each plan. As decisions of the planning code, the limits would need a template for each number of kernels of a
     KernelGraph that are beyond them.
     """
-    return shared(code, work >= PARALLEL_BYTES, grain) if work >= SHARED_BYTES else code.entry
+    return _sharing(code, _entry(code, planned_name()), work, grain)
 
 
 @per_plan
+def _sharing(code: Code, alone: Callable, work: int, grain: int) -> Callable:
+    return (
+        _shared_entry(code, alone.__name__, work >= PARALLEL_BYTES, grain) if work >= SHARED_BYTES else alone
+    )
+
+
 def shared(code: Code, always: bool, grain: int = 1) -> Callable:
     """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake."""
+    return _shared_entry(code, planned_name(), always, grain)
+
+
+@per_plan
+def _shared_entry(code: Code, name: str, always: bool, grain: int) -> Callable:
     if always:
         optimize(code)
     words = struct.pack("6q", code.row, *workers.share_words(grain, always), code.loop)
-    return builtin(code.share, "kernel", words)
+    return builtin(code.share, name, words)
 
 
 def sharing_words(entry: Any) -> tuple[int, ...] | None:
@@ -412,7 +434,14 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
             share = compiled_chunks(kernels.kernel(1, reduced[0][0]))
             always = work >= PARALLEL_BYTES
             entry = _Chunked(
-                code.entry, share, outputs, len(classes), words, count, chunk_bytes(monoid), always
+                _entry(code, planned_name()),
+                share,
+                outputs,
+                len(classes),
+                words,
+                count,
+                chunk_bytes(monoid),
+                always,
             )
             keepalive = meta, inner
     return ReduceLaunch(entry, inner.address + 8 * META_HEADER, meta.address, kept[0][0], keepalive)

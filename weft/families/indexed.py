@@ -522,7 +522,7 @@ def _row_plan(spec: Spec, mask: Spec) -> tuple[Callable[[int, int, int, int], in
     return backend.prepare_pack(nbytes, itemsize, False, sizes, rows), row.shape, nbytes
 
 
-_pack_plans, _row_plans = PlanCache(_pack_plan), PlanCache(_row_plan)
+_pack_plans, _row_plans = PlanCache(_pack_plan, name="pack"), PlanCache(_row_plan, name="rows")
 # Rows that the kernel moves whether the mask is true or not; of longer ones the positions are found first.
 MOST_ROW_BYTES = 64
 

@@ -13,6 +13,7 @@ from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import FLOAT, LEGACY_NAMES, DType, compute_type
 from ..core.grad_mode import mode
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims, merge_dims
+from ..core.kernel_names import joined, planning
 from ..core.plans import PlanCache
 from ..core.recording import needs_recording, new_recorder, record
 from ..core.size import Size, shape
@@ -150,7 +151,8 @@ class Reduce(MonoidOp):
         if any(loop[0] != other[0] for loop, other in zip(loops, own, strict=True)):
             raise NotImplementedError("other loops combine the elements in another order")
         monoid = monoid._replace(to_state=to_state)
-        return self._prepared(input.shape, input, operands, dims, loops, types, monoid, params)
+        with planning(joined([fusion.name_of(steps), self.name])):
+            return self._prepared(input.shape, input, operands, dims, loops, types, monoid, params)
 
     @staticmethod
     def _result_rows(result: Spec, kept: Sequence[int], keepdim: bool) -> tuple[int, ...]:

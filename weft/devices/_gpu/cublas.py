@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...core import switches
 from ...core.dtype import DType, bfloat16, complex64, complex128, float16, float32, float64
+from ...core.kernel_names import planned_name
 from ...core.spec import Spec
 from ...engine.host import builtin, compile_ir, operands_ir
 from ...engine.kernel import Launch
@@ -182,7 +183,7 @@ class Cublas:
                 ctypes.addressof(switches.rounds_to_tf32 if dtype is float32 else _NEVER),
             )
         )
-        return Launch(_entry(), meta.address, 1, (self, meta, alpha, beta))
+        return Launch(_entry(planned_name()), meta.address, 1, (self, meta, alpha, beta))
 
 
 class _Stacked:
@@ -222,9 +223,9 @@ def _divided(batch: Sequence[int], steps: Sequence[Sequence[int]]) -> tuple[tupl
 
 
 @functools.cache
-def _entry() -> Callable:
+def _entry(name: str) -> Callable:
     (address,) = compile_ir(_ir(), "call", vectorize=False)
-    return builtin(address, "kernel")
+    return builtin(address, name)
 
 
 def _ir() -> str:

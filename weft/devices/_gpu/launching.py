@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from ...core.symbols import per_plan
+from ...core.kernel_names import named_per_plan, planned_name
 from ...engine.host import binder, builtin, compile_ir, operands_ir
 
 # Words of the meta of a launch. Behind them are the place of each argument among the words that the kernel gets, and these words.
@@ -127,23 +127,26 @@ br label %failed
 _ENDS = {"CUDA": 0, "HIP": 3}
 
 
-@functools.cache
 def launcher(letters: str, api: str) -> Callable:
     """The entry of launches whose arguments have these kinds: p for an address, else as in `param_letters`; then `meta` and `count`."""
-    (address,) = compile_ir(_launch_ir(letters, api, bound=False), "call", vectorize=False)
-    return builtin(address, "kernel")
-
-
-@per_plan
-def bound_launcher(letters: str, api: str, meta: int) -> Callable:
-    """Return the same without `meta` and `count`, for one meta."""
-    return _binder(letters, api)(meta)
+    return _named_launcher(letters, api, planned_name())
 
 
 @functools.cache
-def _binder(letters: str, api: str) -> Callable[[object], Callable]:
-    (address,) = compile_ir(_launch_ir(letters, api, bound=True), "call", vectorize=False)
-    return binder(address, "kernel")
+def _named_launcher(letters: str, api: str, name: str) -> Callable:
+    return builtin(_code(letters, api, bound=False), name)
+
+
+@named_per_plan
+def bound_launcher(letters: str, api: str, meta: int) -> Callable:
+    """Return the same without `meta` and `count`, for one meta."""
+    return binder(_code(letters, api, bound=True), planned_name())(meta)
+
+
+@functools.cache
+def _code(letters: str, api: str, bound: bool) -> int:
+    (address,) = compile_ir(_launch_ir(letters, api, bound), "call", vectorize=False)
+    return address
 
 
 def _launch_ir(letters: str, api: str, bound: bool) -> str:

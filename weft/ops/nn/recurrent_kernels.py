@@ -156,6 +156,6 @@ def is_split(kind: Kind) -> bool:
     return kind.n_joined > kind.n_gates
 
 
-FORWARD = PlanCache(_forward, with_sizes=True)
-BACKWARD = PlanCache(_backward, with_sizes=True)
-COPIES = PlanCache(_copy, with_sizes=True)
+FORWARD = PlanCache(_forward, with_sizes=True, name="recurrent")
+BACKWARD = PlanCache(_backward, with_sizes=True, name="recurrent_backward")
+COPIES = PlanCache(_copy, with_sizes=True, name="clone")

@@ -184,7 +184,7 @@ def _plan_forward(
     return plan
 
 
-_forward_plans = PlanCache(_plan_forward)
+_forward_plans = PlanCache(_plan_forward, name="recurrent")
 
 
 def forward(
@@ -282,7 +282,7 @@ def _plan_backward(
     return plan
 
 
-_backward_plans = PlanCache(_plan_backward)
+_backward_plans = PlanCache(_plan_backward, name="recurrent_backward")
 
 
 def backward(

@@ -60,7 +60,8 @@ class count:  # noqa: N801 (used like a function)
       does. `products` is their part.
     - A kernel reads and writes each element once, except for elements that indices select. A view launches no kernel.
     - What a library such as LAPACK does, a factorization say, reads its inputs and writes its results. Its operations are those of the
-      algorithm; where they depend on the numbers, as for eigenvalues, they count 0, and `uncounted` names the function.
+      algorithm. Eigenvalues and singular values iterate, so their counts are estimates. Where there is no formula, as for `matrix_exp`,
+      operations count 0, and `uncounted` names the function.
     - A large result that the program drops without reading is never computed.
 
     Only operations of the thread that entered the context count. They take 10 to 100 times as long as outside.

@@ -2,8 +2,11 @@
 
 The counts of factorizations and solvers are those of LAPACK Working Note 41 (Blackford and Dongarra, "Installation guide for LAPACK",
 appendix C), additions and multiplications together. Complex numbers count 4 times as much, as in PyTorch's profiler. Transforms count
-5 n log2(n), FFTW's convention for n complex numbers, and half of it if one side is real. Decompositions that iterate until they
-converge (eigenvalues, singular values) have no count.
+5 n log2(n), FFTW's convention for n complex numbers, and half of it if one side is real.
+
+Decompositions that iterate until they converge (eigenvalues, singular values) take as many operations as the numbers demand. Their counts are
+estimates: the terms of highest order in Golub and Van Loan, "Matrix Computations", 4th edition, for the usual number of iterations of the QR
+algorithm, whatever algorithm runs.
 """
 
 from __future__ import annotations
@@ -116,6 +119,49 @@ def _times_reflections(
     return _weight(c) * math.prod(c.shape[:-2]) * (4 * n * m * k - 2 * n * k * k + 3 * n * k)
 
 
+# ---- Estimates: decompositions that iterate ------------------------------------------------------------------------------
+
+
+def _symmetric_eigenvalues(n: int, vectors: bool) -> Fraction:
+    """Golub and Van Loan, section 8.3: algorithm 8.3.3, the symmetric QR algorithm."""
+    return Fraction(9 * n**3) if vectors else Fraction(4 * n**3, 3)
+
+
+def _eigenvalues(n: int, vectors: bool) -> int:
+    """Golub and Van Loan, section 7.5: algorithm 7.5.2, Hessenberg form and the QR algorithm. Vectors: Schur's form with its basis."""
+    return 25 * n**3 if vectors else 10 * n**3
+
+
+def _singular_values(m: int, n: int) -> Fraction:
+    """Golub and Van Loan, figure 8.6.1: the algorithm of Golub and Reinsch, or QR first, whichever takes less."""
+    m, n = max(m, n), min(m, n)
+    return min(4 * m * n * n - Fraction(4 * n**3, 3), Fraction(2 * m * n * n + 2 * n**3))
+
+
+def _singular_vectors(m: int, n: int, full: bool) -> int:
+    """As `_singular_values`, with both matrices of singular vectors; `full`: the larger one is square."""
+    m, n = max(m, n), min(m, n)
+    if full and m > n:
+        return min(4 * m * m * n + 8 * m * n * n + 9 * n**3, 4 * m * m * n + 22 * n**3)
+    return min(14 * m * n * n + 8 * n**3, 6 * m * n * n + 20 * n**3)
+
+
+def _svd(result: Any, a: Tensor, *, full_matrices: bool, **static: Any) -> int:
+    return _weight(a) * math.prod(a.shape[:-2]) * _singular_vectors(*a.shape[-2:], full_matrices)
+
+
+def _least_squares(result: Any, a: Tensor, b: Tensor, *, driver: str, **static: Any) -> Fraction:
+    """By a factorization QR, or for the drivers gelsd and gelss by singular values, and products with the right-hand sides."""
+    m, n, r = *a.shape[-2:], b.shape[-1]
+    large, small = max(m, n), min(m, n)
+    if driver in ("gels", "gelsy"):
+        own = _qr(large, small) + r * (4 * large * small - 2 * small**2 + 3 * small) + r * small**2
+    else:  # figure 8.6.1 without the left vectors, to which the right-hand sides are transformed instead
+        own = Fraction(min(4 * large * small**2 + 8 * small**3, 2 * large * small**2 + 11 * small**3))
+        own += r * (4 * large * small + 2 * small**2)
+    return _weight(a) * math.prod(a.shape[:-2]) * own
+
+
 # ---- Transforms and interpolation --------------------------------------------------------------------------------------
 
 
@@ -164,6 +210,13 @@ _FORMULAS: dict[str, Callable[..., Any]] = {
     "cholesky_solve": _solving(_substitution),
     "lu_solve": _solving(_substitution),
     "ldl_solve": _solving(_substitution),
+    "linalg_eigh": _of_matrices(lambda m, n: _symmetric_eigenvalues(n, vectors=True)),
+    "eigvalsh": _of_matrices(lambda m, n: _symmetric_eigenvalues(n, vectors=False)),
+    "linalg_eig": _of_matrices(lambda m, n: _eigenvalues(n, vectors=True)),
+    "eigvals": _of_matrices(lambda m, n: _eigenvalues(n, vectors=False)),
+    "linalg_svd": _svd,
+    "svdvals": _of_matrices(_singular_values),
+    "lstsq": _least_squares,
     "fft_c2c": _complex_transform,
     "fft_r2c": _of_real,
     "fft_c2r": _to_real,

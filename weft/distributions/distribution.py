@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.constructors import constructor, name_constructor
 from ..core.grad_mode import no_grad
 from ..core.size import Size
 from ..core.tensor import Tensor
@@ -35,6 +36,10 @@ class Distribution:
     # By the names of the attributes that `expand` expands, or keeps (None): how many of their last dims are no batch dims. A class with
     # an `__init__` of its own has such a table, to which those of its base classes are added.
     _expanded: dict[str, int | None]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name_constructor(cls)
 
     def __init__(
         self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None
@@ -143,9 +148,9 @@ class Distribution:
         if _instance is not None:
             return _instance
         kind = type(self)
-        if kind.__init__ is not cls.__init__:  # type: ignore[misc]
+        if constructor(kind) is not constructor(cls):
             # Name the public distribution, not an internal base class.
-            known = next((each for each in kind.__mro__ if each.__init__ is cls.__init__), cls)  # type: ignore[misc]
+            known = next((each for each in kind.__mro__ if constructor(each) is constructor(cls)), cls)
             raise NotImplementedError(
                 f"Subclass {kind.__name__} of {known.__name__} that defines a custom __init__ method "
                 "must also define a custom .expand() method."

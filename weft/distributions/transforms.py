@@ -12,6 +12,7 @@ from typing import Any
 import weft
 import weft.nn.functional
 
+from ..core.constructors import constructor, name_constructor
 from ..core.size import Size
 from ..core.tensor import Tensor
 from . import constraints
@@ -39,6 +40,10 @@ class Transform:
     domain: constraints.Constraint
     codomain: constraints.Constraint
     _parameter_names: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name_constructor(cls)
 
     def __init__(self, cache_size: int = 0):
         if cache_size not in (0, 1):
@@ -72,7 +77,7 @@ class Transform:
         """Return the same function with another `cache_size`."""
         if self._cache_size == cache_size:
             return self
-        if type(self).__init__ is Transform.__init__:
+        if constructor(type(self)) is constructor(Transform):
             return type(self)(cache_size=cache_size)
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..autograd.parameter import Buffer, Parameter
 from ..core.above import above
+from ..core.constructors import name_constructor
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..families.native_calls import when_installed
@@ -41,33 +42,6 @@ def _keep_functions(cls: type) -> None:
     for name, value in list(vars(cls).items()):
         if type(value) is FunctionType and FUNCTIONS.get(value.__name__) is value:
             setattr(cls, name, staticmethod(value))
-
-
-def _name_constructor(cls: type) -> None:
-    """Let errors about arguments name a public class, if its constructor is that of a private base class of weft.
-
-    Python takes the name from the function, so the class gets a copy of it.
-    """
-    inherited = cls.__init__  # type: ignore[misc]
-    if (
-        getattr(cls, "__module__", "").startswith(_HERE)
-        and cls.__name__[0] != "_"
-        and inherited.__qualname__[0] == "_"
-        and "__init__" not in vars(cls)
-    ):
-        own = FunctionType(
-            inherited.__code__,
-            inherited.__globals__,
-            "__init__",
-            inherited.__defaults__,
-            inherited.__closure__,
-        )
-        own.__kwdefaults__, own.__annotations__ = inherited.__kwdefaults__, inherited.__annotations__
-        own.__qualname__, own.__module__ = f"{cls.__qualname__}.__init__", inherited.__module__
-        cls.__init__ = own  # type: ignore[misc]
-
-
-_HERE = __name__.removesuffix("module") + "modules."
 
 
 def _forward_unimplemented(self: Module, *input: Any) -> Any:
@@ -126,7 +100,8 @@ class Module(Members, Hooks, State, Conversion):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _keep_functions(cls)
-        _name_constructor(cls)
+        if cls.__init__ is not Module.__init__:  # that one asks for the class itself
+            name_constructor(cls)
         if _attributes.installed:
             _attributes.put(cls)
 

@@ -188,3 +188,15 @@ def test_importable_where_scripts_look():
     from weft.utils.data.dataloader import default_collate
 
     assert default_collate is weft.utils.data._utils.collate.default_collate
+
+
+def test_errors_about_dicts_name_the_keys():
+    samples = [{"image": {"pixels": weft.ones(n)}, "label": n} for n in (2, 3)]
+    with pytest.raises(RuntimeError, match="equal size") as raised:
+        weft.utils.data.default_collate(samples)
+    assert raised.value.__notes__[1:] == [
+        f"in the values of the key {key!r} of a batch of dicts" for key in ("pixels", "image")
+    ]
+    with pytest.raises(KeyError) as raised:
+        weft.utils.data.default_collate([{"image": 1}, {"label": 1}])
+    assert raised.value.__notes__ == ["in the values of the key 'image' of a batch of dicts"]

@@ -8,6 +8,7 @@ import warnings
 import weakref
 from typing import Any
 
+from ...core.constructors import name_constructor
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ..optimizer import Optimizer
@@ -33,6 +34,10 @@ class LRScheduler:
 
     # A subclass may define `_get_closed_form_lr`, which computes the rates without the rates of the last epoch.
     _get_lr_called_within_step = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name_constructor(cls)
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         check_optimizer(optimizer)

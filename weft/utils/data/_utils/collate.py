@@ -59,10 +59,7 @@ def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
     if rule is not None:
         return rule(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
-        columns = {
-            key: collate([item[key] for item in batch], collate_fn_map=collate_fn_map) for key in first
-        }
-        return _mapping_like(first, columns)
+        return _mapping_like(first, _columns(first, batch, collate_fn_map))
     if _is_namedtuple(first):
         return type(first)(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)))
     if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
@@ -74,6 +71,18 @@ def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
     if first is None:
         error.add_note("The dataset gave None for an item: does its __getitem__ return?")
     raise error
+
+
+def _columns(first: Mapping, batch: Any, rules: _Rules | None) -> dict:
+    """The collated values of each key of `first`; errors get a note with the key."""
+    columns = {}
+    try:
+        for key in first:
+            columns[key] = collate([item[key] for item in batch], collate_fn_map=rules)
+    except Exception as error:
+        error.add_note(f"in the values of the key {key!r} of a batch of dicts")
+        raise
+    return columns
 
 
 def _rule_for(item: Any, rules: _Rules) -> Callable | None:

@@ -247,6 +247,7 @@ def _exhauster(name: str) -> Callable[[Iterator], None]:
     """As `_exhaust`, with the name of a kernel: profilers show what Python calls, and not what that calls in turn."""
     # PyObject_Vectorcall(self, args, nargs, kwnames) has the arguments of a builtin function with keywords.
     address = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value
+    assert address is not None
     return builtin(address, name, _exhaust, keywords=True)
 
 
@@ -570,7 +571,7 @@ def _launch(results: Sequence[tuple[Any, Any]], entry: Callable, arguments: Sequ
         owners += storage, storage, storage, block
         # Other promises may wait for the storage, so it is Watched.
         values += Watched, block.ptr, block.bin, FOREIGN
-    exhaust = _exhaust
+    exhaust: Callable[[Iterator], None] = _exhaust
     launch: Iterator = itertools.starmap(entry, (arguments,))
     changes = map(setattr, owners, itertools.cycle(("__class__", "ptr", "bin", "bin")), values)
     if type(entry) is BuiltinFunctionType:

@@ -147,12 +147,12 @@ def _singular_vectors(m: int, n: int, full: bool) -> int:
 
 
 def _svd(result: Any, a: Tensor, *, full_matrices: bool, **static: Any) -> int:
-    return _weight(a) * math.prod(a.shape[:-2]) * _singular_vectors(*a.shape[-2:], full_matrices)
+    return _weight(a) * math.prod(a.shape[:-2]) * _singular_vectors(a.shape[-2], a.shape[-1], full_matrices)
 
 
 def _least_squares(result: Any, a: Tensor, b: Tensor, *, driver: str, **static: Any) -> Fraction:
     """By a factorization QR, or for the drivers gelsd and gelss by singular values, and products with the right-hand sides."""
-    m, n, r = *a.shape[-2:], b.shape[-1]
+    (m, n), r = a.shape[-2:], b.shape[-1]
     large, small = max(m, n), min(m, n)
     if driver in ("gels", "gelsy"):
         own = _qr(large, small) + r * (4 * large * small - 2 * small**2 + 3 * small) + r * small**2

@@ -256,8 +256,13 @@ class _ByHand:
             parameter.grad = total.div_(self.torch.distributed.get_world_size()).to(parameter.dtype)
 
 
-def _note_inputs(found, module, args):
-    found.append((args[0], module.weight.detach().clone()))
+def _noting_inputs(found):
+    """A function, which copies of a module share."""
+
+    def note(module, args):
+        found.append((args[0], module.weight.detach().clone()))
+
+    return note
 
 
 def mixed_precision(torch, rank, size):
@@ -271,7 +276,7 @@ def mixed_precision(torch, rank, size):
         settings = [name and getattr(torch, name) for name in dtypes]
         model = _model(torch)
         model.register_buffer("scale", torch.ones(2))
-        model[0].register_forward_pre_hook(functools.partial(_note_inputs, found))
+        model[0].register_forward_pre_hook(_noting_inputs(found))
         if torch.__name__ == "torch":
             averaged = _ByHand(torch, model, *settings)
         else:

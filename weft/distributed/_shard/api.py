@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from ...autograd.parameter import Parameter
 from ...core.tensor import Tensor
@@ -38,7 +38,7 @@ def _shard_tensor(
                 raise ValueError(
                     f"{name}={own} on rank: {here} does not match with {name}={other[place]} on rank: {rank}"
                 )
-    return sharding_spec.shard(tensor, src_rank=src_rank, process_group=group)
+    return cast("ShardedTensor", sharding_spec.shard(tensor, src_rank=src_rank, process_group=group))
 
 
 def shard_parameter(

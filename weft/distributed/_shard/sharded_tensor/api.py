@@ -341,7 +341,7 @@ class ShardedTensor(ShardedTensorBase):
         local_world_size: int
         global_world_size: int
 
-    def _group_state(self) -> ProcessGroupState:
+    def _group_state(self) -> ShardedTensor.ProcessGroupState:
         group = self._process_group
         return self.ProcessGroupState(
             c10d.get_rank(group), c10d.get_rank(), c10d.get_world_size(group), c10d.get_world_size()

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....core.size import Size
 from ....core.tensor import Tensor
@@ -20,9 +20,6 @@ from ._internals import (
     get_split_size,
     validate_non_overlapping_shards_metadata,
 )
-
-if TYPE_CHECKING:
-    from ..sharded_tensor.api import ShardedTensor
 
 __all__ = [
     "DevicePlacementSpec",
@@ -59,7 +56,7 @@ class ShardingSpec(ABC):
         """The shards of a tensor of this size."""
 
     @abstractmethod
-    def shard(self, tensor: Tensor, src_rank: int = 0, process_group: Any = None) -> ShardedTensor:
+    def shard(self, tensor: Tensor, src_rank: int = 0, process_group: Any = None) -> Tensor:
         """The ShardedTensor of the numbers that `tensor` has on rank `src_rank` of the group."""
 
 
@@ -87,7 +84,7 @@ class EnumerableShardingSpec(ShardingSpec):
         check_tensor(self.shards, tensor_sizes)
         return ShardedTensorMetadata(self.shards, tensor_sizes, tensor_properties)
 
-    def shard(self, tensor: Tensor, src_rank: int = 0, process_group: Any = None) -> ShardedTensor:
+    def shard(self, tensor: Tensor, src_rank: int = 0, process_group: Any = None) -> Tensor:
         raise NotImplementedError("EnumerableShardingSpec.shard not implemented yet!")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....core.size import Size
 from ....core.tensor import Tensor
@@ -19,9 +19,6 @@ from ..sharded_tensor.shard import Shard
 from ..sharded_tensor.utils import _parse_and_validate_remote_device
 from ._internals import get_chunked_dim_size, get_split_size
 from .api import ShardingSpec
-
-if TYPE_CHECKING:
-    from ..sharded_tensor.api import ShardedTensor
 
 __all__ = ["ChunkShardingSpec"]
 
@@ -71,7 +68,7 @@ class ChunkShardingSpec(ShardingSpec):
             shards.append(ShardMetadata(offsets, sizes, remote))
         return ShardedTensorMetadata(shards, tensor_sizes, tensor_properties)
 
-    def shard(self, tensor: Tensor, src_rank: int = 0, process_group: Any = None) -> ShardedTensor:
+    def shard(self, tensor: Tensor, src_rank: int = 0, process_group: Any = None) -> Tensor:
         """The ShardedTensor of the numbers that `tensor` has on rank `src_rank` of the group; each process has one shard.
 
         Raises: AssertionError for a process without a shard.

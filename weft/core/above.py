@@ -20,6 +20,7 @@ _MODULES = {
     "layouts.sparse.gradients": "ops/indexing/gather.py, for embeddings with sparse gradients",
     "library.registry.dispatching": "core/subclasses.py, for classes with __torch_dispatch__",
     "distributed._batch_norm": "nn/modules/batchnorm.py, for SyncBatchNorm in a group of several processes",
+    "distributed._operators": "library/registry/operators.py, for the operators of torch.ops that are collectives",
     "profiler.operators": "autograd/event_recorder.py, for profiles",
     "nn.init": "core/modes.py, because modes see its functions, too",
 }

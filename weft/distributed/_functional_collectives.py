@@ -11,9 +11,10 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..ops.assembly.joining import cat
-from ..ops.creation.creation import empty, empty_like
+from . import _functional_operators as _operators
 from ._group import ProcessGroup
 from ._groups import new_group
+from ._recorded import recorded
 from ._reduce_op import RedOpType
 from ._world import (
     _find_pg_by_ranks_and_tag,
@@ -22,13 +23,13 @@ from ._world import (
     get_process_group_ranks,
 )
 from .device_mesh import DeviceMesh
-from .nn import functional
+from .nn.functional import gradient_of_source
 
 REDUCE_OP_TO_STR = {op: op.name.lower() for op in RedOpType if op is not RedOpType.PREMUL_SUM}
 _REDUCTIONS = {name: op for op, name in REDUCE_OP_TO_STR.items()}
 
 
-def _group(group: Any, tag: str = "") -> ProcessGroup:
+def resolved_group(group: Any, tag: str = "") -> ProcessGroup:
     if isinstance(group, ProcessGroup):
         return group
     if isinstance(group, str):
@@ -59,7 +60,12 @@ def wait_tensor(tensor: Tensor) -> Tensor:
 
 def broadcast(self: Tensor, src: int, group: Any, tag: str = "") -> Tensor:
     """The tensor of rank `src` on every rank."""
-    return functional.broadcast(self, src, _group(group, tag))
+    members = resolved_group(group, tag)
+
+    def back(cotangent: Tensor) -> Tensor:
+        return gradient_of_source(cotangent, src, members)
+
+    return recorded(lambda tensor: _operators.broadcast(tensor, src, members), back, self)
 
 
 def all_reduce(self: Tensor, reduceOp: str, group: Any, tag: str = "") -> Tensor:  # noqa: N803 (PyTorch's name)
@@ -73,23 +79,52 @@ def all_reduce(self: Tensor, reduceOp: str, group: Any, tag: str = "") -> Tensor
     tensor([1., 1.])
     >>> dist.destroy_process_group()
     """
-    return functional.all_reduce(self, _op(reduceOp), _group(group, tag))
+    members, op = resolved_group(group, tag), _op(reduceOp)
+
+    def run(tensor: Tensor) -> Tensor:
+        return _operators.all_reduce(tensor, op, members)
+
+    return recorded(run, lambda cotangent: all_reduce(cotangent, reduceOp, members), self)
+
+
+def _all_gather(tensor: Tensor, members: ProcessGroup) -> Tensor:
+    """The tensors of all ranks, one after the other."""
+
+    def run(tensor: Tensor) -> Tensor:
+        return _operators.all_gather_into_tensor(tensor, members)
+
+    return recorded(run, lambda cotangent: _reduce_scatter(cotangent, RedOpType.SUM, members), tensor)
+
+
+def _reduce_scatter(tensor: Tensor, op: RedOpType, members: ProcessGroup) -> Tensor:
+    """On each rank its rows of the combined tensors."""
+
+    def run(tensor: Tensor) -> Tensor:
+        return _operators.reduce_scatter_tensor(tensor, op, members)
+
+    return recorded(run, lambda cotangent: _all_gather(cotangent, members), tensor)
 
 
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Any, tag: str = "") -> Tensor:
     """The tensors of all ranks, joined along `gather_dim`."""
-    return cat(functional.all_gather(self, _group(group, tag)), gather_dim)
+    members = resolved_group(group, tag)
+    found = _all_gather(self, members)
+    return found if gather_dim == 0 else cat(found.chunk(members.size()), gather_dim)
 
 
 def reduce_scatter_tensor(self: Tensor, reduceOp: str, scatter_dim: int, group: Any, tag: str = "") -> Tensor:  # noqa: N803
     """On each rank its piece, along `scatter_dim`, of the combined tensors. Raises: ValueError unless all pieces have one size."""
-    members = _group(group, tag)
-    if self.size(scatter_dim) % members.size():
+    members = resolved_group(group, tag)
+    return _reduce_scatter(_rows(self, scatter_dim, members), _op(reduceOp), members)
+
+
+def _rows(tensor: Tensor, dim: int, members: ProcessGroup) -> Tensor:
+    """The pieces of the ranks along `dim`, one below the other. Raises: ValueError unless all have one size."""
+    if tensor.size(dim) % members.size():
         raise ValueError(
-            f"input dimension 0 ({self.size(scatter_dim)} must be a multiple of group_size {members.size()})"
+            f"input dimension 0 ({tensor.size(dim)} must be a multiple of group_size {members.size()})"
         )
-    pieces = [piece.contiguous() for piece in self.chunk(members.size(), scatter_dim)]
-    return functional.reduce_scatter(empty_like(pieces[0]), pieces, _op(reduceOp), members)
+    return tensor if dim == 0 else cat(tensor.chunk(members.size(), dim))
 
 
 def all_to_all_single(
@@ -100,16 +135,20 @@ def all_to_all_single(
     tag: str = "",
 ) -> Tensor:
     """From each rank the part of its tensor that it has for this one."""
-    rows = self.size(0) if output_split_sizes is None else sum(output_split_sizes)
-    output = empty(rows, *self.shape[1:], dtype=self.dtype)
-    return functional.all_to_all_single(
-        output, self, output_split_sizes, input_split_sizes, _group(group, tag)
-    )
+    members = resolved_group(group, tag)
+
+    def run(tensor: Tensor) -> Tensor:
+        return _operators.all_to_all_single(tensor, output_split_sizes, input_split_sizes, members)
+
+    def back(cotangent: Tensor) -> Tensor:
+        return all_to_all_single(cotangent, input_split_sizes, output_split_sizes, members)
+
+    return recorded(run, back, self)
 
 
 def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Any, tag: str = "") -> Tensor:
     """The tensor of the rank that sends to this one: rank r sends to `src_dst[r]`."""
-    members = _group(group, tag)
+    members = resolved_group(group, tag)
     own, size = members.rank(), members.size()
     target, source = src_dst[own], list(src_dst).index(own)
     sent = [self.numel() if rank == target else 0 for rank in range(size)]
@@ -119,12 +158,40 @@ def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Any, tag: str = 
 
 def all_reduce_coalesced(self: Sequence[Tensor], reduceOp: str, group: Any, tag: str = "") -> list[Tensor]:  # noqa: N803
     """`all_reduce` of several tensors."""
-    return [all_reduce(each, reduceOp, group, tag) for each in self]
+    members, op = resolved_group(group, tag), _op(reduceOp)
+
+    def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(_operators.all_reduce_coalesced(tensors, op, members))
+
+    def back(*cotangents: Tensor) -> tuple[Tensor, ...]:
+        return tuple(all_reduce_coalesced(cotangents, reduceOp, members))
+
+    return list(recorded(run, back, *self))
 
 
 def all_gather_into_tensor_coalesced(self: Sequence[Tensor], group: Any, tag: str = "") -> list[Tensor]:
     """`all_gather_tensor` of several tensors along their first dimension."""
-    return [all_gather_tensor(each, 0, group, tag) for each in self]
+    members = resolved_group(group, tag)
+
+    def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(_operators.all_gather_into_tensor_coalesced(tensors, members))
+
+    def back(*cotangents: Tensor) -> tuple[Tensor, ...]:
+        return tuple(_reduce_scatter_all(cotangents, RedOpType.SUM, members))
+
+    return list(recorded(run, back, *self))
+
+
+def _reduce_scatter_all(tensors: Sequence[Tensor], op: RedOpType, members: ProcessGroup) -> list[Tensor]:
+    """`_reduce_scatter` of several tensors."""
+
+    def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(_operators.reduce_scatter_tensor_coalesced(tensors, op, members))
+
+    def back(*cotangents: Tensor) -> tuple[Tensor, ...]:
+        return tuple(all_gather_into_tensor_coalesced(cotangents, members))
+
+    return list(recorded(run, back, *tensors))
 
 
 def reduce_scatter_tensor_coalesced(
@@ -135,8 +202,9 @@ def reduce_scatter_tensor_coalesced(
     tag: str = "",
 ) -> list[Tensor]:
     """`reduce_scatter_tensor` of several tensors."""
-    pairs = zip(inputs, scatter_dim, strict=True)
-    return [reduce_scatter_tensor(each, reduceOp, dim, group, tag) for each, dim in pairs]
+    members = resolved_group(group, tag)
+    rows = [_rows(each, dim, members) for each, dim in zip(inputs, scatter_dim, strict=True)]
+    return _reduce_scatter_all(rows, _op(reduceOp), members)
 
 
 all_gather_single = all_gather_single_autograd = all_gather_tensor_autograd = all_gather_tensor

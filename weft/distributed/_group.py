@@ -7,6 +7,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
+from ._observers import operator
+
 
 class Work:
     """A collective that was begun. Without arguments, and on a group of one rank, it is complete from the start.
@@ -211,28 +213,29 @@ def _device_type(value: Any) -> str | None:
     return getattr(getattr(value, "device", None), "type", None)
 
 
-COLLECTIVES = (
-    "allreduce",
-    "allreduce_coalesced",
-    "broadcast",
-    "reduce",
-    "allgather",
-    "allgather_coalesced",
-    "allgather_into_tensor_coalesced",
-    "_allgather_base",
-    "gather",
-    "scatter",
-    "reduce_scatter",
-    "reduce_scatter_tensor_coalesced",
-    "_reduce_scatter_base",
-    "alltoall",
-    "alltoall_base",
-    "barrier",
-    "monitored_barrier",
-    "send",
-    "recv",
-    "recv_anysource",
-)
-for _name in COLLECTIVES:
-    setattr(ProcessGroup, _name, _through_backend(_name))
+# The methods that the backends carry out, and the operators of `torch.ops.c10d` that they are.
+COLLECTIVES = {
+    "allreduce": "allreduce_",
+    "allreduce_coalesced": "allreduce_coalesced_",
+    "broadcast": "broadcast_",
+    "reduce": "reduce_",
+    "allgather": "allgather_",
+    "allgather_coalesced": "allgather_coalesced_",
+    "allgather_into_tensor_coalesced": "allgather_into_tensor_coalesced_",
+    "_allgather_base": "_allgather_base_",
+    "gather": "gather_",
+    "scatter": "scatter_",
+    "reduce_scatter": "reduce_scatter_",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced_",
+    "_reduce_scatter_base": "_reduce_scatter_base_",
+    "alltoall": "alltoall_",
+    "alltoall_base": "alltoall_base_",
+    "barrier": "barrier",
+    "monitored_barrier": "monitored_barrier_",
+    "send": "send",
+    "recv": "recv_",
+    "recv_anysource": "recv_any_source_",
+}
+for _name, _operator in COLLECTIVES.items():
+    setattr(ProcessGroup, _name, operator(f"c10d::{_operator}")(_through_backend(_name)))
 BackendType.__qualname__ = "ProcessGroup.BackendType"

@@ -9,16 +9,19 @@ from ..autograd.inplace import check_write
 from ..core.tensor import Tensor
 from ._gloo import ProcessGroupGloo, is_plain
 from ._group import ProcessGroup
+from ._observers import of_thread
 from ._world import _world
 
 KEPT = 256  # calls that a group remembers
 
 
 def repeated(group: Any, call: Hashable) -> Callable[..., bool] | None:
-    """What carries out a call that the group remembers, from the tensors of the call; None for others.
+    """What carries out a call that the group remembers, from the tensors of the call; None for others, and while observers are told of calls.
 
     It returns False, and does nothing, while other collectives are under way, or if a tensor has to be checked again.
     """
+    if of_thread.observers:
+        return None
     members: Any = _world.default_pg if group is None else group
     try:
         return members._repeats.get(call)

@@ -9,6 +9,7 @@ from typing import Any
 from ..autograd.hooks import register_multi_grad_hook, running
 from ..core.pytree import tree_leaves
 from ..core.tensor import Tensor
+from ..nn.module_names import ModuleNames
 from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 __all__ = ["ModuleTracker"]
@@ -31,7 +32,7 @@ class ModuleTracker:
     """
 
     def __init__(self) -> None:
-        self._known: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._name = ModuleNames()
         self._handles: list[Any] = []
         self._forward: set[str] = set()
         self._backward: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()  # of each pass
@@ -46,16 +47,6 @@ class ModuleTracker:
     def is_bw(self) -> bool:
         """Return whether a backward pass is under way."""
         return running.now is not None
-
-    def _name(self, module: Any) -> str:
-        if module not in self._known:
-            self._known[module] = type(module).__name__
-        name = self._known[module]
-        for own, child in module.named_children():
-            if child not in self._known:
-                self._known[child] = f"{name}.{own}"
-                self._name(child)
-        return name
 
     def _enter_module(self, module: Any, inputs: Any) -> None:
         name = self._name(module)

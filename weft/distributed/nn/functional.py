@@ -5,33 +5,19 @@ The gradient of a collective is another one: what was sent to a rank sends its g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ...autograd.function import Function
 from ...core.layout import contiguous_format
 from ...core.tensor import Tensor
 from ...ops.assembly.joining import stack
 from ...ops.creation.creation import empty_like, zeros_like
 from .. import distributed_c10d as c10d
+from .._recorded import recorded
 from .._reduce_op import ReduceOp
 from .._world import _canonicalize_group_rank, _world
 
 _SUM = ReduceOp.SUM
-
-
-class _Collective(Function):
-    """`run(*tensors)`, whose gradients are `back(*cotangents)`."""
-
-    @staticmethod
-    def forward(ctx: Any, run: Callable, back: Callable, *tensors: Tensor) -> Any:
-        ctx.back = back
-        return run(*tensors)
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: Tensor) -> Any:
-        found = ctx.back(*cotangents)
-        return (None, None, *(found if isinstance(found, tuple) else (found,)))
 
 
 def _group(group: Any) -> Any:
@@ -55,12 +41,14 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
         c10d.broadcast(result, src, members)
         return result
 
-    def back(cotangent: Tensor) -> Tensor:
-        total = reduce(cotangent, src, group=members)
-        is_source = members.rank() == _canonicalize_group_rank(members, src)
-        return total if is_source else zeros_like(total)
+    return recorded(run, lambda cotangent: gradient_of_source(cotangent, src, members), tensor)
 
-    return _Collective.apply(run, back, tensor)
+
+def gradient_of_source(cotangent: Tensor, src: int, group: Any) -> Tensor:
+    """The gradient of the tensor that rank `src` sent to all: the sum of all cotangents there, zeros on the others."""
+    total = reduce(cotangent, src, group=group)
+    is_source = group.rank() == _canonicalize_group_rank(group, src)
+    return total if is_source else zeros_like(total)
 
 
 def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
@@ -73,7 +61,7 @@ def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...
         c10d.gather(tensor, found if is_target else None, dst, members)
         return tuple(found)
 
-    return _Collective.apply(run, lambda *cotangents: scatter(cotangents, dst, members), tensor)
+    return recorded(run, lambda *cotangents: scatter(cotangents, dst, members), tensor)
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
@@ -86,7 +74,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
         c10d.scatter(result, list(tensors) if is_source else None, src, members)
         return result
 
-    return _Collective.apply(run, lambda cotangent: gather(cotangent, src, members), *tensors)
+    return recorded(run, lambda cotangent: gather(cotangent, src, members), *tensors)
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = _SUM, group: Any = None) -> Tensor:
@@ -98,7 +86,7 @@ def reduce(tensor: Tensor, dst: int, op: Any = _SUM, group: Any = None) -> Tenso
         c10d.reduce(result, dst, op, members)
         return result
 
-    return _Collective.apply(run, lambda cotangent: broadcast(cotangent, dst, members), tensor)
+    return recorded(run, lambda cotangent: broadcast(cotangent, dst, members), tensor)
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = _SUM, group: Any = None) -> Tensor:
@@ -110,7 +98,7 @@ def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = _SUM,
         c10d.reduce_scatter(result, list(tensors), op, members)
         return result
 
-    return _Collective.apply(run, lambda cotangent: all_gather(cotangent, members), *input_list)
+    return recorded(run, lambda cotangent: all_gather(cotangent, members), *input_list)
 
 
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
@@ -135,7 +123,7 @@ def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
     def back(*cotangents: Tensor) -> Tensor:
         return reduce_scatter(cotangents[0], cotangents, group=members)
 
-    return _Collective.apply(run, back, tensor)
+    return recorded(run, back, tensor)
 
 
 def _all_gather_base(output_tensor: Tensor, input_tensor: Tensor, group: Any = None) -> Tensor:
@@ -157,7 +145,7 @@ def all_to_all(
     def back(*cotangents: Tensor) -> tuple[Tensor, ...]:
         return all_to_all(input_tensor_list, cotangents, members)
 
-    return _Collective.apply(run, back, *input_tensor_list)
+    return recorded(run, back, *input_tensor_list)
 
 
 def all_to_all_single(
@@ -178,7 +166,7 @@ def all_to_all_single(
     def back(cotangent: Tensor) -> Tensor:
         return all_to_all_single(input, cotangent, input_split_sizes, output_split_sizes, members)
 
-    return _Collective.apply(run, back, input)
+    return recorded(run, back, input)
 
 
 def all_reduce(tensor: Tensor, op: Any = _SUM, group: Any = None) -> Tensor:
@@ -190,4 +178,4 @@ def all_reduce(tensor: Tensor, op: Any = _SUM, group: Any = None) -> Tensor:
         c10d.all_reduce(result, op, members)
         return result
 
-    return _Collective.apply(run, lambda cotangent: all_reduce(cotangent, op, members), tensor)
+    return recorded(run, lambda cotangent: all_reduce(cotangent, op, members), tensor)

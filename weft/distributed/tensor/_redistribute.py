@@ -8,7 +8,7 @@ from typing import Any
 from ...core.dtype import bool_
 from ...core.tensor import Tensor
 from ...ops.assembly.joining import cat
-from .. import _collectives
+from .. import _collectives, _functional_operators
 from .._reduce_op import ReduceOp
 from ._storage import Placements, in_order, own_piece
 from .placement_types import Partial, Placement, Replicate, Shard, _NormPartial, _StridedShard
@@ -125,6 +125,12 @@ def _pieces(local: Tensor, dim: int, group: Any) -> list[Tensor]:
     return [_padded(piece_of(local, dim, count, rank), dim, full) for rank in range(count)]
 
 
+def _evenly(local: Tensor, dim: int, group: Any) -> Tensor:
+    """The tensor with zeros at the end of `dim`, so that all processes have pieces of the same size."""
+    count = group.size()
+    return _padded(local, dim, -(-local.spec.shape[dim] // count) * count)
+
+
 def _own_part(piece: Tensor, size: int, dim: int, group: Any) -> Tensor:
     """The piece of this process without its padding; `size` is that of all pieces in a row."""
     own, _ = Shard.local_shard_size_and_offset(size, group.size(), group.rank())
@@ -148,16 +154,12 @@ def _gathered(local: Tensor, size: int, dim: int, group: Any) -> Tensor:
     """All pieces in a row; `size` is that of `dim` then."""
     count = group.size()
     given = _padded(local, dim, -(-size // count))  # all processes give pieces of the same size
-    found = [given.new_empty(given.spec.shape) for _ in range(count)]
-    _collectives.all_gather(found, given, group=group)
-    return _joined(found, size, dim)
-
-
-def _joined(pieces: Sequence[Tensor], size: int, dim: int) -> Tensor:
-    """Pieces without their padding in a row."""
-    count = len(pieces)
+    found = _functional_operators.all_gather_into_tensor(given, group)
+    if dim == 0 and found.spec.shape[0] == size:
+        return found
     own = [Shard.local_shard_size_and_offset(size, count, rank)[0] for rank in range(count)]
-    return cat([piece.narrow(dim, 0, length) for piece, length in zip(pieces, own, strict=True)], dim)
+    pieces = zip(found.chunk(count), own, strict=True)
+    return cat([piece.narrow(dim, 0, length) for piece, length in pieces], dim)
 
 
 def _with(local: Tensor, dim: int, size: int) -> list[int]:
@@ -175,31 +177,24 @@ def _padded(local: Tensor, dim: int, size: int) -> Tensor:
 
 def _exchanged(local: Tensor, size: int, old: int, new: int, group: Any) -> Tensor:
     """Pieces along `new`, from pieces along `old`, of which the whole has `size`."""
-    rows = -(-size // group.size())
-    given = [_padded(each, old, rows) for each in _pieces(local, new, group)]
-    found = [each.new_empty(each.spec.shape) for each in given]
-    _collectives.all_to_all(found, given, group=group)
-    return _own_part(_joined(found, size, old), local.spec.shape[new], new, group)
+    given = _evenly(_padded(local, old, -(-size // group.size())), new, group)
+    found = _functional_operators.shard_dim_alltoall(given, old, new, group)
+    return _own_part(found.narrow(old, 0, size), local.spec.shape[new], new, group)
 
 
 def _reduced(local: Tensor, place: Placement, group: Any) -> Tensor:
     """The reduction of all parts."""
 
-    def reduce(parts: Tensor, op: ReduceOp) -> Tensor:
-        found = parts.clone().contiguous()
-        _collectives.all_reduce(found, op=op, group=group)
-        return found
-
-    return _by_reduction(local, place, reduce)
+    return _by_reduction(local, place, lambda parts, op: _functional_operators.all_reduce(parts, op, group))
 
 
 def _reduced_and_cut(local: Tensor, place: Placement, dim: int, group: Any) -> Tensor:
     """The piece of this process of the reduction of all parts."""
 
     def reduce(parts: Tensor, op: ReduceOp) -> Tensor:
-        given = _pieces(parts, dim, group)
-        found = given[0].new_empty(given[0].spec.shape)
-        _collectives.reduce_scatter(found, given, op=op, group=group)
+        given = _evenly(parts, dim, group)
+        rows = given if dim == 0 else cat(given.chunk(group.size(), dim))
+        found = _functional_operators.reduce_scatter_tensor(rows, op, group)
         return _own_part(found, parts.spec.shape[dim], dim, group)
 
     return _by_reduction(local, place, reduce)

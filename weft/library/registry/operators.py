@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core import autocast
+from ...core.above import above
 from ...core.tensor import Tensor
 from ..keys import DispatchKeySet, device_key, excluded, keys_of
 from ..schema import FunctionSchema, parse_schema
@@ -236,12 +237,18 @@ def _profiler(name: str) -> dict[str, Operator]:
     return _composed(profiler_operators.overloads(name))
 
 
-def _composed(overloads: list[tuple[str, Callable]]) -> dict[str, Operator]:
-    """Operators for pairs of a schema and a function, by the name of the overload."""
+def _collective(namespace: str) -> Callable[[str], dict[str, Operator]]:
+    """What finds the operators of a namespace of collectives."""
+    return lambda name: _composed(above("distributed._operators").overloads(f"{namespace}::{name}"))
+
+
+def _composed(overloads: Sequence[tuple[str, Callable | None]]) -> dict[str, Operator]:
+    """Operators for pairs of a schema and a function, by the name of the overload. Those without a function cannot be called."""
     found = {}
     for text, function in overloads:
         each = Operator(parse_schema(text))
-        each.register("CompositeExplicitAutograd", Kernel(function))
+        if function is not None:
+            each.register("CompositeExplicitAutograd", Kernel(function))
         found[each.schema.overload_name] = each
     return found
 
@@ -251,6 +258,10 @@ SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {
     "aten": _aten,
     "quantized": _quantized,
     "profiler": _profiler,
+    **{
+        name: _collective(name)
+        for name in ("_c10d_functional", "_c10d_functional_autograd", "_dtensor", "c10d", "c10d_functional")
+    },
 }
 
 

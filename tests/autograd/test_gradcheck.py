@@ -111,6 +111,23 @@ def test_as_in_pytorch_whatever_the_message():
         assert ours == theirs, program.__name__
 
 
+def test_the_same_random_numbers_are_used_up():
+    """A program with a seed goes on with the same numbers after its checks."""
+    for name, options in [
+        ("gradcheck", {"fast_mode": True, "check_forward_ad": True}),
+        ("gradcheck", {"check_batched_grad": True}),
+        ("gradgradcheck", {}),
+        ("gradgradcheck", {"check_fwd_over_rev": True, "gen_non_contig_grad_outputs": True}),
+    ]:
+        following = []
+        for lib in (torch, weft):
+            x = lib.arange(1, 6, dtype=lib.float64).requires_grad_()
+            lib.manual_seed(0)
+            assert getattr(lib.autograd, name)(lambda x: (x * x).sin(), (x,), **options)
+            following.append(lib.rand(1).item())
+        assert following[0] == following[1], (name, options)
+
+
 def shifted(lib, by=1e-2):
     """A copy whose cotangent a hook changes."""
 

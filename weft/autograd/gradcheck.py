@@ -23,7 +23,6 @@ from ..core.warn import user_level
 from ..interop.numpy import from_numpy
 from ..ops.assembly.joining import stack
 from ..ops.creation.creation import ones_like, zeros_like
-from ..ops.creation.random import randn
 from ..ops.views.complex_views import view_as_real
 from ..ops.views.slicing import as_strided
 from . import forward_ad
@@ -40,6 +39,7 @@ from .gradcheck_properties import (
     dual_inputs,
     is_float,
     outputs_of,
+    random_direction,
     tangent_of,
 )
 
@@ -148,7 +148,7 @@ def gradgradcheck(
         func, checked_inputs = above("layouts.leaves").of_values(func, checked_inputs, masked)
     outputs = outputs_of(func, checked_inputs)
     if grad_outputs is None:
-        cts = [_random_like(y, gen_non_contig_grad_outputs) for y in outputs]
+        cts = [_random_cotangent(y, gen_non_contig_grad_outputs) for y in outputs]
     else:
         cts = list(as_tuple(grad_outputs))
     count = len(cts)
@@ -186,12 +186,17 @@ def gradgradcheck(
     )
 
 
-def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:
-    spec = y.spec
-    result = randn(spec.shape, dtype=spec.dtype, device=y.device) * 0.5 + 0.75
-    if non_contiguous and spec.shape:
-        result = stack((result, result), -1).select(-1, 0)
-    return result.detach().requires_grad_()
+def _random_cotangent(y: Tensor, noncontiguous: bool) -> Tensor:
+    """The one that PyTorch draws with the same seed."""
+    return above("testing.random_tensors").make_tensor(
+        y.shape,
+        dtype=y.dtype,
+        device=y.device,
+        low=-1,
+        high=1,
+        requires_grad=True,
+        noncontiguous=noncontiguous,
+    )
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
@@ -343,24 +348,17 @@ def _compare_fast(func, inputs, checked, eps, atol, rtol, forward: bool) -> None
     outputs = outputs_of(func, inputs, chosen)
     random = np.random.default_rng(0)
     for place, which in enumerate(checked):
-        direction = _random_direction(inputs[which], random)
+        direction = random_direction(inputs[which], random)
         numeric = _numeric(func, inputs, which, direction, eps, chosen)
         if forward:
             for index, pushed in enumerate(_pushed(func, inputs, which, direction)):
                 _same(True, pushed, numeric[index], index, which, atol, rtol)
             continue
         for index, y in enumerate(outputs):
-            ct = _random_direction(y, random)
+            ct = random_direction(y, random)
             row = _rows(func, inputs, checked, index, ct)[place]
             analytic, projected = row @ _reals(direction), _reals(ct) @ numeric[index]
             _same(False, np.asarray(analytic), np.asarray(projected), index, which, atol, rtol, _FAST)
-
-
-def _random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
-    values = random.standard_normal((2, x.numel()))
-    values /= max(float(np.sqrt((values**2).sum())), 1e-30)
-    numbers = values[0] + 1j * values[1] if x.is_complex() else values[0]
-    return from_numpy(numbers).reshape(x.shape).to(x.device, x.dtype)
 
 
 _FAST = "The numbers are those of fast mode: one random combination of rows and columns.\n"

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.above import above
 from ..core.dtype import FLOAT
 from ..core.layout_spec import is_strided
@@ -13,6 +15,7 @@ from ..core.names import ROOT, set_name
 from ..core.subclasses import is_wrapper
 from ..core.tensor import Tensor
 from ..core.warn import user_level
+from ..interop.numpy import from_numpy
 from ..ops.assembly.joining import stack
 from ..ops.creation.creation import zeros_like
 from ..ops.creation.random import randn_like
@@ -73,6 +76,14 @@ def dual_inputs(inputs: Sequence[Any], tangents: dict[int, Tensor]) -> list[Any]
 def tangent_of(y: Tensor) -> Tensor:
     tangent = forward_ad.unpack_dual(y).tangent
     return zeros_like(y.detach()) if tangent is None else tangent
+
+
+def random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
+    """A tensor of length 1 in the shape of x. It takes no numbers from weft's generators, like PyTorch's."""
+    values = random.standard_normal((2, x.numel()))
+    values /= max(float(np.sqrt((values**2).sum())), 1e-30)
+    numbers = values[0] + 1j * values[1] if x.is_complex() else values[0]
+    return from_numpy(numbers).reshape(x.shape).to(x.device, x.dtype)
 
 
 # ---- Backward ------------------------------------------------------------------------------------------------------------
@@ -167,7 +178,8 @@ def _compare_batch(function: Callable, values: Sequence[Tensor], what: str, mess
 def check_missing_tangents(func: Callable, inputs: Sequence[Any]) -> None:
     """Raises: GradcheckError if an input without a tangent gives other tangents than one whose tangent is zero."""
     checked = [k for k, x in enumerate(inputs) if asks_for_gradient(x)]
-    tangents = {k: randn_like(inputs[k].detach()) for k in checked}
+    random = np.random.default_rng(0)
+    tangents = {k: random_direction(inputs[k], random) for k in checked}
     for missing in checked:
         others = {k: t for k, t in tangents.items() if k != missing}
         found = []

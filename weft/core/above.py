@@ -13,6 +13,7 @@ from .names import ROOT
 _MODULES = {
     "compiler": "nn/module.py, for Module.compile",
     "func.batching": "autograd/backward.py and autograd/gradcheck_properties.py, for batches of gradients",
+    "testing.random_tensors": "autograd/gradcheck.py, for the cotangents of gradgradcheck",
     "layouts.leaves": "autograd/gradcheck.py, for inputs that are not strided",
     "devices.*": "core/device.py, for a device of the type",
     "layouts.*.rules": "core/layout_calls.py, for a tensor of the layout",

@@ -45,6 +45,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 if settings.get_current_profile_name() != "explore":
     providers._get_local_constants = lambda: providers._local_constants
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would the programs that they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # PyTorch's threads sleep while they wait for each other. By default they spin, and with two processes of tests on two cores the

@@ -4,6 +4,7 @@ import pytest
 from alike import same
 
 import weft
+from weft.core import uncounted
 
 PROGRAMS = []
 
@@ -40,6 +41,57 @@ def setup_context_gets_default_arguments(lib):
         function.apply(x, *given, **named).sum().backward()
         gradients.append(x.grad)
     return gradients
+
+
+def written_through_data(lib, marked=False, nested=False):
+    """The steps of a solver, each in a column of one tensor: earlier columns are saved when the next one is written."""
+
+    def forward(ctx, table, value, column):
+        ctx.column = column
+        if marked:
+            ctx.mark_dirty(table)
+        if nested:
+            F(lib, lambda ctx, x: x * 1, lambda ctx, grad: grad).apply(value)
+        table.data[:, column] = value
+        return table
+
+    def backward(ctx, grad):
+        return grad, grad[:, ctx.column], None
+
+    write = F(lib, forward, backward).apply
+    x, table = leaf(lib), lib.zeros(3, 4)
+    step, weights = x, lib.arange(1.0, 5.0)
+    for column in range(4):
+        table = write(table, step, column)
+        step = x + (table[:, : column + 1] * weights[: column + 1] * table[:, : column + 1]).sum(1)
+    step.sum().backward()
+    return x.grad, table._version
+
+
+@program
+def writes_through_data_in_forward_are_not_counted(lib):
+    return written_through_data(lib), written_through_data(lib, nested=True)
+
+
+@program
+def writes_through_data_that_are_marked_are_counted(lib):
+    try:
+        return written_through_data(lib, marked=True)
+    except RuntimeError:
+        raise RuntimeError("modified by an inplace operation") from None  # the libraries say other versions
+
+
+@program
+def other_writes_in_forward_are_counted(lib):
+    def forward(ctx, x, other):
+        other.add_(1)
+        return x * 1
+
+    x = leaf(lib)
+    y = x * 1
+    z = y * y
+    F(lib, forward, lambda ctx, grad: (grad, None)).apply(x, y)
+    return z.sum().backward()
 
 
 @program
@@ -667,6 +719,8 @@ def a_saved_leaf_is_the_leaf(lib):
         "without_jvp",
         "anomaly_mode",
         "an_array_as_gradient",
+        "writes_through_data_that_are_marked_are_counted",
+        "other_writes_in_forward_are_counted",
     ]
 )
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -717,6 +771,21 @@ def test_jvp_of_several_results_counts_them():
     f = F(weft, lambda ctx, x: (x * 2, x * 3), jvp=lambda ctx, t: t * 2)
     with pytest.raises(RuntimeError, match=r"expected 2, got 1"):
         weft.func.jvp(f.apply, (weft.ones(2),), (weft.ones(2),))
+
+
+def test_writes_through_data_count_again_after_a_forward():
+    def forward(ctx, x):
+        assert uncounted.forwards
+        raise KeyError
+
+    y = leaf(weft) * 1
+    z = y * y
+    with pytest.raises(KeyError):
+        F(weft, forward).apply(y)
+    assert not uncounted.forwards
+    y.data.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
 
 
 def test_mark_dirty_counts_as_a_write():

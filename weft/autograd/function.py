@@ -18,6 +18,7 @@ from ..core.op import Op
 from ..core.overrides import overrides_functions
 from ..core.recording import needs_recording, unrecorded
 from ..core.tensor import Tensor, make, view_of
+from ..core.uncounted import in_forward
 from ..core.warn import user_level
 from ..ops.creation.creation import zeros, zeros_like
 from . import anomaly, dual, graph
@@ -299,7 +300,7 @@ class Function(metaclass=FunctionMeta):
             bound.apply_defaults()
             args, kwargs = bound.args, {}
         ctx = _context(cls, args)
-        with unrecorded():
+        with in_forward(ctx):
             if cls._takes_ctx:
                 output = cls.forward(ctx, *args, **kwargs)
             else:

@@ -23,6 +23,7 @@ from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.storage import Storage
 from ...core.tensor import Tensor, make
+from ...core.uncounted import forwards, note_data
 from ...core.warn import warn_once
 from ..creation.from_data import tensor as new_tensor
 from ..creation.uninitialized import fill_rest
@@ -488,16 +489,18 @@ def _set_data(self: Tensor, value: Any) -> None:
     self._storage, self._byte_offset, self.spec = value._storage, value._byte_offset, value.spec
 
 
+def _data(self: Tensor) -> Tensor:
+    """The same memory, outside of autograd."""
+    if forwards:
+        note_data(self._storage)
+    return self.detach()
+
+
 def _delete_data(self: Tensor) -> None:
     raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
 
-add_member(
-    "data",
-    property(
-        lambda self: self.detach(), _set_data, _delete_data, doc="The same memory, outside of autograd."
-    ),
-)
+add_member("data", property(_data, _set_data, _delete_data))
 
 
 @public("method", name="resize_")

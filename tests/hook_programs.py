@@ -5,6 +5,7 @@ import copy
 import functools
 import importlib
 import pickle
+from unittest import mock
 
 
 def _module(torch, name):
@@ -356,3 +357,115 @@ def unused_parameters_that_all_ranks_skip(torch, rank, size):
         averaged(_inputs(torch, rank, step)[:, :3]).square().sum().backward()
         found += [None if each.grad is None else each.grad.clone() for each in model.parameters()]
     return found
+
+
+def _train_in_backward(torch, rank, model, steps=6):
+    """The losses and the parameters of a model whose parameters hooks update."""
+    losses = []
+    for step in range(steps):
+        model.zero_grad()
+        loss = model(_inputs(torch, rank, step)).square().mean()
+        loss.backward()
+        losses.append(loss.item())
+    return losses, [each.detach().clone() for each in model.parameters()]
+
+
+SMALL = {"bucket_cap_mb": 1e-3}  # so that there are several buckets
+
+
+def fused_optimizers(torch, rank, size):
+    cases = [
+        ("SGD", (0.1,), {"momentum": 0.5, "nesterov": True, "weight_decay": 0.1}, SMALL),
+        ("SGD", (), {"lr": 0.1, "maximize": True}, {}),
+        ("Adam", (0.01, (0.8, 0.9)), {"amsgrad": True}, {**SMALL, "gradient_as_bucket_view": True}),
+        ("AdamW", (0.01,), {}, {**SMALL, "static_graph": True}),
+    ]
+    found = []
+    for name, args, settings, options in cases:
+        model = torch.nn.parallel.DistributedDataParallel(_model(torch), **options)
+        model._register_fused_optim(getattr(torch.optim, name), *args, **settings)
+        found.append(_train_in_backward(torch, rank, model))
+    model = torch.nn.parallel.DistributedDataParallel(_model(torch), **SMALL)
+    model._register_fused_optim(torch.optim.SGD, 0.1, optim_params=list(model.parameters())[:3])
+    return found, _train_in_backward(torch, rank, model)
+
+
+def _with_zero(torch, rank, hook_name, optimizer, options, shards, **settings):
+    """Training with ZeroRedundancyOptimizer in a hook."""
+    model = torch.nn.parallel.DistributedDataParallel(_model(torch), **options)
+    zero = _module(torch, "optim").ZeroRedundancyOptimizer(
+        model.parameters(), getattr(torch.optim, optimizer), overlap_with_ddp=True, **settings
+    )
+    # PyTorch refuses Gloo for these hooks, of which one works with it.
+    with mock.patch.object(torch.distributed, "get_backend", lambda group: "nccl"):
+        wrap = getattr(_hooks(torch, "ddp_zero_hook"), hook_name)
+        hook = wrap(_hooks(torch, "default_hooks").allreduce_hook, model, zero, shards)
+    model.register_comm_hook(None, hook)
+    return _train_in_backward(torch, rank, model)
+
+
+def zero_steps_of_optimizers(torch, rank, size):
+    cases = {
+        "SGD": {"momentum": 0.5},
+        "Adam": {"lr": 0.01, "amsgrad": True},
+        "AdamW": {},
+        "Adagrad": {"initial_accumulator_value": 0.1, "lr_decay": 0.1},
+        "Adamax": {"weight_decay": 0.1},
+        "Adadelta": {"rho": 0.8},
+        "RMSprop": {"momentum": 0.3, "centered": True},
+        "Rprop": {"etas": (0.4, 1.3)},
+    }
+    return [
+        _with_zero(torch, rank, "hook_with_zero_step", name, SMALL, False, **settings)
+        for name, settings in cases.items()
+    ]
+
+
+def _zero_steps(torch, rank, hook_name):
+    """PyTorch cannot divide one large bucket among few ranks. The results do not depend on who updates what."""
+    divides_all = torch.__name__ == "weft"
+    return [
+        _with_zero(
+            torch,
+            rank,
+            hook_name,
+            "Adam",
+            {**options, "static_graph": static},
+            shards and (divides_all or options is SMALL),
+            lr=0.01,
+        )
+        for options in ({}, SMALL)
+        for static in (False, True)
+        for shards in (False, True)
+    ]
+
+
+def zero_steps(torch, rank, size):
+    return _zero_steps(torch, rank, "hook_with_zero_step")
+
+
+def zero_steps_within_the_backward_pass(torch, rank, size):
+    """The other hook, with which PyTorch's Gloo waits for ever, gives the same."""
+    is_weft = torch.__name__ == "weft"
+    return _zero_steps(torch, rank, "hook_with_zero_step_interleaved" if is_weft else "hook_with_zero_step")
+
+
+def optimizers_of_parameters(torch, rank, size):
+    """Optimizers that wait for the averages of DistributedDataParallel; PyTorch has them on GPUs, so its ordinary training is beside them."""
+    model = torch.nn.parallel.DistributedDataParallel(_model(torch), **SMALL)
+    settings = {"lr": 0.1, "momentum": 0.5}
+    own, rest = list(model.parameters())[:3], list(model.parameters())[3:]
+    with_none = [True] * 3 + [False] * len(rest)
+    if torch.__name__ == "torch":
+        optimizer = torch.optim.SGD(own, **settings)
+        return _train(torch, rank, model, optimizer, 6), with_none
+    optim = _module(torch, "optim")
+    optim._apply_optimizer_in_backward(torch.optim.SGD, own, settings)
+    found = _train_in_backward(torch, rank, model)
+    assert len(optim._get_in_backward_optimizers(model)) == 3
+    hooked = torch.nn.parallel.DistributedDataParallel(model.module)
+    hooked.register_comm_hook(None, _hooks(torch, "default_hooks").allreduce_hook)
+    with contextlib.suppress(RuntimeError):
+        hooked(_inputs(torch, rank, 0))
+        raise AssertionError("optimizers would not wait for the averages of this hook")
+    return found, [each.grad is None for each in model.parameters()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.tensor import Tensor
 
 
@@ -27,6 +29,10 @@ class GradBucket:
 
     def set_buffer(self, tensor: Tensor) -> None:
         self._buffer = tensor
+
+    def _receive(self, result: Any) -> None:
+        """Have the gradients that a hook returns: a row, or a list of one."""
+        self._buffer = result[0] if isinstance(result, list | tuple) else result
 
     def parameters(self) -> list[Tensor]:
         return self._parameters

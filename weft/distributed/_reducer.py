@@ -104,7 +104,7 @@ class Reducer:
         self.limits = limits
         # The ids of parameters in the order of their gradients, from which the buckets are made again; None once they were.
         self.order: list[int] | None = None if find_unused else []
-        self._has_averaged = False
+        self.averages = 0  # how many passes have averaged
         self._use_buckets(grouped_by_place(self.parameters, first_limits))
         self.active = False  # whether the next backward pass averages
         self.begun = 0  # how many buckets have begun
@@ -123,7 +123,7 @@ class Reducer:
 
     def _order_buckets(self) -> None:
         """After the first average, let the buckets follow the order of the gradients on rank 0. All ranks do so at the same place."""
-        if self.order is None or not self._has_averaged:
+        if self.order is None or not self.averages:
             return
         places = {id(each): place for place, each in enumerate(self.parameters)}
         # Parameters without gradients come last: all of them on a rank that had no inputs (`join`).
@@ -191,7 +191,7 @@ class Reducer:
     def _finish(self) -> None:
         """The end of a backward pass."""
         self.active = False
-        self._has_averaged = True
+        self.averages += 1
         if self.find_unused:
             for bucket in self.buckets:
                 bucket.missing.clear()
@@ -210,7 +210,7 @@ class Reducer:
                 assert bucket.sent is not None
                 result = bucket.work.wait()
                 if self.hook is not None:
-                    bucket.sent.set_buffer(result[0] if isinstance(result, list | tuple) else result)
+                    bucket.sent._receive(result)
                 bucket.write_back(bucket.sent.gradients(), unused)
                 bucket.sent = bucket.work = None
 

@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,8 +25,15 @@ from ._objects import all_gather_object
 from ._reduce_op import ReduceOp
 from ._reducer import DEFAULT_LIMITS, Reducer
 from .algorithms.ddp_comm_hooks.default_hooks import allreduce_hook, fp16_compress_hook
+from .algorithms.ddp_comm_hooks.optimizer_overlap_hooks import (
+    _hook_then_optimizer,
+    _OptimizerHookState,
+    _update_in_backward_hook,
+)
 from .algorithms.join import Join, Joinable, JoinHook
 from .distributed_c10d import ProcessGroup, _get_default_group
+from .optim.apply_optimizer_in_backward import in_backward_optimizers, param_to_optim_hook_handle_map
+from .optim.utils import as_functional_optim
 
 __all__ = ["DistributedDataParallel"]
 
@@ -256,6 +263,8 @@ class DistributedDataParallel(Module, Joinable):
         if self._delayed is not None:
             self._delayed.prepare()
         if self._reducer is not None:
+            if not self._reducer.averages:
+                self._update_in_backward()
             self._prepare(self._reducer, active)
 
     def _prepare(self, reducer: Reducer, active: Any) -> None:
@@ -422,6 +431,39 @@ class DistributedDataParallel(Module, Joinable):
         name = getattr(comm_hook_type, "name", comm_hook_type)
         hooks = {"ALLREDUCE": allreduce_hook, "FP16_COMPRESS": fp16_compress_hook}
         self._use_hook(hooks[name], self.process_group)
+
+    def _register_fused_optim(
+        self, optim: Any, *args: Any, optim_params: Iterable[Tensor] | None = None, **kwargs: Any
+    ) -> None:
+        """Let an optimizer update the parameters of each bucket as soon as their gradients are averaged, within the backward pass.
+
+        Args:
+            optim: the class of the optimizer.
+            args, kwargs: its settings, in the order of PyTorch's functional optimizers: the learning rate comes first.
+            optim_params: the parameters that it updates; all of the module by default.
+
+        Raises: ValueError for an optimizer that `as_functional_optim` does not know, RuntimeError if there is a hook already.
+        """
+        state = _OptimizerHookState(as_functional_optim(optim, *args, **kwargs), optim_params)
+        self.register_comm_hook(None, _hook_then_optimizer(allreduce_hook, state))
+
+    def _update_in_backward(self) -> None:
+        """Let the optimizers of `_apply_optimizer_in_backward` wait for the average of their gradients. Raises: RuntimeError if there is a hook already."""
+        chosen = [each for each in self._module_parameters if in_backward_optimizers(each)]
+        if not chosen or [hook for hook, _ in self._comm_hooks] == [_update_in_backward_hook]:
+            return
+        for each in chosen:
+            for handle in param_to_optim_hook_handle_map.pop(each, ()):
+                handle.remove()
+        self.register_comm_hook(self.process_group, _update_in_backward_hook)
+
+    @property
+    def _has_rebuilt_buckets(self) -> bool:
+        """Whether buckets stay as they are. Those of a static graph count as such after the second pass, because PyTorch orders them then."""
+        reducer = self._reducer
+        return (
+            reducer is not None and reducer.order is None and (not self.static_graph or reducer.averages > 1)
+        )
 
     def _use_hook(self, hook: Callable, state: object) -> None:
         self._comm_hooks.append((hook, state))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,8 +13,12 @@ from .._group import ProcessGroup
 from .._objects import gather_object
 from .._world import _group_or_default_group
 from ..algorithms.join import Join, Joinable, JoinHook
+from ._overlap import Overlap
+from .utils import functional_optim_map
 
 __all__ = ["ZeroRedundancyOptimizer"]
+
+_log = logging.getLogger(__name__)
 
 
 class _StepHook(JoinHook):
@@ -23,13 +28,17 @@ class _StepHook(JoinHook):
         self.optimizer = optimizer
 
     def main_hook(self) -> None:
-        self.optimizer._update()
+        if self.optimizer._overlap is None:
+            self.optimizer._update()
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """Updates a part of the parameters with an `optimizer_class`, and gets the others from the other ranks.
 
-    So each rank has the optimizer's state of its part only.
+    So each rank has the optimizer's state of its part only. With `overlap_with_ddp=True`, a hook of DistributedDataParallel
+    (`hook_with_zero_step`) updates parameters within backward passes, with the settings that the constructor gets, and `step` does nothing.
+
+    Raises: ValueError for `overlap_with_ddp=True` and an optimizer that `as_functional_optim` does not know.
 
     >>> import weft as torch
     >>> from weft.distributed.optim import ZeroRedundancyOptimizer
@@ -53,9 +62,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: bool = False,
         **defaults: Any,
     ) -> None:
-        if overlap_with_ddp:
-            raise NotImplementedError(
-                "ZeroRedundancyOptimizer: overlap_with_ddp: there is nothing to overlap"
+        if not overlap_with_ddp and optimizer_class in functional_optim_map.values():
+            raise ValueError(
+                f"Passing in a functional optimizer {optimizer_class} when `overlap_with_ddp=False`"
             )
         self.process_group = _group_or_default_group(process_group)
         self.world_size, self.rank = self.process_group.size(), self.process_group.rank()
@@ -67,12 +76,34 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         # By rank, for each group of parameters those that the rank updates.
         self._partition: list[list[list[Tensor]]] = [[] for _ in range(self.world_size)]
         self._loads = [0] * self.world_size
+        self._overlap: Overlap | None = None
+        if overlap_with_ddp:
+            self._start_overlap(optimizer_class, defaults, parameters_as_bucket_view)
+        else:
+            self._start(optimizer_class, defaults)
+        self.initialized = True
+
+    def _start(self, optimizer_class: type[Optimizer], defaults: dict[str, Any]) -> None:
         for group in self.param_groups:
             self._share_out(group["params"])
         self.optim = optimizer_class(self._own_groups(), **defaults)
         self.state = self.optim.state
         self._copy_settings(self.optim.param_groups, self.param_groups)
-        self.initialized = True
+
+    def _start_overlap(self, optimizer_class: Any, defaults: dict[str, Any], as_views: bool) -> None:
+        if as_views:
+            _log.warning("`parameters_as_bucket_view=True` has no effect with `overlap_with_ddp=True`")
+        self._overlap = Overlap(self.process_group, optimizer_class, defaults)
+
+    def _refuse_overlap(self, name: str) -> None:
+        """Raise RuntimeError before updates within hooks have begun, and then NotImplementedError."""
+        if self._overlap is None:
+            return
+        if not self._overlap.is_ready:
+            raise RuntimeError(
+                "This method should not be called until this ZeroRedundancyOptimizer instance has been fully initialized"
+            )
+        raise NotImplementedError(f"ZeroRedundancyOptimizer.{name} with overlap_with_ddp=True")
 
     def _share_out(self, params: Sequence[Tensor]) -> None:
         """Give the parameters of a group to the ranks: the largest first, each to the rank that has least."""
@@ -94,7 +125,12 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             group.update({key: value for key, value in given.items() if key != "params"})
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Update the parameters of this rank, and get those of the others."""
+        """Update the parameters of this rank, and get those of the others. With `overlap_with_ddp=True` hooks do so, and this does nothing."""
+        if self._overlap is not None:
+            _log.warning(
+                "`step()` does nothing with `overlap_with_ddp=True`: the hook updates the parameters"
+            )
+            return None
         Join.notify_join_context(self)
         return self._update(closure, **kwargs)
 
@@ -110,7 +146,11 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return loss
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with settings of their own."""
+        """Add parameters with settings of their own. Raises: RuntimeError with `overlap_with_ddp=True`."""
+        if self.initialized and self._overlap is not None:
+            raise RuntimeError(
+                "ZeroRedundancyOptimizer with `overlap_with_ddp=True` only supports a single parameter group"
+            )
         super().add_param_group(param_group)
         if self.initialized:
             self._share_out(self.param_groups[-1]["params"])
@@ -126,6 +166,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Collect the states of all ranks on rank `to`. All ranks have to call it."""
+        self._refuse_overlap("consolidate_state_dict")
         self._copy_settings(self.param_groups, self.optim.param_groups)
         states: list[Any] = [None] * self.world_size
         gather_object(
@@ -155,6 +196,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load the state of all ranks, of which this one keeps its part."""
+        self._refuse_overlap("load_state_dict")
         self._copy_settings(state_dict["param_groups"], self.param_groups)
         own = self._indices()[self.rank]
         state = {

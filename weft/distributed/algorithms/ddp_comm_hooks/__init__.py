@@ -9,6 +9,7 @@ from typing import Any
 from ....compat.missing import module_getattr
 from . import debugging_hooks as debugging
 from . import default_hooks as default
+from . import optimizer_overlap_hooks as optimizer_overlap  # noqa: F401 (PyTorch's name)
 from . import powerSGD_hook as powerSGD  # noqa: N812 (PyTorch's name)
 from . import quantization_hooks as quantization
 

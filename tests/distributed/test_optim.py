@@ -158,3 +158,22 @@ def test_buckets_are_divided_as_in_pytorch(ranks):
                 for rank, each in enumerate(expected)
                 if index in each
             }
+
+
+def test_updates_begin_earlier_where_buckets_never_change():
+    hooks = weft.distributed.algorithms.ddp_comm_hooks
+    with groups():
+        model = weft.nn.parallel.DistributedDataParallel(weft.nn.Linear(1, 1), find_unused_parameters=True)
+        zero = weft.distributed.optim.ZeroRedundancyOptimizer(
+            model.parameters(), weft.optim.SGD, overlap_with_ddp=True, lr=0.5
+        )
+        hook = hooks.ddp_zero_hook.hook_with_zero_step(hooks.default_hooks.allreduce_hook, model, zero)
+        model.register_comm_hook(None, hook)
+        values = [model.module.bias.item()]
+        for _ in range(3):
+            model.zero_grad()
+            model(weft.ones(1, 1)).sum().backward()
+            values.append(model.module.bias.item())
+        assert [round(a - b, 4) for a, b in zip(values, values[1:])] == [0.0, 0.5, 0.5]
+        with pytest.raises(NotImplementedError, match="consolidate_state_dict"):
+            zero.consolidate_state_dict()

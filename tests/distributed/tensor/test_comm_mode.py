@@ -8,6 +8,8 @@ from several_ranks import assert_same_on_every_rank, outcomes, programs
 import weft
 from weft.distributed.tensor import Replicate, Shard, distribute_tensor
 from weft.distributed.tensor.debug import CommDebugMode
+from weft.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from weft.distributed.traffic import traffic
 
 MODULE = "comm_mode_programs"
 # Programs in which weft communicates in another way, and what it calls.
@@ -137,3 +139,22 @@ def test_operators_of_c10d_name_calls_but_cannot_be_called(mesh):
         weft.ops.c10d.allreduce_(
             [weft.ones(1)], weft.distributed.group.WORLD, weft.distributed.ReduceOp.SUM, None
         )
+
+
+def test_programs_send_the_same_while_they_are_watched(mesh):
+    model = weft.nn.Sequential(weft.nn.Linear(8, 8), weft.nn.Tanh(), weft.nn.Linear(8, 8))
+    parallelize_module(
+        model,
+        mesh,
+        {"0": ColwiseParallel(input_layouts=Shard(0)), "2": RowwiseParallel(output_layouts=Shard(0))},
+    )
+
+    def step():
+        with traffic() as found:
+            model(weft.ones(3, 8, requires_grad=True)).square().sum().backward()
+            (cut(mesh).t() @ cut(mesh)).full_tensor()
+        return found.calls
+
+    with CommDebugMode():
+        watched = step()
+    assert watched == step() and len(watched) > 3

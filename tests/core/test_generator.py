@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.core.generator import STATE, Generator
+from weft.core.generator import STATE, Generator, Seeding
 
 SEEDS = [0, 1, 67280421310721, 2**32 - 1, 2**32, 2**63, 2**64 - 1, -1, -(2**63)]
 
@@ -13,10 +13,14 @@ def oracle_state() -> np.ndarray:
     return torch.get_rng_state().numpy()
 
 
+@pytest.mark.parametrize("in_python", [0, 9])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_seeding_gives_the_state_of_torch(seed):
+def test_seeding_gives_the_state_of_torch(seed, in_python, monkeypatch):
+    monkeypatch.setattr(Seeding, "in_python", in_python)
     torch.manual_seed(seed)
-    generator = Generator().manual_seed(seed)
+    generator = Generator()
+    generator.keep_normal(0.5)
+    generator.manual_seed(seed)
     assert generator.initial_seed() == torch.initial_seed()
     np.testing.assert_array_equal(generator.state_bytes(), oracle_state())
 

@@ -27,6 +27,21 @@ DEFAULT_SEED = 67280421310721
 SCRATCH = 2**14
 
 
+class Seeding:
+    """How states for seeds are written: the first ones in Python, as most programs need few, and the machine code has to be loaded."""
+
+    in_python = 8  # so many more
+    machine_code: Any  # (): `engine/twister.py` sets it
+
+
+def _words(seed: int) -> list[int]:
+    """The words for a seed, as `engine/twister.py` computes them."""
+    words = [word := seed & 0xFFFFFFFF]
+    for i in range(1, 624):
+        words.append(word := (1812433253 * (word ^ (word >> 30)) + i) & 0xFFFFFFFF)
+    return words
+
+
 class Generator:
     """A random number generator with PyTorch's numbers for the same seed; each type of device has its own subclass.
 
@@ -62,14 +77,13 @@ class Generator:
 
     def manual_seed(self, seed: Any) -> "Generator":
         """Set the seed, in [-2**63, 2**64). A negative seed means 2**64 + seed."""
-        seed = check_seed(seed)
-        # Knuth's recurrence, TAOCP volume 2, 3rd edition, page 106: only the low 32 bits of the seed enter.
-        words = [word := seed & 0xFFFFFFFF]
-        for i in range(1, 624):
-            words.append(word := (1812433253 * (word ^ (word >> 30)) + i) & 0xFFFFFFFF)
+        seed = check_seed(seed) & 0xFFFFFFFFFFFFFFFF
         with self.lock:
-            # left = 1, so that the first draw generates new words.
-            self._record[()] = (seed & 0xFFFFFFFFFFFFFFFF, 1, 1, 0, words, 0.0, 0)
+            if Seeding.in_python:
+                Seeding.in_python -= 1
+                self._record[()] = (seed, 1, 1, 0, _words(seed), 0.0, 0)
+            else:
+                Seeding.machine_code()(self.address, seed, 0, 1)
         return self
 
     def seed(self) -> int:

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 
-from ..core.generator import STATE
+from ..core.generator import STATE, Seeding
 from . import tiers
 from .host import builtin, entry_ir
 from .structured import LOOP, Body, function
@@ -70,6 +70,25 @@ def _draw(b: Body) -> None:
         go_on_if(b.let(f"icmp ult i64 {b.get(done, 'i64')}, %n"))
 
 
+def _seed(b: Body) -> None:
+    """Write the state for a seed. Knuth's recurrence, TAOCP volume 2, 3rd edition, page 106: only the low 32 bits of the seed enter the words."""
+    (state,) = b.operands(1)
+    seed = b.load("i64", b.at("%operands", 8))
+    # left = 1, so that the first draw generates new words.
+    fields = (("seed", "i64", seed), ("left", "i32", 1), ("seeded", "i32", 1), ("next", "i64", 0))
+    for name, kind, value in (*fields, ("normal", "double", "0.0"), ("normal_is_valid", "i32", 0)):
+        b.do(f"store {kind} {value}, ptr {b.at(state, _OFFSETS[name])}")
+    words, last = b.at(state, _OFFSETS["words"]), b.integer("and", seed, 0xFFFFFFFF)
+    b.do(f"store i64 {last}, ptr {words}")
+    before = b.variable("i64", last)
+    with b.loop(1, _WORDS) as i:
+        last = b.get(before, "i64")
+        product = b.integer("mul", b.integer("xor", last, b.integer("lshr", last, 30)), 1812433253)
+        word = b.integer("and", b.integer("add", product, i), 0xFFFFFFFF)
+        b.do(f"store i64 {word}, ptr {b.place(words, (i, 8))}")
+        b.set(before, "i64", word)
+
+
 def draw_functions(declarations: set[str]) -> list[str]:
     """`draw(state, out, n)`, with the function that it calls."""
     parameters = "ptr noalias %state, ptr noalias %out, i64 %n"
@@ -96,6 +115,15 @@ def compiled(
     ir = "\n".join([*sorted(declarations), *parts, loop])
     (address,) = tiers.compile_ir(f"{ir}\n{entry_ir(operands, parameters)}", "call")
     return builtin(address, name)
+
+
+@functools.cache
+def seed() -> Callable:
+    """(generator.address, seed as an unsigned number, 0, 1): write the state for a seed. The caller holds the generator's lock."""
+    return compiled(_seed, 1, "8", "manual_seed")
+
+
+Seeding.machine_code = seed
 
 
 @functools.cache

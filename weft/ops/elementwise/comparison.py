@@ -13,7 +13,7 @@ from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
-from ...families.array_op import check_values, host_array
+from ...families.array_op import check_values
 from ...families.calls import check_operands, chosen, publish, shortcut
 from ...families.map import Map, Types, common_device, normalise, refuse, same_dtype, spec_or_type, to_bool
 from ..tensor.node_names import by_operand
@@ -249,7 +249,7 @@ def allclose(
     """Whether all elements are close; see `isclose`."""
     close = isclose(input, other, rtol, atol, equal_nan)
     check_values("allclose", close)
-    return bool(host_array(close).all())
+    return bool(close.all())
 
 
 @public("function method")
@@ -261,4 +261,4 @@ def equal(input: Tensor, other: Tensor) -> bool:
         return False
     equals = OPS["eq"](input, other)
     check_values("equal", equals)
-    return bool(host_array(equals).all())
+    return bool(equals.all())

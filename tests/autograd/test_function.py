@@ -82,6 +82,19 @@ def writes_through_data_that_are_marked_are_counted(lib):
 
 
 @program
+def marked_writes_into_a_constant_are_counted(lib):
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x.data.add_(1)
+        return x
+
+    constant = lib.ones(3)
+    product = leaf(lib) * constant
+    F(lib, forward, lambda ctx, grad: grad).apply(constant)
+    return product.sum().backward()
+
+
+@program
 def other_writes_in_forward_are_counted(lib):
     def forward(ctx, x, other):
         other.add_(1)
@@ -720,6 +733,7 @@ def a_saved_leaf_is_the_leaf(lib):
         "anomaly_mode",
         "an_array_as_gradient",
         "writes_through_data_that_are_marked_are_counted",
+        "marked_writes_into_a_constant_are_counted",
         "other_writes_in_forward_are_counted",
     ]
 )

@@ -20,6 +20,7 @@ class _Mode(threading.local):
     enabled = True
     inference = False
     reverse = True  # False under no_grad; operations are then recorded only for an open level of forward mode
+    forward: Any = None  # the context of the forward of a custom Function that runs, see `core/uncounted.py`
 
 
 mode = _Mode()

@@ -6,47 +6,35 @@ step into a part of a tensor of which earlier steps have saved other parts.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from .grad_mode import mode
 from .recording import unrecorded
 from .storage import Storage
 
-forwards: list[in_forward] = []  # those that run, of all threads
-_thread = threading.get_ident
-
 
 class in_forward(unrecorded):  # noqa: N801 (used like a function)
     """A context for the forward of a Function, without recording. Writes to what `ctx` has marked as dirty count."""
 
-    __slots__ = ("ctx", "thread", "versions")
+    __slots__ = ("ctx", "outer_forward", "versions")
 
     def __init__(self, ctx: Any):
-        self.ctx, self.thread = ctx, _thread()
-        self.versions: dict[
-            int, tuple[Storage, int]
-        ] = {}  # by id: storages whose `.data` was taken, with their versions then
+        self.ctx = ctx
+        # By the id of each storage whose `.data` was taken: the storage, and its version then.
+        self.versions: dict[int, tuple[Storage, int]] = {}
 
     def __enter__(self) -> None:
-        self.outer = mode.enabled
-        forwards.append(self)
-        mode.enabled = False
+        self.outer, self.outer_forward = mode.enabled, mode.forward
+        mode.enabled, mode.forward = False, self
 
     def _restore(self) -> None:
-        mode.enabled = self.outer
-        if self in forwards:
-            forwards.remove(self)
+        mode.enabled, mode.forward = self.outer, self.outer_forward
         if self.versions:
             dirty = {id(each._storage) for each in self.ctx._dirty}
             for key, (storage, version) in self.versions.items():
                 if key not in dirty and storage.version != version:
                     storage.version = version
 
-
-def note_data(storage: Storage) -> None:
-    """`.data` of a tensor on this storage is taken while forwards run."""
-    for forward in reversed(forwards):
-        if forward.thread == _thread():
-            forward.versions.setdefault(id(storage), (storage, storage.version))
-            break
+    def note_data(self, storage: Storage) -> None:
+        """The forward takes `.data` of a tensor on this storage."""
+        self.versions.setdefault(id(storage), (storage, storage.version))

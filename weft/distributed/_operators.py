@@ -42,7 +42,7 @@ def _shard_dim_alltoall(input: Tensor, gather_dim: int, shard_dim: int, group: A
     return shard_dim_alltoall(input, gather_dim, shard_dim, functional.resolved_group(group))
 
 
-_FUNCTIONAL: dict[str, Overload] = {
+FUNCTIONAL: dict[str, Overload] = {
     "all_gather_into_tensor": ("(Tensor input, int group_size, Any group_name) -> Tensor", _all_gather),
     "all_gather_into_tensor_coalesced": (
         "(Tensor[] inputs, int group_size, Any group_name) -> Tensor[]",
@@ -73,7 +73,7 @@ _GROUP = "str tag, int[] ranks, int group_size"
 
 def _of_ranks(name: str, takes_size: bool = False) -> Callable[..., Any]:
     """The functional operator `name`, given the ranks of a group; `takes_size`: it takes their number as well."""
-    function = _FUNCTIONAL[name][1]
+    function = FUNCTIONAL[name][1]
     assert function is not None
 
     def call(*arguments: Any) -> Any:
@@ -141,9 +141,9 @@ _C10D = {
 }  # fmt: skip
 
 _TABLES: dict[str, dict[str, Overload]] = {
-    "_c10d_functional": _FUNCTIONAL,
+    "_c10d_functional": FUNCTIONAL,
     "_c10d_functional_autograd": {
-        name: _FUNCTIONAL[name]
+        name: FUNCTIONAL[name]
         for name in ("all_gather_into_tensor", "all_to_all_single", "reduce_scatter_tensor")
     },
     "_dtensor": {

@@ -12,6 +12,7 @@ from ...core.arguments import integers
 from ...core.checking import check_tensor
 from ...core.device import are_interchangeable, as_device, device
 from ...core.dtype import DTYPES, LEGACY_NAMES, QUANTIZED, DType, get_default_dtype
+from ...core.grad_mode import mode
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
 from ...core.layout_spec import NotStrided
 from ...core.names import ROOT, set_name
@@ -23,7 +24,6 @@ from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.storage import Storage
 from ...core.tensor import Tensor, make
-from ...core.uncounted import forwards, note_data
 from ...core.warn import warn_once
 from ..creation.from_data import tensor as new_tensor
 from ..creation.uninitialized import fill_rest
@@ -491,8 +491,8 @@ def _set_data(self: Tensor, value: Any) -> None:
 
 def _data(self: Tensor) -> Tensor:
     """The same memory, outside of autograd."""
-    if forwards:
-        note_data(self._storage)
+    if mode.forward is not None:
+        mode.forward.note_data(self._storage)
     return self.detach()
 
 

@@ -59,9 +59,8 @@ def _update_in_backward_hook(process_group: ProcessGroup, bucket: GradBucket) ->
         for param in chosen:
             param.grad = None
 
-    ExecutionEngine().queue_callback(
-        drop_gradients
-    )  # after that of DistributedDataParallel, which writes gradients
+    # It runs after the callback of DistributedDataParallel, which writes gradients.
+    ExecutionEngine().queue_callback(drop_gradients)
     return _then_each(allreduce_hook(process_group, bucket), bucket, update)
 
 

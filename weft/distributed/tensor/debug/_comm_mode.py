@@ -13,7 +13,9 @@ from ....core.dispatch import PLAIN, unwatch, watch
 from ....families.traced import Traced
 from ....library.namespaces import OpOverloadPacket, ops
 from ....profiler.operator_names import name_of_op
+from ..._group import COLLECTIVES
 from ..._observers import observe
+from ..._operators import FUNCTIONAL
 from .._rules import tensors_in
 from .._storage import is_distributed, sharded
 from ._comm_report import CommReport
@@ -21,29 +23,19 @@ from ._module_tracker import ROOT, CommModuleTracker
 
 __all__ = ["CommDebugMode"]
 
-_FUNCTIONAL = (
-    *("all_gather_into_tensor", "all_gather_into_tensor_coalesced", "all_reduce", "all_reduce_coalesced"),
-    *("all_to_all_single", "broadcast", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced"),
-)
-_IN_PLACE = (
-    *("_allgather_base_", "_reduce_scatter_base_", "allgather_", "allgather_coalesced_"),
-    *(
-        "allgather_into_tensor_coalesced_",
-        "allreduce_",
-        "allreduce_coalesced_",
-        "alltoall_",
-        "alltoall_base_",
-    ),
-    *("broadcast_", "gather_", "scatter_", "reduce_", "reduce_scatter_", "reduce_scatter_tensor_coalesced_"),
-)
+# Messages, barriers and waits are no collectives.
+_OTHERS = {"barrier", "monitored_barrier_", "send", "recv_", "recv_any_source_", "wait_tensor"}
 _ESCAPES = re.compile(r"\033\[[0-9;]*m")
 
 
 def _counted() -> dict[str, OpOverloadPacket]:
     """The operators that are counted, each with the one that it counts as: functional collectives as those of `c10d_functional`."""
     return {
-        **{f"_c10d_functional::{name}": getattr(ops.c10d_functional, name) for name in _FUNCTIONAL},
-        **{f"c10d::{name}": getattr(ops.c10d, name) for name in _IN_PLACE},
+        **{
+            f"_c10d_functional::{name}": getattr(ops.c10d_functional, name)
+            for name in FUNCTIONAL.keys() - _OTHERS
+        },
+        **{f"c10d::{name}": getattr(ops.c10d, name) for name in {*COLLECTIVES.values()} - _OTHERS},
         "_dtensor::shard_dim_alltoall": ops._dtensor.shard_dim_alltoall,
     }
 

@@ -78,9 +78,8 @@ class CommModuleTracker:
     def _begin(self, module: Any, inputs: Any) -> None:
         name, outer = self._name_of(module), self.name
         self._calls.append(_Call(name, running.now))
-        if (
-            module not in self._tracked
-        ):  # this hook is the last one, so hooks of the program belong to the module
+        # This hook is the last one, so hooks of the program belong to the module.
+        if module not in self._tracked:
             self._tracked.add(module)
             self._handles.append(module.register_forward_hook(self._end, always_call=True))
         if not self.is_bw:

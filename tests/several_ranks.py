@@ -39,13 +39,19 @@ def outcomes(library, size, module):
     The workers of a test run share what one of them has found.
     """
     if shared_folder is None:
-        return _run(library, size, module)
+        return _outcomes(library, size, module)
     file = shared_folder / f"{library}-{size}-{module}"
     with open(f"{file}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
-            file.write_bytes(pickle.dumps(_run(library, size, module)))
+            file.write_bytes(pickle.dumps(_outcomes(library, size, module)))
         return pickle.loads(file.read_bytes())
+
+
+def _outcomes(library, size, module):
+    """PyTorch has a second try: its barriers raise the errors of earlier collectives whose objects happen to be alive, also of those that programs expect."""
+    found = _run(library, size, module)
+    return _run(library, size, module) if library == "torch" and isinstance(found, str) else found
 
 
 def _run(library, size, module):
